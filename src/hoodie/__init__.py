@@ -1,0 +1,1 @@
+"""Upsert, delete and pull changes on Parquet tables that Hudi reads, from PySpark."""

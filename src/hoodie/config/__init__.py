@@ -1,0 +1,1 @@
+"""Typed options: each declared once, read from strings once."""

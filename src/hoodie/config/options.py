@@ -1,0 +1,128 @@
+"""How an option is declared, and how strings become typed groups of options."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, TypeVar
+
+from hoodie.errors import InvalidOption
+
+T = TypeVar("T")
+
+KiB = 1024
+MiB = 1024 * KiB
+GiB = 1024 * MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """One option as declared: its keys (the first is the name, the rest are accepted aliases), meaning and check."""
+
+    keys: tuple[str, ...]
+    help: str
+    expected: str
+    check: Callable[[Any], bool] | None
+
+
+def option(
+    key: str,
+    default: Any,
+    help: str,
+    *,
+    aliases: tuple[str, ...] = (),
+    expected: str = "",
+    check: Callable[[Any], bool] | None = None,
+) -> Any:
+    """A dataclass field that is read from the string option `key`.
+
+    expected  what a good value looks like, for the error: "bytes, such as 104857600"
+    check     more than the type: returns False for a value out of range
+    """
+    declared = Declared((key, *aliases), help, expected, check)
+    return dataclasses.field(default=default, metadata={"option": declared})
+
+
+def declared(group: type) -> Iterable[tuple[dataclasses.Field[Any], Declared]]:
+    """The options of a group, in the order of their declaration."""
+    return [(f, f.metadata["option"]) for f in dataclasses.fields(group) if "option" in f.metadata]
+
+
+def read_options(group: type[T], properties: Mapping[str, object]) -> T:
+    """The group with its fields set from `properties`; keys that are absent keep their defaults.
+
+    Raises InvalidOption naming key, value and what was expected.
+    """
+    values = {}
+    for found, spec in declared(group):
+        for key in spec.keys:
+            if key in properties:
+                values[found.name] = _parse(key, properties[key], found.default, spec)
+                break
+    return group(**values)
+
+
+def check_known(properties: Mapping[str, object], groups: Iterable[type], also: Iterable[str] = ()) -> None:
+    """Refuse any `hoodie.*` key that no group declares, with the nearest name that is.
+
+    also  key prefixes that are free, such as the commit metadata's
+    """
+    known = {key for group in groups for _, spec in declared(group) for key in spec.keys}
+    prefixes = tuple(also)
+    for key in properties:
+        if key in known or (prefixes and key.startswith(prefixes)):
+            continue
+        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+        hint = f" Did you mean {near[0]!r}?" if near else " See docs/configuration.md for the names."
+        raise InvalidOption(f"unknown option {key!r}.{hint}")
+
+
+def _parse(key: str, value: object, default: object, spec: Declared) -> object:
+    text = value if isinstance(value, str) else _as_text(value)
+    try:
+        parsed = _convert(text, default)
+    except (ValueError, KeyError):
+        parsed = None
+        bad = True
+    else:
+        bad = spec.check is not None and not spec.check(parsed)
+    if bad:
+        raise InvalidOption(f"{key}={text!r}: expected {spec.expected or _expectation(default)}")
+    return parsed
+
+
+def _as_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(item) for item in value)
+    return str(value)
+
+
+def _convert(text: str, default: object) -> object:
+    if isinstance(default, bool):
+        return {"true": True, "false": False}[text.strip().lower()]
+    if isinstance(default, int):
+        return int(text)
+    if isinstance(default, float):
+        return float(text)
+    if isinstance(default, Enum):
+        return type(default)[text.strip().upper()]
+    if isinstance(default, tuple):
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    return text
+
+
+def _expectation(default: object) -> str:
+    if isinstance(default, bool):
+        return "true or false"
+    if isinstance(default, int):
+        return f"a whole number, such as {default}"
+    if isinstance(default, float):
+        return f"a number, such as {default}"
+    if isinstance(default, Enum):
+        return "one of " + ", ".join(member.name for member in type(default))
+    return "text"

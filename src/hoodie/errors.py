@@ -1,0 +1,69 @@
+"""The error tree: one class for each thing a caller can do about a failure.
+
+Every error pickles (its constructor arguments are its `args`), so that it travels from an executor to the driver.
+"""
+
+from __future__ import annotations
+
+
+class HoodieError(Exception):
+    """Base of all errors raised on purpose; subclasses differ by what a caller can do."""
+
+
+class InvalidOption(HoodieError, ValueError):
+    """A `hoodie.*` option or an argument that is unknown, malformed or contradicts another."""
+
+
+class TableNotFound(HoodieError):
+    """The path holds no table."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
+
+
+class TableMismatch(HoodieError):
+    """The table at the path has other settings than the caller asked for."""
+
+
+class UnsupportedTable(HoodieError):
+    """A real table that this library does not read, or does not write: version, payload, metadata table."""
+
+
+class CorruptFile(HoodieError):
+    """Bytes that are not what the format says. Never raised for a file that is absent."""
+
+    def __init__(self, path: str, problem: str, offset: int | None = None, advice: str = "") -> None:
+        super().__init__(path, problem, offset, advice)
+        self.path, self.problem, self.offset, self.advice = path, problem, offset, advice
+
+    def __str__(self) -> str:
+        where = self.path if self.offset is None else f"{self.path} at byte {self.offset}"
+        return f"{where}: {self.problem}." + (f" {self.advice}" if self.advice else "")
+
+
+class CorruptLogBlock(CorruptFile):
+    """A log block that cannot be read as the format says."""
+
+
+class InvalidInput(HoodieError, ValueError):
+    """Rows or arguments that cannot be written; nothing on disk has changed."""
+
+
+class SchemaMismatch(InvalidInput):
+    """Columns of a batch, a file or a log block that the table's schema cannot take in."""
+
+
+class WriteConflict(HoodieError):
+    """Another writer took the instant or changed the same file groups; try the write again."""
+
+
+class InstantNotFound(HoodieError):
+    """The timeline has no such instant, or not in the state that the call needs."""
+
+
+class WorkerEnvironment(HoodieError):
+    """Spark's Python workers cannot run this library."""

@@ -1,0 +1,1 @@
+"""Which version of a row wins."""

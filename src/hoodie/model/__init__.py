@@ -1,0 +1,1 @@
+"""Frozen values: what the words of the format mean."""

@@ -1,0 +1,81 @@
+"""What a commit did: write statistics per file, and the commit's own metadata."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Operation(StrEnum):
+    """The kind of write, as the commit metadata names it."""
+
+    INSERT = "INSERT"
+    INSERT_PREPPED = "INSERT_PREPPED"
+    UPSERT = "UPSERT"
+    UPSERT_PREPPED = "UPSERT_PREPPED"
+    BULK_INSERT = "BULK_INSERT"
+    BULK_INSERT_PREPPED = "BULK_INSERT_PREPPED"
+    DELETE = "DELETE"
+    DELETE_PREPPED = "DELETE_PREPPED"
+    BOOTSTRAP = "BOOTSTRAP"
+    INSERT_OVERWRITE = "INSERT_OVERWRITE"
+    CLUSTER = "CLUSTER"
+    DELETE_PARTITION = "DELETE_PARTITION"
+    INSERT_OVERWRITE_TABLE = "INSERT_OVERWRITE_TABLE"
+    COMPACT = "COMPACT"
+    INDEX = "INDEX"
+    ALTER_SCHEMA = "ALTER_SCHEMA"
+    LOG_COMPACT = "LOG_COMPACT"
+    UNKNOWN = "UNKNOWN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteStat:
+    """What one write did to one file. Counts are rows, sizes bytes, times milliseconds."""
+
+    file_id: str  # "" in the insert profile of an inflight commit
+    path: str | None  # relative to the base path; None in an inflight profile
+    partition: str | None
+    prev_commit: str = "null"  # the word "null" for a new file group
+    num_writes: int = 0  # rows in the new file, copied ones included
+    num_deletes: int = 0
+    num_updates: int = 0
+    num_inserts: int = 0
+    total_write_bytes: int = 0
+    file_size: int = 0
+    write_errors: int = 0
+    log_records: int = 0
+    log_files_compacted: int = 0
+    log_size_compacted: int = 0
+    updated_records_compacted: int = 0
+    log_blocks: int = 0
+    corrupt_log_blocks: int = 0
+    rollback_blocks: int = 0
+    min_event_time: int | None = None
+    max_event_time: int | None = None
+    scan_time: int = 0
+    upsert_time: int = 0
+    create_time: int = 0
+    cdc_stats: Mapping[str, int] | None = None
+    # only in the stats of a log write
+    log_version: int | None = None
+    log_offset: int | None = None
+    base_file: str | None = None  # name of the slice's base file, "" for none
+    log_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitMetadata:
+    """The content of a completed commit, delta commit or replace commit."""
+
+    operation: Operation
+    stats: Mapping[str, tuple[WriteStat, ...]] = field(default_factory=dict)  # by partition path
+    replaced: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # partition path -> replaced file ids
+    extra: Mapping[str, str] = field(default_factory=dict)  # "schema": Avro JSON of the user's columns
+    compacted: bool = False
+
+    @property
+    def schema(self) -> str:
+        """Avro JSON of the user's columns, "" when the commit carries none."""
+        return self.extra.get("schema", "")

@@ -1,0 +1,86 @@
+"""Data files: what their names say, and the groups and slices they form."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+_LOG_NAME = re.compile(r"^\.(.+)_(.*)\.(log|archive)\.(\d+)(_((\d+)-(\d+)-(\d+))(\.cdc)?)?$")
+_BASE_NAME = re.compile(r"^([^_.][^_]*)_(\d+-\d+-\d+)_(\d+)\.parquet$")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class FileGroupId:
+    """The versions of one set of keys: a partition path ("" when not partitioned) and a file id."""
+
+    partition: str
+    file_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFile:
+    """One version of a file group as Parquet."""
+
+    group: FileGroupId
+    instant: str
+    token: str  # "<task>-<stage>-<attempt>"
+    size: int  # bytes
+    name: str
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's base path."""
+        return f"{self.group.partition}/{self.name}" if self.group.partition else self.name
+
+
+@dataclass(frozen=True, slots=True)
+class LogFile:
+    """A file of log blocks beside a base file. `base_instant` is the word in its name: which instant that is differs
+    by table version (the slice's base in 6 and before, the delta commit's own in 8 and later)."""
+
+    group: FileGroupId
+    base_instant: str
+    version: int
+    token: str  # "" in very old tables
+    size: int  # bytes
+    name: str
+    cdc: bool = False
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's base path."""
+        return f"{self.group.partition}/{self.name}" if self.group.partition else self.name
+
+    @property
+    def order(self) -> tuple[str, int, str, bool]:
+        """Sort key: the order in which a reader takes the logs of a slice."""
+        return (self.base_instant, self.version, self.token, self.cdc)
+
+
+@dataclass(frozen=True, slots=True)
+class FileSlice:
+    """A base file and the logs that change it. No natural order."""
+
+    group: FileGroupId
+    base_instant: str
+    base: BaseFile | None  # None: only logs so far
+    logs: tuple[LogFile, ...] = ()  # oldest first
+
+
+def base_file_name(file_id: str, token: str, instant: str) -> str:
+    return f"{file_id}_{token}_{instant}.parquet"
+
+
+def log_file_name(file_id: str, base_instant: str, version: int, token: str) -> str:
+    return f".{file_id}_{base_instant}.log.{version}_{token}"
+
+
+def parse_data_file(partition: str, name: str, size: int) -> BaseFile | LogFile | None:
+    """The data file that a name stands for; None for any other file (partition metafile, checksum, stray file)."""
+    if found := _BASE_NAME.match(name):
+        file_id, token, instant = found.groups()
+        return BaseFile(FileGroupId(partition, file_id), instant, token, size, name)
+    if (found := _LOG_NAME.match(name)) and found[3] == "log":
+        group = FileGroupId(partition, found[1])
+        return LogFile(group, found[2], int(found[4]), found[6] or "", size, name, found[10] is not None)
+    return None

@@ -1,0 +1,1 @@
+"""Decisions: what a write should do. Values in, values out."""

@@ -1,0 +1,1 @@
+"""DataFrames in and out; the only package that imports pyspark."""

@@ -1,0 +1,1 @@
+"""The Storage protocol and what implements it."""

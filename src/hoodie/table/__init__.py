@@ -1,0 +1,1 @@
+"""Doing a plan and making it visible."""

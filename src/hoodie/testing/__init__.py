@@ -1,0 +1,1 @@
+"""What tests need: storage wrappers, a table builder, Hypothesis strategies."""

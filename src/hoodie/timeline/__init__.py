@@ -1,0 +1,1 @@
+"""The timeline: load, query, transition."""

@@ -1,0 +1,1 @@
+"""(timeline, listing) to file groups and slices: which files a reader sees."""
