@@ -1,1 +1,17 @@
 """Upsert, delete and pull changes on Parquet tables that Hudi reads, from PySpark."""
+
+from hoodie.errors import HoodieError
+from hoodie.spark.session import local_session
+from hoodie.spark.table import HoodieTable, create_table, open_table
+from hoodie.table.read import read_arrow
+from hoodie.table.result import WriteResult
+
+__all__ = [
+    "HoodieError",
+    "HoodieTable",
+    "WriteResult",
+    "create_table",
+    "local_session",
+    "open_table",
+    "read_arrow",
+]

@@ -67,3 +67,18 @@ class InstantNotFound(HoodieError):
 
 class WorkerEnvironment(HoodieError):
     """Spark's Python workers cannot run this library."""
+
+
+class JavaNotFound(HoodieError):
+    """Spark has no Java to run on."""
+
+    def __init__(self, seen: str) -> None:
+        super().__init__(seen)
+        self.seen = seen
+
+    def __str__(self) -> str:
+        return (
+            f"Spark needs Java 17 or later and none was found{f' ({self.seen})' if self.seen else ''}. Any of these "
+            "will do: pip install 'hoodie[java]', which brings a Java along; apt-get install openjdk-17-jre-headless; or "
+            "JAVA_HOME set to the folder of an installed one."
+        )

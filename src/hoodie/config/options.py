@@ -81,7 +81,7 @@ def check_known(properties: Mapping[str, object], groups: Iterable[type], also: 
 
 
 def _parse(key: str, value: object, default: object, spec: Declared) -> object:
-    text = value if isinstance(value, str) else _as_text(value)
+    text = value if isinstance(value, str) else as_text(value)
     try:
         parsed = _convert(text, default)
     except (ValueError, KeyError):
@@ -94,7 +94,8 @@ def _parse(key: str, value: object, default: object, spec: Declared) -> object:
     return parsed
 
 
-def _as_text(value: object) -> str:
+def as_text(value: object) -> str:
+    """An option's value as the text that a properties file or a command line would have."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, (list, tuple)):

@@ -1,1 +1,57 @@
 """The Storage protocol and what implements it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from hoodie.errors import InvalidInput
+from hoodie.storage.fsspec_store import FsspecStorage
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, is_temporary, join, split
+from hoodie.storage.wrapped import WrappedStorage
+
+__all__ = [
+    "Entry",
+    "FsspecStorage",
+    "InputFile",
+    "LocalStorage",
+    "OutputFile",
+    "Storage",
+    "WrappedStorage",
+    "is_temporary",
+    "join",
+    "split",
+    "storage_for",
+]
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):(?=/)")  # two letters at least: "C:/" is a drive
+
+
+def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] | None = None) -> Storage:
+    """The storage of the table at a path or URI.
+
+    path_or_uri  a local path, "file:///path" (as Hadoop takes it: nothing is percent-decoded), or a URI that fsspec has
+                 a driver for: s3, s3a, gs, abfs, abfss, hdfs, memory, ...
+    options      of that driver; a local table has none
+    Raises       InvalidInput for a URI without "//", or a file's with a host; InvalidOption for a scheme without an
+                 installed driver
+    """
+    text = os.fspath(path_or_uri)
+    scheme = _SCHEME.match(text)
+    if scheme is None:
+        return LocalStorage(text)
+    path = text[scheme.end() :]
+    if scheme[1].lower() not in ("file", "local"):
+        if not path.startswith("//"):
+            raise InvalidInput(f"{text}: expected {scheme[1]}://host-or-bucket/path")
+        return FsspecStorage(text, options)
+    if path.startswith("//"):
+        host = urlsplit(text).netloc
+        if host not in ("", "localhost"):
+            raise InvalidInput(f"{text}: a file URI on another host; mount it, or write file:///path")
+        path = path[2 + len(host) :]
+    return LocalStorage(path)

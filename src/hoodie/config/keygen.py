@@ -1,0 +1,324 @@
+"""Which key generator a table has: its settings from properties, and partition paths as text in both directions."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.config.options import declared, option, read_options
+from hoodie.config.timebased import TimeOptions, TimestampSettings, timestamp_settings
+from hoodie.errors import InvalidOption
+
+NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
+NULL_KEY_PART = "__null__"
+EMPTY_KEY_PART = "__empty__"
+
+ESCAPED_CHARACTERS = "%" + "".join(map(chr, range(0x20))) + "\x7f\"#'*/:=?\\{[]^"  # "%" first: it marks an escape
+_ESCAPED = re.compile(f"[{re.escape(ESCAPED_CHARACTERS)}]")
+_ESCAPE = re.compile("%([0-9A-Fa-f]{2})")
+
+
+class Kind(StrEnum):
+    """The key generators; the values are Hudi's type names."""
+
+    SIMPLE = "SIMPLE"
+    COMPLEX = "COMPLEX"
+    NON_PARTITION = "NON_PARTITION"
+    TIMESTAMP = "TIMESTAMP"
+    CUSTOM = "CUSTOM"
+    GLOBAL_DELETE = "GLOBAL_DELETE"
+
+
+class FieldKind(StrEnum):
+    """How one partition field becomes text."""
+
+    SIMPLE = "SIMPLE"
+    TIMESTAMP = "TIMESTAMP"
+    UNKNOWN = "UNKNOWN"  # a stored CUSTOM table that does not say; enough to read, not to write
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionField:
+    """A column, perhaps nested ("a.b"), and how it becomes a part of the partition path."""
+
+    name: str
+    kind: FieldKind = FieldKind.SIMPLE
+
+
+@dataclass(frozen=True, slots=True)
+class KeyGenerator:
+    """How rows get their record key and partition path.
+
+    prefix_single_key      COMPLEX with one key field writes "id:4" (Hudi up to 0.14.0, and 1.1 on) instead of "4":
+                           a table keeps what its rows have, see `following`
+    timestamp              None where no field needs it, and in `stored_key_generator` where the table does not say
+    consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` of the session's zone instead of microseconds
+    """
+
+    kind: Kind
+    record_keys: tuple[str, ...]
+    partition_fields: tuple[PartitionField, ...] = ()
+    hive_style: bool = False
+    url_encode: bool = False
+    prefix_single_key: bool = False
+    timestamp: TimestampSettings | None = None
+    consistent_timestamps: bool = False
+
+    @property
+    def writes_pairs(self) -> bool:
+        """Whether a record key is `field:value,...` rather than the bare value of its one field."""
+        if len(self.record_keys) > 1 or self.kind is Kind.GLOBAL_DELETE:
+            return True
+        return self.kind is Kind.COMPLEX and self.prefix_single_key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KeyOptions:
+    """What identifies a row, and how rows are spread over partitions."""
+
+    record_key: tuple[str, ...] = option(
+        "hoodie.datasource.write.recordkey.field", (), "Columns that identify a row, separated by commas.",
+        aliases=("hoodie.table.recordkey.fields",),
+    )  # fmt: skip
+    partition: tuple[str, ...] = option(
+        "hoodie.datasource.write.partitionpath.field", (),
+        "Partition columns, separated by commas; with the CUSTOM generator each as `column:SIMPLE` or "
+        "`column:TIMESTAMP`.",
+        aliases=("hoodie.table.partition.fields",),
+    )  # fmt: skip
+    generator_class: str = option(
+        "hoodie.datasource.write.keygenerator.class", "",
+        "A class of org.apache.hudi.keygen; inferred from the columns where it is not set.",
+        aliases=("hoodie.table.keygenerator.class",),
+    )  # fmt: skip
+    generator_type: str = option(
+        "hoodie.datasource.write.keygenerator.type", "", "The key generator by its short name, such as SIMPLE.",
+        aliases=("hoodie.table.keygenerator.type",),
+    )  # fmt: skip
+    hive_style: bool = option(
+        "hoodie.datasource.write.hive_style_partitioning", False, "Partition folders are `column=value`."
+    )
+    url_encode: bool = option(
+        "hoodie.datasource.write.partitionpath.urlencode", False, "Escape special characters in partition values."
+    )
+    plain_single_key: bool = option(
+        "hoodie.write.complex.keygen.new.encoding", True,
+        "false: the COMPLEX generator writes a single key as `column:value`. Rows of an existing table decide.",
+    )  # fmt: skip
+    consistent_timestamps: bool = option(
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", False,
+        "Timestamps in keys and paths as text in the session's time zone instead of microseconds.",
+    )  # fmt: skip
+
+
+_CLASSES = {
+    "SimpleKeyGenerator": Kind.SIMPLE,
+    "SimpleAvroKeyGenerator": Kind.SIMPLE,
+    "ComplexKeyGenerator": Kind.COMPLEX,
+    "ComplexAvroKeyGenerator": Kind.COMPLEX,
+    "NonpartitionedKeyGenerator": Kind.NON_PARTITION,
+    "NonpartitionedAvroKeyGenerator": Kind.NON_PARTITION,
+    "GlobalDeleteKeyGenerator": Kind.GLOBAL_DELETE,
+    "GlobalAvroDeleteKeyGenerator": Kind.GLOBAL_DELETE,
+    "TimestampBasedKeyGenerator": Kind.TIMESTAMP,
+    "TimestampBasedAvroKeyGenerator": Kind.TIMESTAMP,
+    "CustomKeyGenerator": Kind.CUSTOM,
+    "CustomAvroKeyGenerator": Kind.CUSTOM,
+}
+_PACKAGE = "org.apache.hudi.keygen."
+
+
+def key_generator(properties: Mapping[str, str]) -> KeyGenerator:
+    """The key generator that table properties and write options describe, complete enough to write with.
+
+    Both spellings of a setting (the table's `hoodie.table.*` and the option `hoodie.datasource.write.*`) are read.
+    Raises InvalidOption where they differ, on an unknown generator, no record key, a number of fields that the
+    generator cannot take, and timestamp settings that are missing or cannot be carried out.
+    """
+    keygen = stored_key_generator(properties)
+    if not keygen.record_keys:
+        raise InvalidOption(f"no record key: set {_name('record_key')} to the columns that identify a row")
+    for field in keygen.partition_fields:
+        if field.kind is FieldKind.UNKNOWN:
+            raise InvalidOption(
+                f"{_name('partition')}: the CUSTOM key generator needs {field.name}:SIMPLE or {field.name}:TIMESTAMP"
+            )
+    if any(field.kind is FieldKind.TIMESTAMP for field in keygen.partition_fields) and keygen.timestamp is None:
+        return dataclasses.replace(keygen, timestamp=timestamp_settings(properties))  # raises: it says what is missing
+    return keygen
+
+
+def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
+    """As `key_generator`, for reading a table: what only its writers need may be missing.
+
+    Hudi leaves the time settings, and the types of CUSTOM fields, to the options of each write.
+    """
+    chosen = _agreed(properties)
+    kind = _kind(chosen)
+    fields = tuple(_partition_field(text, kind) for text in chosen.partition)
+    if kind in (Kind.NON_PARTITION, Kind.GLOBAL_DELETE):
+        fields = ()
+    if kind in (Kind.SIMPLE, Kind.TIMESTAMP):
+        if len(chosen.record_key) > 1:
+            raise InvalidOption(
+                f"{_name('record_key')}={','.join(chosen.record_key)!r}: the {kind} key generator takes one column; "
+                "use COMPLEX"
+            )
+        if len(fields) != 1:
+            raise InvalidOption(
+                f"{_name('partition')}={','.join(chosen.partition)!r}: the {kind} key generator takes one column; "
+                "use COMPLEX for more, NON_PARTITION for none"
+            )
+    keygen = KeyGenerator(
+        kind, chosen.record_key, fields, chosen.hive_style, chosen.url_encode,
+        prefix_single_key=not chosen.plain_single_key, consistent_timestamps=chosen.consistent_timestamps,
+    )  # fmt: skip
+    times = read_options(TimeOptions, properties)
+    if any(field.kind is FieldKind.TIMESTAMP for field in fields) and times.type and times.output_format:
+        return dataclasses.replace(keygen, timestamp=timestamp_settings(properties))
+    return keygen
+
+
+def following(keygen: KeyGenerator, stored_keys: Iterable[str]) -> KeyGenerator:
+    """The generator that writes single COMPLEX keys as the table's rows have them, so that an update finds its row.
+
+    stored_keys  a few of the table's record keys, such as the key ranges of its base files; none: nothing changes
+    """
+    keys = list(stored_keys)
+    if not keys or keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1:
+        return keygen
+    prefixed = all(key.startswith(f"{keygen.record_keys[0]}:") for key in keys)
+    return dataclasses.replace(keygen, prefix_single_key=prefixed)
+
+
+def escape_path(value: str) -> str:
+    """The value with the characters that Hive escapes in partition folders as "%" and two hex digits."""
+    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+
+
+def unescape_path(value: str) -> str:
+    """The value with each "%" and two hex digits turned back; any other "%" stays."""
+    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+
+
+def partition_values(path: str, keygen: KeyGenerator) -> tuple[str | None, ...]:
+    """The text of each partition field's value, taken back from a partition path: best effort.
+
+    returns  one for each partition field. None: null or empty, the formatted time of a TIMESTAMP field (the column's
+             value is lost), or not to be told from the path. None never means that a value can be ruled out.
+    """
+    names = [field.name for field in keygen.partition_fields]
+    texts = _hive_style_texts(path, names) if keygen.hive_style else _plain_texts(path, names)
+    # Spark SQL escapes hive-style paths though the table says it does not: unescape those always.
+    escaped = keygen.hive_style or keygen.url_encode
+    return tuple(
+        None
+        if text is None or text == NULL_PARTITION or field.kind is not FieldKind.SIMPLE
+        else (unescape_path(text) if escaped else text)
+        for field, text in zip(keygen.partition_fields, texts, strict=True)
+    )
+
+
+def _hive_style_texts(path: str, names: list[str]) -> list[str | None]:
+    # A value that is not escaped may hold "/": it ends where the next field's "name=" begins.
+    texts: list[str | None] = []
+    rest = path
+    for name, following_name in zip(names, [*names[1:], None], strict=True):
+        if not rest.startswith(f"{name}="):
+            return [None] * len(names)
+        value = rest.removeprefix(f"{name}=")
+        if following_name is None:
+            texts.append(value)
+            break
+        value, found, tail = value.partition(f"/{following_name}=")
+        if not found:
+            return [None] * len(names)
+        texts.append(value)
+        rest = f"{following_name}={tail}"
+    return texts
+
+
+def _plain_texts(path: str, names: list[str]) -> list[str | None]:
+    levels = path.split("/")
+    if len(names) == 1:
+        return [path]
+    return [*levels] if len(levels) == len(names) else [None] * len(names)
+
+
+def _name(field: str) -> str:
+    return next(spec.keys[0] for found, spec in declared(KeyOptions) if found.name == field)
+
+
+def _agreed(properties: Mapping[str, str]) -> KeyOptions:
+    """The options where table properties and write options say the same; empty text counts as not set."""
+    given = {key: value for key, value in properties.items() if not isinstance(value, str) or value.strip()}
+    chosen = read_options(KeyOptions, given)
+    for found, spec in declared(KeyOptions):
+        present = [key for key in spec.keys if key in given]
+        values = [getattr(read_options(KeyOptions, {key: given[key]}), found.name) for key in present]
+        if len(values) < 2:
+            continue
+        if found.name == "partition":  # the table may have left the types of CUSTOM fields out
+            values.sort(key=lambda value: sum(":" in text for text in value), reverse=True)
+            chosen = dataclasses.replace(chosen, partition=values[0])
+            values = [tuple(text.partition(":")[0] for text in value) for value in values]
+        if found.name == "generator_class":
+            values = [_kind_of_class(value) for value in values]
+        if found.name == "generator_type":
+            values = [_kind_of_type(value) for value in values]
+        if values[0] != values[1]:
+            raise InvalidOption(
+                f"{present[0]}={given[present[0]]!r} contradicts {present[1]}={given[present[1]]!r}; "
+                "a table keeps the key generator and columns that it was created with"
+            )
+    return chosen
+
+
+def _kind(chosen: KeyOptions) -> Kind:
+    by_class = _kind_of_class(chosen.generator_class) if chosen.generator_class else None
+    by_type = _kind_of_type(chosen.generator_type) if chosen.generator_type else None
+    if by_class and by_type and by_class is not by_type:
+        raise InvalidOption(
+            f"{_name('generator_class')}={chosen.generator_class!r} contradicts "
+            f"{_name('generator_type')}={chosen.generator_type!r}"
+        )
+    if kind := by_class or by_type:
+        return kind
+    if not chosen.partition:
+        return Kind.NON_PARTITION
+    if any(":" in text for text in chosen.partition):
+        return Kind.CUSTOM
+    return Kind.SIMPLE if len(chosen.record_key) <= 1 and len(chosen.partition) == 1 else Kind.COMPLEX
+
+
+def _kind_of_class(name: str) -> Kind:
+    kind = _CLASSES.get(name.strip().removeprefix(_PACKAGE))
+    if kind is None:
+        known = ", ".join(key for key in _CLASSES if "Avro" not in key)
+        raise InvalidOption(f"{_name('generator_class')}={name!r}: expected {_PACKAGE} and one of {known}")
+    return kind
+
+
+def _kind_of_type(name: str) -> Kind:
+    text = name.strip().upper().removesuffix("_AVRO")
+    if text not in Kind.__members__:
+        raise InvalidOption(f"{_name('generator_type')}={name!r}: expected one of {', '.join(Kind)}")
+    return Kind(text)
+
+
+def _partition_field(text: str, kind: Kind) -> PartitionField:
+    if kind is Kind.TIMESTAMP:
+        return PartitionField(text, FieldKind.TIMESTAMP)
+    if kind is not Kind.CUSTOM:
+        return PartitionField(text)
+    name, colon, type_name = (part.strip() for part in text.partition(":"))
+    if not colon:
+        return PartitionField(name, FieldKind.UNKNOWN)
+    if type_name.upper() not in ("SIMPLE", "TIMESTAMP") or not name:
+        raise InvalidOption(
+            f"{_name('partition')}: {text!r} in a CUSTOM key generator: expected column:SIMPLE or column:TIMESTAMP"
+        )
+    return PartitionField(name, FieldKind(type_name.upper()))

@@ -1,0 +1,214 @@
+"""What `hoodie.properties` says of a table, as a typed value, and whether this library may read or write such a table.
+
+Source: spec/table-and-timeline.md 2 and 9 (HoodieTableConfig).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from hoodie.config.options import option, read_options
+from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
+
+#: The one version that is written; the most widely read.
+WRITTEN_VERSION = 6
+NEWEST_VERSION = 9
+
+PROPERTIES_FOLDER = ".hoodie"
+PROPERTIES_FILE = f"{PROPERTIES_FOLDER}/hoodie.properties"
+
+NAME = "hoodie.table.name"
+BOOTSTRAP = "hoodie.bootstrap.base.path"
+
+
+class TableType(StrEnum):
+    """Whether an update rewrites base files or goes to logs beside them."""
+
+    COPY_ON_WRITE = "COPY_ON_WRITE"
+    MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class TimelineZone(StrEnum):
+    """The zone in which instant times are given."""
+
+    LOCAL = "LOCAL"
+    UTC = "UTC"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableConfig:
+    """The settings of a table. Field names are given as stored: `a.b` is field b of the column a."""
+
+    name: str = option(NAME, "", "Name of the table.")
+    database: str = option("hoodie.database.name", "", "Name of its database; may be empty.")
+    version: int = option("hoodie.table.version", 0, "Format version of the table.")
+    type: TableType = option("hoodie.table.type", TableType.COPY_ON_WRITE, "COPY_ON_WRITE or MERGE_ON_READ.")
+    record_key: tuple[str, ...] = option("hoodie.table.recordkey.fields", (), "Fields of the record key.")
+    partition_by: tuple[str, ...] = option("hoodie.table.partition.fields", (), "Fields of the partition path.")
+    ordering: tuple[str, ...] = option(
+        "hoodie.table.ordering.fields",
+        (),
+        "Fields that order the versions of a row.",
+        aliases=("hoodie.table.precombine.field",),
+    )
+    key_generator: str = option(
+        "hoodie.table.keygenerator.class",
+        "",
+        "Java class, or from version 8 type, of the key generator; empty: inferred from the fields.",
+        aliases=("hoodie.table.keygenerator.type",),
+    )
+    hive_style: bool = option(
+        "hoodie.datasource.write.hive_style_partitioning", False, "Partition folders are named column=value."
+    )
+    url_encode: bool = option(
+        "hoodie.datasource.write.partitionpath.urlencode", False, "Partition values are URL-encoded."
+    )
+    drop_partition_columns: bool = option(
+        "hoodie.datasource.write.drop.partition.columns", False, "Partition columns are left out of data files."
+    )
+    meta_fields: bool = option("hoodie.populate.meta.fields", True, "Rows carry the five _hoodie_ columns.")
+    payload_class: str = option(
+        "hoodie.compaction.payload.class",
+        "",
+        "Java class that decides which version of a row wins; empty: the default.",
+        aliases=("hoodie.table.legacy.payload.class",),
+    )
+    merge_mode: str = option("hoodie.record.merge.mode", "", "From version 8: EVENT_TIME_ORDERING and so on.")
+    merge_strategy: str = option(
+        "hoodie.record.merge.strategy.id",
+        "",
+        "UUID of the merge strategy.",
+        aliases=("hoodie.compaction.record.merger.strategy",),
+    )
+    base_format: str = option("hoodie.table.base.file.format", "PARQUET", "Format of base files.")
+    layout: int = option("hoodie.timeline.layout.version", 0, "1: up to version 6; 2: from version 8.")
+    timezone: TimelineZone = option(
+        "hoodie.table.timeline.timezone", TimelineZone.LOCAL, "Zone of instant times: LOCAL or UTC."
+    )
+    timeline_path: str = option("hoodie.timeline.path", "timeline", "Layout 2: folder of instants below .hoodie.")
+    history_path: str = option("hoodie.timeline.history.path", "history", "Layout 2: folder below the timeline.")
+    archive_path: str = option("hoodie.archivelog.folder", "archived", "Layout 1: archived instants, below .hoodie.")
+    create_schema: str = option("hoodie.table.create.schema", "", "Avro JSON of the columns at creation.")
+    metadata_partitions: tuple[str, ...] = option(
+        "hoodie.table.metadata.partitions", (), "Partitions of the metadata table that readers trust."
+    )
+    metadata_inflight: tuple[str, ...] = option(
+        "hoodie.table.metadata.partitions.inflight", (), "Partitions of the metadata table being built."
+    )
+    cdc: bool = option("hoodie.table.cdc.enabled", False, "Writers log change data.")
+    cdc_mode: str = option("hoodie.table.cdc.supplemental.logging.mode", "DATA_BEFORE_AFTER", "What they log of it.")
+    base_format_metafile: bool = option(
+        "hoodie.partition.metafile.use.base.format", False, "Partition metafiles are Parquet."
+    )
+    properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of them, as stored
+
+    @property
+    def merge_on_read(self) -> bool:
+        return self.type is TableType.MERGE_ON_READ
+
+    @property
+    def timeline_folder(self) -> str:
+        """Folder of the active timeline, relative to the base path."""
+        return PROPERTIES_FOLDER if self.layout == 1 else f"{PROPERTIES_FOLDER}/{self.timeline_path}"
+
+    @property
+    def history_folder(self) -> str:
+        """Folder of instants that left the active timeline, relative to the base path."""
+        if self.layout == 1:
+            return f"{PROPERTIES_FOLDER}/{self.archive_path}"
+        return f"{self.timeline_folder}/{self.history_path}"
+
+
+def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) -> TableConfig:
+    """The settings that the entries of a `hoodie.properties` give.
+
+    path    for errors
+    Raises  CorruptFile on a missing or malformed entry; UnsupportedTable when the entries are of a version or a base
+            file format that this library does not know, so that they may mean something else
+    """
+    if not properties.get(NAME):
+        raise CorruptFile(path, f"{NAME} is missing")
+    try:
+        config = read_options(TableConfig, properties)
+    except InvalidOption as error:
+        raise CorruptFile(path, str(error)) from error
+    if not 0 <= config.version <= NEWEST_VERSION:
+        raise UnsupportedTable(
+            f"{path}: table version {config.version} is unknown; versions up to {NEWEST_VERSION} can be read. "
+            "Update this library, or read the table with the Hudi release that wrote it."
+        )
+    if config.base_format.upper() != "PARQUET":
+        raise UnsupportedTable(f"{path}: base files are {config.base_format}; only PARQUET can be read.")
+    layout = config.layout or (2 if config.version >= 8 else 1)  # tables older than the entry have layout 1's names
+    if layout not in (1, 2) or (config.version >= 8) != (layout == 2):
+        raise UnsupportedTable(f"{path}: timeline layout {layout} does not go with table version {config.version}.")
+    for folder in (config.timeline_path, config.history_path, config.archive_path):
+        if folder.startswith("/") or not {"", ".", ".."}.isdisjoint(folder.split("/")):
+            raise CorruptFile(path, f"{folder!r} is no folder inside the table")
+    return dataclasses.replace(config, layout=layout, properties=dict(properties))
+
+
+def require_readable(config: TableConfig) -> None:
+    """Raise UnsupportedTable, telling why, unless the rows of such a table can be read."""
+    if config.version == 7:
+        raise UnsupportedTable(
+            f"{config.name}: version 7 is a table amid an upgrade from 6 to 8; "
+            "finish it with the Hudi release that began."
+        )
+    if config.drop_partition_columns:
+        raise UnsupportedTable(
+            f"{config.name}: its files lack the partition columns "
+            "(hoodie.datasource.write.drop.partition.columns=true), which this library cannot read."
+        )
+    if BOOTSTRAP in config.properties:
+        raise UnsupportedTable(
+            f"{config.name}: a bootstrapped table, whose rows lie partly in {config.properties[BOOTSTRAP]}; rewrite it "
+            "with Hudi's clustering first."
+        )
+
+
+def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
+    """Raise UnsupportedTable, telling what to do, unless this library can write the table without harm to others.
+
+    payloads  full names of the payload classes whose rule the caller can apply; no class at all is the default one
+    """
+    require_readable(config)
+    if config.version != WRITTEN_VERSION:
+        raise UnsupportedTable(
+            f"{config.name}: table version {config.version} can be read, but only {WRITTEN_VERSION} is written. "
+            + (
+                "Hudi 1.x upgrades a table at its first write unless hoodie.write.auto.upgrade=false; its command line "
+                "(`downgrade table --toVersion SIX`) brings it back."
+                if config.version > WRITTEN_VERSION
+                else "Hudi 0.14 and 0.15 upgrade a table at their next write."
+            )
+        )
+    maintained = sorted({*config.metadata_partitions, *config.metadata_inflight})
+    if maintained:
+        raise UnsupportedTable(
+            f"{config.name}: another writer keeps a metadata table ({', '.join(maintained)}), from which readers list "
+            "files; this library does not maintain it and would make it wrong. With hoodie.metadata.enable=false it is "
+            "removed first, as Hudi does; all writers of the table then need that setting."
+        )
+    if config.cdc:
+        raise UnsupportedTable(
+            f"{config.name}: hoodie.table.cdc.enabled=true obliges each writer to log change data, which this library "
+            "does not; set it to false in the table to write."
+        )
+    if not config.meta_fields:
+        raise UnsupportedTable(
+            f"{config.name}: hoodie.populate.meta.fields=false: rows are stored without their keys, so that no key can "
+            "be looked up; such a table is read only."
+        )
+    if not config.record_key:
+        raise UnsupportedTable(
+            f"{config.name}: no record key (hoodie.table.recordkey.fields); keys that Hudi generates are not written."
+        )
+    if config.payload_class and config.payload_class not in payloads:
+        raise UnsupportedTable(
+            f"{config.name}: payload class {config.payload_class} is not known here, so which version of a row wins is "
+            f"not either. Known: {', '.join(sorted(payloads))}."
+        )

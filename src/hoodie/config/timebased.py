@@ -1,0 +1,160 @@
+"""How time values become partition paths: the settings of Hudi's timestamp-based key generator."""
+
+from __future__ import annotations
+
+import re
+import zoneinfo
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+
+from hoodie.config import joda
+from hoodie.config.options import declared, option, read_options
+from hoodie.errors import InvalidOption
+
+
+class TimestampType(StrEnum):
+    """What the values of a timestamp-based partition field are."""
+
+    UNIX_TIMESTAMP = "UNIX_TIMESTAMP"  # seconds
+    EPOCHMILLISECONDS = "EPOCHMILLISECONDS"
+    SCALAR = "SCALAR"  # a number in its own unit
+    DATE_STRING = "DATE_STRING"
+    MIXED = "MIXED"  # as DATE_STRING; Hudi, too, fails on its numbers
+
+
+class TimeUnit(Enum):
+    """Java's time units; the value is nanoseconds."""
+
+    NANOSECONDS = 1
+    MICROSECONDS = 1_000
+    MILLISECONDS = 1_000_000
+    SECONDS = 1_000_000_000
+    MINUTES = 60_000_000_000
+    HOURS = 3_600_000_000_000
+    DAYS = 86_400_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class TimestampSettings:
+    """How a timestamp-based partition field is read and printed.
+
+    unit           of numbers; None for strings (DATE_STRING, MIXED)
+    input_formats  Joda patterns, tried in order; strings only
+    input_zone     "UTC", "+08:00" or a region id; "": the offset in the string, UTC where it has none
+    output_zone    as input_zone; "": UTC for numbers, for strings the zone they were read in
+    output_format  a Joda pattern
+    """
+
+    type: TimestampType
+    unit: TimeUnit | None
+    input_formats: tuple[str, ...]
+    input_zone: str
+    output_zone: str
+    output_format: str
+
+
+_PREFIX = "hoodie.keygen.timebased."
+
+
+def _old(name: str) -> tuple[str, ...]:
+    return (f"hoodie.deltastreamer.keygen.timebased.{name}",)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeOptions:
+    """How the TIMESTAMP key generator reads and prints times."""
+
+    type: str = option(
+        _PREFIX + "timestamp.type", "", "What the values are: " + ", ".join(TimestampType) + ".",
+        aliases=_old("timestamp.type"),
+    )  # fmt: skip
+    unit: TimeUnit = option(
+        _PREFIX + "timestamp.scalar.time.unit", TimeUnit.SECONDS, "The unit of SCALAR numbers.",
+        aliases=_old("timestamp.scalar.time.unit"),
+    )  # fmt: skip
+    input_formats: str = option(
+        _PREFIX + "input.dateformat", "", "Joda patterns of strings, tried in order.",
+        aliases=_old("input.dateformat"),
+    )  # fmt: skip
+    delimiter: str = option(
+        _PREFIX + "input.dateformat.list.delimiter.regex", ",", "Separates the input patterns.",
+        aliases=_old("input.dateformat.list.delimiter.regex"),
+    )  # fmt: skip
+    input_zone: str = option(
+        _PREFIX + "input.timezone", "", "Zone of strings without an offset; UTC where not set.",
+        aliases=_old("input.timezone"),
+    )  # fmt: skip
+    output_zone: str = option(
+        _PREFIX + "output.timezone", "", "Zone to print in; where not set UTC, for strings the zone they were read in.",
+        aliases=_old("output.timezone"),
+    )  # fmt: skip
+    zone: str = option(
+        _PREFIX + "timezone", "", "Sets both zones, whatever their own options say.",
+        aliases=_old("timezone"),
+    )  # fmt: skip
+    output_format: str = option(
+        _PREFIX + "output.dateformat", "", "Joda pattern of the path; `hh` is the 12-hour clock.",
+        aliases=_old("output.dateformat"),
+    )  # fmt: skip
+
+
+def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
+    """The settings in `hoodie.keygen.timebased.*` (or the older `hoodie.deltastreamer.keygen.timebased.*`).
+
+    Raises InvalidOption on what is missing, or a type, pattern or zone that cannot be carried out.
+    """
+    given = read_options(TimeOptions, properties)
+    keys = {found.name: spec.keys[0] for found, spec in declared(TimeOptions)}
+    name = given.type.strip()
+    if name not in TimestampType.__members__:
+        raise InvalidOption(f"{keys['type']}={name!r}: expected one of {', '.join(TimestampType)}")
+    if not given.output_format:
+        raise InvalidOption(f"{keys['output_format']} is not set: expected a Joda pattern, such as yyyy/MM/dd")
+    joda.output_tokens(given.output_format)
+    kind = TimestampType(name)
+    formats: tuple[str, ...] = ()
+    if kind in (TimestampType.DATE_STRING, TimestampType.MIXED):
+        formats = _split(given.input_formats, given.delimiter, keys["delimiter"])
+        if not formats:
+            raise InvalidOption(f"{keys['input_formats']} is not set: {kind} needs the Joda patterns of its strings")
+        for pattern in formats:
+            joda.parsing(pattern)
+    units = {
+        TimestampType.UNIX_TIMESTAMP: TimeUnit.SECONDS,
+        TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS,
+        TimestampType.SCALAR: given.unit,
+    }
+    both = any(key in properties for key in next(s.keys for f, s in declared(TimeOptions) if f.name == "zone"))
+    return TimestampSettings(
+        kind,
+        units.get(kind),
+        formats,
+        _zone(keys["zone"], given.zone) if both else _zone(keys["input_zone"], given.input_zone),
+        _zone(keys["zone"], given.zone) if both else _zone(keys["output_zone"], given.output_zone),
+        given.output_format,
+    )
+
+
+def _split(text: str, delimiter: str, key: str) -> tuple[str, ...]:
+    try:
+        parts = re.split(delimiter, text)
+    except re.error as error:
+        raise InvalidOption(f"{key}={delimiter!r}: expected a regular expression ({error})") from error
+    return tuple(part.strip() for part in parts if part is not None and part.strip())
+
+
+def _zone(key: str, text: str) -> str:
+    """The zone in one spelling: "" (not set), "UTC", "+08:00", or a region id."""
+    text = text.strip()
+    if not text or text in ("UTC", "GMT", "Z", "Etc/UTC", "Zulu"):
+        return "UTC" if text else ""
+    if found := re.fullmatch(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?", text):
+        sign, hours, minutes = found[1], int(found[2]), found[3] or "00"
+        if hours <= 23:
+            return f"{sign}{hours:02d}:{minutes}"
+    try:
+        return zoneinfo.ZoneInfo(text).key
+    except (ValueError, OSError, zoneinfo.ZoneInfoNotFoundError):
+        # Java would silently take UTC, and rows would land in other folders than meant.
+        raise InvalidOption(f"{key}={text!r}: expected a zone such as UTC, America/New_York or GMT+8:00") from None

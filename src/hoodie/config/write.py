@@ -1,0 +1,246 @@
+"""The options of a write: how files grow, how keys are found, how duplicates are treated, how work is spread."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.config.options import GiB, MiB, option
+from hoodie.model.commit import Operation
+
+
+class IndexType(StrEnum):
+    """How a key finds its file group."""
+
+    BLOOM = "BLOOM"
+    SIMPLE = "SIMPLE"
+
+
+class BulkInsertSort(StrEnum):
+    """How bulk_insert orders rows before they are written."""
+
+    NONE = "NONE"
+    GLOBAL_SORT = "GLOBAL_SORT"
+    PARTITION_SORT = "PARTITION_SORT"
+
+
+class FilterType(StrEnum):
+    """The kind of bloom filter that base files carry."""
+
+    SIMPLE = "SIMPLE"
+    DYNAMIC_V0 = "DYNAMIC_V0"
+
+
+class Codec(StrEnum):
+    """How Parquet pages are compressed."""
+
+    ZSTD = "zstd"
+    SNAPPY = "snappy"
+    GZIP = "gzip"
+    UNCOMPRESSED = "none"
+
+
+class WriteOperation(StrEnum):
+    """What `hoodie.write` does with a batch."""
+
+    UPSERT = "upsert"
+    INSERT = "insert"
+    BULK_INSERT = "bulk_insert"
+    DELETE = "delete"
+    INSERT_OVERWRITE = "insert_overwrite"
+    INSERT_OVERWRITE_TABLE = "insert_overwrite_table"
+    DELETE_PARTITION = "delete_partition"
+
+    @property
+    def recorded(self) -> Operation:
+        """The word that the commit metadata has for it."""
+        return Operation[self.name]
+
+
+def _positive(value: int | float) -> bool:
+    return value > 0
+
+
+def _not_negative(value: int) -> bool:
+    return value >= 0
+
+
+_BYTES = "bytes, such as 104857600"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FileSizing:
+    """How large base files grow, in bytes."""
+
+    max_size: int = option(
+        "hoodie.parquet.max.file.size",
+        120 * MiB,
+        "A base file is closed near this size.",
+        expected=_BYTES,
+        check=_positive,
+    )
+    small_limit: int = option(
+        "hoodie.parquet.small.file.limit",
+        100 * MiB,
+        "Base files below this size take inserts first; 0: none do.",
+        expected=_BYTES,
+        check=_not_negative,
+    )
+    block_size: int = option(
+        "hoodie.parquet.block.size",
+        120 * MiB,
+        "A row group holds at most this many bytes, counted before encoding; also bounds what a task buffers.",
+        expected=_BYTES,
+        check=_positive,
+    )
+    codec: Codec = option(
+        "hoodie.parquet.compression.codec",
+        Codec.ZSTD,
+        "Page compression: zstd, snappy, gzip or uncompressed. Hudi's default, gzip, costs about 40 times the CPU.",
+    )
+    record_size: int = option(
+        "hoodie.copyonwrite.record.size.estimate",
+        1024,
+        "Bytes a record takes in a base file, until an earlier commit is large enough to learn from.",
+        expected=_BYTES,
+        check=_positive,
+    )
+    learn_threshold: float = option(
+        "hoodie.record.size.estimation.threshold",
+        1.0,
+        "The record size is learnt from the newest commit that wrote more bytes than this many small-file limits.",
+        check=lambda value: value >= 0,
+    )
+    auto_split: bool = option(
+        "hoodie.copyonwrite.insert.auto.split",
+        True,
+        "Derive the rows of a new file group from its maximum size and the record size.",
+    )
+    split_size: int = option(
+        "hoodie.copyonwrite.insert.split.size",
+        500_000,
+        "Rows of a new file group when auto.split is off.",
+        check=_positive,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BloomOptions:
+    """The bloom filter in each base file's footer, and how the BLOOM index uses it."""
+
+    entries: int = option(
+        "hoodie.index.bloom.num_entries",
+        0,
+        "Keys a filter is sized for. 0: the rows of the file at hand, so that small files carry small filters "
+        "(Hudi's fixed default is 60000).",
+        expected="a number of keys, such as 60000",
+        check=_not_negative,
+    )
+    fpp: float = option(
+        "hoodie.index.bloom.fpp",
+        1e-9,
+        "Chance that a filter takes a key for present that is not, at its designed number of keys.",
+        expected="a probability, such as 0.000001",
+        check=lambda value: 0 < value < 1,
+    )
+    kind: FilterType = option(
+        "hoodie.bloom.index.filter.type",
+        FilterType.DYNAMIC_V0,
+        "DYNAMIC_V0 grows with the keys added later; SIMPLE does not.",
+    )
+    max_entries: int = option(
+        "hoodie.bloom.index.filter.dynamic.max.entries",
+        100_000,
+        "A dynamic filter stops growing at this many keys.",
+        check=_positive,
+    )
+    prune_by_ranges: bool = option(
+        "hoodie.bloom.index.prune.by.ranges",
+        True,
+        "Skip files whose range of keys does not hold a key; turn off for random keys.",
+    )
+    keys_per_bucket: int = option(
+        "hoodie.bloom.index.keys.per.bucket",
+        10_000_000,
+        "Most pairs of key and file that one task looks up.",
+        check=_positive,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteOptions:
+    """How a batch is treated."""
+
+    index: IndexType = option(
+        "hoodie.index.type",
+        IndexType.SIMPLE,
+        "SIMPLE joins the batch with the key column of the touched partitions; BLOOM first drops files by key range "
+        "and bloom filter.",
+    )
+    combine_before_insert: bool = option(
+        "hoodie.combine.before.insert", False, "Combine rows of one key within an insert, too."
+    )
+    combine_before_upsert: bool = option(
+        "hoodie.combine.before.upsert",
+        True,
+        "Combine rows of one key within an upsert by the ordering field; off: the last one of each key is taken.",
+    )
+    combine_before_delete: bool = option(
+        "hoodie.combine.before.delete", True, "Drop keys that a delete names more than once."
+    )
+    duplicates_on_insert: bool = option(
+        "hoodie.merge.allow.duplicate.on.inserts",
+        True,
+        "An insert into a small file appends without looking for its key; off: a key that is there is updated.",
+    )
+    bulk_sort: BulkInsertSort = option(
+        "hoodie.bulkinsert.sort.mode",
+        BulkInsertSort.NONE,
+        "NONE writes rows as they come, PARTITION_SORT sorts within each Spark partition, GLOBAL_SORT over all.",
+    )
+    bulk_parallelism: int = option(
+        "hoodie.bulkinsert.shuffle.parallelism",
+        0,
+        "Spark partitions of a sorted bulk_insert; 0: Spark's choice.",
+        check=_not_negative,
+    )
+    auto_commit: bool = option(
+        "hoodie.auto.commit", True, "HoodieWriteClient: a write is committed at once; off: commit() does."
+    )
+    metadata_prefix: str = option(
+        "hoodie.datasource.write.commitmeta.key.prefix",
+        "_",
+        "Write options with this prefix are kept in the commit's metadata.",
+    )
+    metadata_table: bool = option(
+        "hoodie.metadata.enable",
+        True,
+        "false: remove the metadata table that another writer left, as this library does not maintain one; "
+        "otherwise a write to such a table is refused.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpreadOptions:
+    """When a write runs in driver threads (near) and when on Spark's executors (spread). Not options of Hudi."""
+
+    near_batch: int = option(
+        "hoodie.spark.near.max.batch.bytes",
+        256 * MiB,
+        "A batch up to this size is brought to the driver as Arrow; 0: every write is spread over executors.",
+        expected=_BYTES,
+        check=_not_negative,
+    )
+    near_rewrite: int = option(
+        "hoodie.spark.near.max.rewrite.bytes",
+        2 * GiB,
+        "Driver threads rewrite at most this many bytes of base files; above it executors do.",
+        expected=_BYTES,
+        check=_not_negative,
+    )
+    near_threads: int = option(
+        "hoodie.spark.near.threads", 0, "Driver threads of a near write; 0: one per core.", check=_not_negative
+    )
+
+
+WRITE_GROUPS = (FileSizing, BloomOptions, WriteOptions, SpreadOptions)

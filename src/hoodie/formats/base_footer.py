@@ -1,0 +1,154 @@
+"""The footer of a base file: which keys the file may hold, how many rows, with which columns."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptFile, UnsupportedTable
+from hoodie.formats.bloom import BloomFilter, BloomKind, decode, encode
+from hoodie.formats.strings import from_java_order, highest_groups, java_order, utf8_order
+
+BLOOM = "org.apache.hudi.bloomfilter"
+BLOOM_TYPE = "hoodie_bloom_filter_type_code"
+MIN_KEY = "hoodie_min_record_key"
+MAX_KEY = "hoodie_max_record_key"
+_OLD_BLOOM = "com.uber.hoodie.bloomfilter"
+_HUDI_KEYS = (BLOOM, _OLD_BLOOM, BLOOM_TYPE, MIN_KEY, MAX_KEY)
+
+_MAGIC = b"PAR1"
+_TRAILER = struct.Struct("<I4s")
+# One read takes the whole footer of nearly all files: a filter of default size is 431 KB in base64.
+_TAIL = 512 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class BaseFooter:
+    """What the footer of a base file says.
+
+    min_key, max_key  bounds of the record keys, inclusive; None: unknown, any key may be in the file
+    bloom_text        the filter as stored, base64; "" for none. `bloom` decodes it
+    bloom_code        its type code; "" when the footer has none
+    rows              rows in the file
+    schema            all columns, meta columns included
+    other             the remaining key/value metadata
+    """
+
+    min_key: str | None
+    max_key: str | None
+    bloom_text: str = field(repr=False)
+    bloom_code: str
+    rows: int
+    schema: pa.Schema
+    other: Mapping[str, str]
+
+    def bloom(self, path: str) -> BloomFilter | None:
+        """The filter, decoded anew at each call; None when the file has none. Raises CorruptFile naming `path`."""
+        return decode(self.bloom_text, self.bloom_code, path) if self.bloom_text else None
+
+
+def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:
+    """Read the footer of a Parquet base file, normally with one read of its end.
+
+    file    open for reading, seekable; errors of reading it pass through
+    path    for errors
+    Raises  CorruptFile when the file is no Parquet or its footer is damaged;
+            UnsupportedTable on a column type that Arrow does not have
+    """
+    metadata = _parse(_read_tail(file, path), path)
+    try:
+        schema = metadata.schema.to_arrow_schema().remove_metadata()
+    except pa.ArrowNotImplementedError as problem:
+        raise UnsupportedTable(f"{path}: a column type that Arrow does not read: {problem}") from problem
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise CorruptFile(path, f"broken Parquet schema: {problem}") from problem
+    stored = metadata.metadata or {}
+    hudi = {}
+    for key in _HUDI_KEYS:
+        if (value := stored.get(key.encode())) is not None:
+            try:
+                hudi[key] = value.decode("utf-8")
+            except UnicodeDecodeError:
+                raise CorruptFile(path, f"footer key {key} is not UTF-8") from None
+    names = {key.encode() for key in _HUDI_KEYS}
+    return BaseFooter(
+        min_key=hudi.get(MIN_KEY),
+        max_key=hudi.get(MAX_KEY),
+        bloom_text=hudi.get(BLOOM) or hudi.get(_OLD_BLOOM, ""),
+        bloom_code=hudi.get(BLOOM_TYPE, ""),
+        rows=metadata.num_rows,
+        schema=schema,
+        # Other writers' entries are shown, never judged: bytes that are not text do not make the file unreadable.
+        other={k.decode("utf-8", "replace"): v.decode("utf-8", "replace") for k, v in stored.items() if k not in names},
+    )
+
+
+def footer_metadata(min_key: str | None, max_key: str | None, bloom: BloomFilter) -> dict[str, str]:
+    """The key/value metadata that a writer adds to a base file.
+
+    min_key, max_key  bounds of the keys in Java's order (`java_min_max`); None for a file without rows
+    """
+    values = {BLOOM: encode(bloom)}
+    if bloom.kind is not BloomKind.SIMPLE:  # readers take a filter without a type code for a simple one
+        values[BLOOM_TYPE] = bloom.kind.value
+    if min_key is not None and max_key is not None:
+        values |= {MIN_KEY: min_key, MAX_KEY: max_key}
+    return values
+
+
+def java_min_max(keys: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
+    """The smallest and the largest key as Java compares strings (UTF-16 code units); None for no keys.
+
+    keys    string[n]
+    Raises  InvalidInput on a null
+    """
+    if not len(keys):
+        return None
+    if all(highest_groups(keys)):
+        found = pc.min_max(java_order(keys))
+        return from_java_order(found["min"].as_py()), from_java_order(found["max"].as_py())
+    found = pc.min_max(utf8_order(keys))
+    return found["min"].as_py().decode("utf-8"), found["max"].as_py().decode("utf-8")
+
+
+def _read_tail(file: BinaryIO | pa.NativeFile, path: str) -> bytes:
+    """At least the footer with its length and magic number, from the end of the file."""
+    size = file.seek(0, 2)
+    if size < len(_MAGIC) + _TRAILER.size:
+        raise CorruptFile(path, f"no Parquet file: {size} bytes", advice="A writer that died may leave such a file.")
+    tail = _read_end(file, size, min(size, _TAIL), path)
+    length, magic = _TRAILER.unpack_from(tail, len(tail) - _TRAILER.size)
+    if magic == b"PARE":
+        raise UnsupportedTable(f"{path}: the Parquet footer is encrypted")
+    if magic != _MAGIC:
+        raise CorruptFile(path, f"no Parquet file: it ends in {magic!r}, not {_MAGIC!r}", size - len(_MAGIC))
+    needed = length + _TRAILER.size
+    if needed > size - len(_MAGIC):
+        raise CorruptFile(path, f"Parquet footer of {length} bytes in a file of {size}", size - _TRAILER.size)
+    return tail[-needed:] if needed <= len(tail) else _read_end(file, size, needed, path)
+
+
+def _read_end(file: BinaryIO | pa.NativeFile, size: int, count: int, path: str) -> bytes:
+    file.seek(size - count)
+    parts, left = [], count
+    while left:
+        part = bytes(file.read(left))
+        if not part:
+            raise CorruptFile(path, f"the file ends {left} bytes early", size - left)
+        parts.append(part)
+        left -= len(part)
+    return b"".join(parts)
+
+
+def _parse(footer: bytes, path: str) -> pq.FileMetaData:
+    try:
+        # Parsing from memory keeps errors of the storage apart from damage: both are OSError in Arrow.
+        return pq.read_metadata(pa.BufferReader(_MAGIC + footer))
+    except (pa.ArrowException, OSError, ValueError) as problem:
+        raise CorruptFile(path, f"broken Parquet footer: {problem}") from problem

@@ -1,0 +1,231 @@
+"""Rows brought into a schema: a batch into the table's, and rows of old files into today's."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import SchemaMismatch
+from hoodie.model.schema import AVRO_DEFAULT
+from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, spark_name
+
+
+def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: bool = False) -> pa.Table:
+    """The rows in exactly these columns, taken by name; structs within likewise. Copies only what has to change.
+
+    schema      of a table, with or without meta fields, or any other
+    drop_extra  leave out columns that the schema lacks, nested ones included; otherwise they are an error
+    returns     a column that the rows lack holds its Avro default, else null
+    Raises      SchemaMismatch, naming the column: values that the type cannot hold, nulls where none may be, a type
+                with no way to the other, a missing column that takes no nulls
+
+    Besides what `model.schema.reconcile` lets in this takes what files of other writers hold: timestamps in other units
+    (nanoseconds are cut down, as no table has them), without the zone or as plain longs, bigint for double, bytes for
+    string, large and dictionary encoded layouts. Decimals stored as integers need nothing. Open files with INT96
+    timestamps with `coerce_int96_timestamp_unit="us"`: as nanoseconds they end in 2262.
+    """
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    if table.schema.equals(schema) and not any(_is_strict(field.type) for field in schema):
+        return table
+    names = table.schema.names
+    _check_names(names, schema.names, "", drop_extra)
+    present = set(names)
+    columns = []
+    for field in schema:
+        if field.name not in present:
+            columns.append(_filler(field, table.num_rows, field.name))
+            continue
+        column = table.column(field.name)
+        chunks = [_array(chunk, field, field.name, drop_extra) for chunk in column.chunks]
+        columns.append(pa.chunked_array(chunks, field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _check_names(have: list[str], want: list[str], path: str, drop_extra: bool) -> None:
+    if len(set(have)) < len(have):
+        twice = sorted({name for name in have if have.count(name) > 1})
+        raise SchemaMismatch(f"column {path}{twice[0]} is there more than once.")
+    known = set(want)
+    extra = [name for name in have if name not in known]
+    if extra and not drop_extra:
+        raise SchemaMismatch(f"the table has no column {', '.join(path + name for name in extra)}.")
+
+
+def _filler(field: pa.Field, count: int, path: str) -> pa.Array:
+    default = (field.metadata or {}).get(AVRO_DEFAULT)
+    if default is not None:
+        return pa.repeat(pa.scalar(json.loads(default), field.type), count)
+    if not field.nullable and count:
+        raise SchemaMismatch(f"column {path} is missing and takes no nulls.")
+    return _cast(pa.nulls(count, field.type), field.type, path, drop_extra=False)
+
+
+def _array(array: pa.Array, field: pa.Field, path: str, drop_extra: bool) -> pa.Array:
+    """The array in the field's type, without nulls if the field takes none."""
+    if not field.nullable and array.null_count:
+        raise _nulls(path, array.null_count)
+    return _cast(array, field.type, path, drop_extra)
+
+
+def _cast(array: pa.Array, kind: pa.DataType, path: str, drop_extra: bool) -> pa.Array:
+    have = array.type
+    if have == kind and not _is_strict(kind):
+        return array
+    if pa.types.is_struct(kind) and pa.types.is_struct(have):
+        return _struct(array, kind, path, drop_extra)
+    if pa.types.is_list(kind) and is_list(have):
+        return _list(array, kind, path, drop_extra)
+    if pa.types.is_map(kind) and pa.types.is_map(have):
+        return _map(array, kind, path, drop_extra)
+    if pa.types.is_nested(kind) or pa.types.is_nested(have):
+        if pa.types.is_null(have):
+            return pa.nulls(len(array), kind)
+        raise _mismatch(path, have, kind)
+    return _leaf(array, kind, path)
+
+
+def _struct(array: pa.StructArray, kind: pa.StructType, path: str, drop_extra: bool) -> pa.StructArray:
+    names = [child.name for child in array.type]
+    _check_names(names, [child.name for child in kind], f"{path}.", drop_extra)
+    # Children of a null struct may be null whatever they say, so only rows with a struct count.
+    present = pc.is_valid(array) if array.null_count else None
+    children = []
+    for child in kind:
+        dotted = f"{path}.{child.name}"
+        if child.name not in names:
+            lenient = child.with_nullable(child.nullable or array.null_count == len(array))
+            values = _filler(lenient, len(array), dotted)
+            children.append(values if child.nullable else _solid(values))
+            continue
+        values = array.field(names.index(child.name))
+        if not child.nullable and values.null_count:
+            missing = pc.is_null(values) if present is None else pc.and_(pc.is_null(values), present)
+            if count := pc.sum(missing).as_py():
+                raise _nulls(dotted, count)
+        values = _cast(values, child.type, dotted, drop_extra)
+        children.append(values if child.nullable else _solid(values))
+    validity = None if present is None else present.buffers()[1]
+    return pa.Array.from_buffers(kind, len(array), [validity], array.null_count, children=children)
+
+
+def _list(array: pa.Array, kind: pa.ListType, path: str, drop_extra: bool) -> pa.ListArray:
+    if not pa.types.is_list(array.type):
+        array = array.cast(pa.list_(array.type.value_field))
+    dotted, item = f"{path}.element", kind.value_field
+    if not item.nullable and array.values.null_count and (count := array.flatten().null_count):
+        raise _nulls(dotted, count)
+    values = _cast(array.values, item.type, dotted, drop_extra)
+    if not item.nullable:
+        values = _solid(values)
+    return pa.Array.from_buffers(
+        kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
+    )
+
+
+def _map(array: pa.MapArray, kind: pa.MapType, path: str, drop_extra: bool) -> pa.MapArray:
+    dotted, item = f"{path}.value", kind.item_field
+    if not item.nullable and array.items.null_count:
+        loose = pa.list_(item.with_nullable(True).with_type(array.items.type))
+        parts = (array.buffers()[:2], array.null_count, array.offset)
+        if count := pa.Array.from_buffers(loose, len(array), *parts, children=[array.items]).flatten().null_count:
+            raise _nulls(dotted, count)
+    keys = _cast(array.keys, kind.key_type, f"{path}.key", drop_extra)
+    values = _cast(array.items, item.type, dotted, drop_extra)
+    children = [_entries(kind, keys, values if item.nullable else _solid(values))]
+    return pa.Array.from_buffers(
+        kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=children
+    )
+
+
+def _entries(kind: pa.MapType, keys: pa.Array, values: pa.Array) -> pa.StructArray:
+    pair = pa.struct([kind.key_field, kind.item_field])
+    return pa.Array.from_buffers(pair, len(keys), [None], 0, children=[keys, values])
+
+
+def _is_strict(kind: pa.DataType) -> bool:
+    """Whether anything within the type takes no nulls."""
+    if pa.types.is_struct(kind):
+        return any(not child.nullable or _is_strict(child.type) for child in kind)
+    if is_list(kind):
+        return not kind.value_field.nullable or _is_strict(kind.value_type)
+    return bool(pa.types.is_map(kind)) and (not kind.item_field.nullable or _is_strict(kind.item_type))
+
+
+def _solid(array: pa.Array) -> pa.Array:
+    """The array with its nulls unmarked. They stand below null parents, where no reader looks, but pyarrow's Parquet
+    writer refuses any null in a column that takes none."""
+    if not array.null_count:
+        return array
+    kind, (_, *rest) = array.type, array.buffers()
+    if pa.types.is_struct(kind):
+        children = [array.field(index) for index in range(kind.num_fields)]
+        return pa.Array.from_buffers(kind, len(array), [None], 0, children=children)
+    if pa.types.is_list(kind):
+        return pa.Array.from_buffers(kind, len(array), [None, rest[0]], 0, array.offset, children=[array.values])
+    if pa.types.is_map(kind):
+        entries = _entries(kind, array.keys, array.items)
+        return pa.Array.from_buffers(kind, len(array), [None, rest[0]], 0, array.offset, children=[entries])
+    return pa.Array.from_buffers(kind, len(array), [None, *rest], 0, array.offset)
+
+
+def _leaf(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
+    have = array.type
+    if pa.types.is_dictionary(have):
+        return _cast(array.dictionary_decode(), kind, path, False)
+    if not _castable(have, kind):
+        raise _mismatch(path, have, kind)
+    if pa.types.is_timestamp(have) and pa.types.is_timestamp(kind) and have.unit == "ns" and kind.unit != "ns":
+        array = pc.floor_temporal(array, unit="microsecond")
+        have = array.type
+    # Floats are rounded, as Hudi's reader does with a file of bigints in a column that another writer made double.
+    # Nanoseconds are whole microseconds by now.
+    checked = not (pa.types.is_floating(kind) or (pa.types.is_timestamp(have) and have.unit == "ns"))
+    try:
+        return array.cast(kind, safe=checked)
+    except pa.ArrowInvalid as error:
+        words = f"{spark_name(have)} values of column {path} do not fit {spark_name(kind)}"
+        raise SchemaMismatch(f"{words}: {error}") from error
+
+
+def _castable(have: pa.DataType, kind: pa.DataType) -> bool:
+    """Whether values of one leaf type are meant as the other's; single values may still not fit."""
+    types = pa.types
+    if types.is_null(have):
+        return True
+    if types.is_integer(have):
+        stamp = have == pa.int64() and kind in (TIMESTAMP, TIMESTAMP_NTZ)
+        return bool(stamp or types.is_integer(kind) or kind in (pa.float32(), pa.float64()))
+    if types.is_floating(have):
+        return bool(kind == pa.float64())
+    if types.is_decimal(have):
+        return bool(types.is_decimal(kind))
+    if types.is_timestamp(have):
+        return bool(types.is_timestamp(kind) or kind == pa.int64())
+    if types.is_date(have):
+        return bool(types.is_date(kind))
+    return _is_text(have) and _is_text(kind)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    types = pa.types
+    tests: Iterable[bool] = (
+        types.is_string(kind),
+        types.is_large_string(kind),
+        types.is_string_view(kind),
+        types.is_binary(kind),
+        types.is_large_binary(kind),
+        types.is_binary_view(kind),
+        types.is_fixed_size_binary(kind) and not types.is_decimal(kind),
+    )
+    return any(tests)
+
+
+def _nulls(path: str, count: int) -> SchemaMismatch:
+    return SchemaMismatch(f"column {path} takes no nulls and {count} of its values are null.")
+
+
+def _mismatch(path: str, have: pa.DataType, kind: pa.DataType) -> SchemaMismatch:
+    return SchemaMismatch(f"column {path} is {spark_name(have)} here and {spark_name(kind)} in the table.")

@@ -1,0 +1,85 @@
+"""Log blocks with their contents: rows and deleted keys as Arrow tables, and the block that rolls an instant back."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import CorruptLogBlock, UnsupportedTable
+from hoodie.formats.avro_rows import decode_rows, encode_rows
+from hoodie.formats.delete_block import encode_deletes
+from hoodie.formats.log_blocks import BlockKind, BlockMap, HeaderKey, LogBlock
+
+_ROLLBACK = "0"  # the only command there is
+
+
+def data_rows(block: LogBlock, path: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of a data block, in its own schema.
+
+    columns  the columns wanted, None for all; all must be in the block
+    Raises   CorruptLogBlock on a malformed content; UnsupportedTable if the block holds no rows that can be read
+    """
+    if block.kind is BlockKind.PARQUET_DATA:
+        return read_parquet_content(block.content, path, block.offset, columns)
+    if block.kind not in (BlockKind.AVRO_DATA, BlockKind.CDC_DATA):
+        raise UnsupportedTable(f"{path} at byte {block.offset}: rows of a {block.kind.name} block are not read")
+    if block.header.schema is None:
+        raise CorruptLogBlock(path, "a data block without the schema of its rows", block.offset)
+    return decode_rows(block.content, block.header.schema, path, block.offset, columns)
+
+
+def avro_block(instant: str, schema_json: str, rows: pa.Table) -> LogBlock:
+    """A data block of rows in Avro's form. `schema_json` has the meta fields, and so have the rows."""
+    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json)))
+    return LogBlock(BlockKind.AVRO_DATA, header, encode_rows(rows, schema_json))
+
+
+def parquet_block(instant: str, schema_json: str, rows: pa.Table, compression: str = "gzip") -> LogBlock:
+    """A data block that is a whole Parquet file."""
+    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json)))
+    return LogBlock(BlockKind.PARQUET_DATA, header, write_parquet_content(rows, compression))
+
+
+def delete_block(instant: str, schema_json: str, deletes: pa.Table) -> LogBlock:
+    """A block of deleted keys, a table of schema `delete_block.DELETES`. Other writers state the rows' schema too."""
+    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json)))
+    return LogBlock(BlockKind.DELETE, header, encode_deletes(deletes))
+
+
+def rollback_block(instant: str, target: str) -> LogBlock:
+    """The block by which the rollback `instant` takes back every block of the instant `target` before it."""
+    entries = (
+        (HeaderKey.INSTANT_TIME, instant),
+        (HeaderKey.COMMAND_BLOCK_TYPE, _ROLLBACK),
+        (HeaderKey.TARGET_INSTANT_TIME, target),
+    )
+    return LogBlock(BlockKind.COMMAND, BlockMap(entries))
+
+
+def is_rollback(header: BlockMap) -> bool:
+    """Whether the header of a COMMAND block says rollback, with a target."""
+    return header.get(HeaderKey.COMMAND_BLOCK_TYPE) == _ROLLBACK and header.target is not None
+
+
+def read_parquet_content(
+    content: bytes | memoryview, path: str, offset: int = 0, columns: Sequence[str] | None = None
+) -> pa.Table:
+    """The rows of a Parquet file that is a block's content. Raises CorruptLogBlock if it is none."""
+    try:
+        with pq.ParquetFile(pa.BufferReader(pa.py_buffer(content))) as file:
+            return file.read(columns=None if columns is None else list(columns))
+    except (pa.ArrowInvalid, OSError) as error:
+        raise CorruptLogBlock(path, f"the block's Parquet content cannot be read: {error}", offset) from error
+
+
+def write_parquet_content(rows: pa.Table, compression: str = "gzip") -> bytes:
+    """The rows as a whole Parquet file, in one row group; lists in the standard 3-level form."""
+    out = io.BytesIO()
+    with pq.ParquetWriter(
+        out, rows.schema, compression=compression, store_schema=False, use_compliant_nested_type=True
+    ) as writer:
+        writer.write_table(rows, row_group_size=max(1, rows.num_rows))
+    return out.getvalue()

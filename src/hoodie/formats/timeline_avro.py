@@ -1,0 +1,317 @@
+"""Plans and results of table services as the Avro files of the timeline, in both directions.
+
+`decode_*` take the bytes and the path of the file, for errors; they raise CorruptFile on anything but one record of the
+right name, and on a path that leaves the table. `encode_*` take `root`, the table's base path, where Hudi stores
+absolute paths. Source: spec/avro-payloads.md.
+"""
+
+from __future__ import annotations
+
+from hoodie.errors import CorruptFile
+from hoodie.formats import timeline_schemas as schemas
+from hoodie.formats.avro_container import read_one, write_one
+from hoodie.formats.avro_parts import Record, by_partition, names, ref, ref_record, sizes, with_root
+from hoodie.formats.avro_plans import (
+    decode_compaction_plan,
+    decode_replace_plan,
+    encode_compaction_plan,
+    encode_replace_plan,
+)
+from hoodie.formats.commit_json import read_document
+from hoodie.formats.paths import absolute, inside
+from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.plans import (
+    CleanedPartition,
+    CleanMetadata,
+    CleanPlan,
+    RestoreMetadata,
+    RestorePlan,
+    RollbackMetadata,
+    RollbackPlan,
+    RollbackRequest,
+    RolledBackPartition,
+    SavepointMetadata,
+)
+
+__all__ = [
+    "decode_avro_commit",
+    "decode_clean_metadata",
+    "decode_clean_plan",
+    "decode_compaction_plan",
+    "decode_replace_plan",
+    "decode_restore_metadata",
+    "decode_restore_plan",
+    "decode_rollback_metadata",
+    "decode_rollback_plan",
+    "decode_savepoint",
+    "encode_clean_metadata",
+    "encode_clean_plan",
+    "encode_compaction_plan",
+    "encode_replace_plan",
+    "encode_restore_metadata",
+    "encode_restore_plan",
+    "encode_rollback_metadata",
+    "encode_rollback_plan",
+    "encode_savepoint",
+]
+
+# --- cleaning ---
+
+
+def encode_clean_plan(plan: CleanPlan, root: str) -> bytes:
+    """The content of both the requested and the inflight clean."""
+    files = {
+        partition: [{"filePath": absolute(root, partition, name), "isBootstrapBaseFile": False} for name in names]
+        for partition, names in plan.files.items()
+    }
+    record = {
+        "earliestInstantToRetain": plan.earliest
+        and dict(zip(("timestamp", "action", "state"), plan.earliest, strict=True)),
+        "lastCompletedCommitTimestamp": plan.last_completed,
+        "policy": plan.policy,
+        "filesToBeDeletedPerPartition": {},
+        "version": 2,
+        "filePathsToBeDeletedPerPartition": files,
+        "partitionsToBeDeleted": list(plan.partitions),
+        "extraMetadata": dict(plan.extra),
+    }
+    return write_one(schemas.CLEANER_PLAN, record)
+
+
+def decode_clean_plan(data: bytes, path: str) -> CleanPlan:
+    record = read_one(data, schemas.CLEANER_PLAN, path)
+    earliest = record["earliestInstantToRetain"]
+    files = {key: names(names, path) for key, names in (record["filesToBeDeletedPerPartition"] or {}).items()}
+    for key, infos in (record["filePathsToBeDeletedPerPartition"] or {}).items():
+        files[key] = names((info["filePath"] or "" for info in infos), path)
+    return CleanPlan(
+        policy=record["policy"],
+        earliest=None if earliest is None else (earliest["timestamp"], earliest["action"], earliest["state"]),
+        last_completed=record["lastCompletedCommitTimestamp"],
+        files=by_partition(files, path),
+        partitions=tuple(inside(partition, path) for partition in record["partitionsToBeDeleted"] or ()),
+        extra=record["extraMetadata"] or {},
+    )
+
+
+def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
+    partitions = {
+        partition: {
+            "partitionPath": partition,
+            "policy": done.policy,
+            "deletePathPatterns": list(done.planned),
+            "successDeleteFiles": list(done.deleted),
+            "failedDeleteFiles": list(done.failed),
+            "isPartitionDeleted": done.removed,
+        }
+        for partition, done in metadata.partitions.items()
+    }
+    record = {
+        "startCleanTime": metadata.start,
+        "timeTakenInMillis": metadata.millis,
+        "totalFilesDeleted": metadata.files_deleted,
+        "earliestCommitToRetain": metadata.earliest,
+        "lastCompletedCommitTimestamp": metadata.last_completed,
+        "partitionMetadata": partitions,
+        "version": 2,
+        "bootstrapPartitionMetadata": {},
+        "extraMetadata": dict(metadata.extra),
+    }
+    return write_one(schemas.CLEAN_METADATA, record)
+
+
+def decode_clean_metadata(data: bytes, path: str) -> CleanMetadata:
+    record = read_one(data, schemas.CLEAN_METADATA, path)
+    partitions = {
+        partition: CleanedPartition(
+            policy=found["policy"],
+            planned=names(found["deletePathPatterns"], path),
+            deleted=names(found["successDeleteFiles"], path),
+            failed=names(found["failedDeleteFiles"], path),
+            removed=bool(found["isPartitionDeleted"]),
+        )
+        for partition, found in record["partitionMetadata"].items()
+    }
+    return CleanMetadata(
+        start=record["startCleanTime"],
+        millis=record["timeTakenInMillis"],
+        earliest=record["earliestCommitToRetain"],
+        last_completed=record["lastCompletedCommitTimestamp"],
+        partitions=by_partition(partitions, path),
+        extra=record["extraMetadata"] or {},
+    )
+
+
+# --- rollback ---
+
+
+def encode_rollback_plan(plan: RollbackPlan, root: str) -> bytes:
+    requests = [
+        {
+            "partitionPath": request.partition,
+            "fileId": request.file_id,
+            "latestBaseInstant": request.base_instant,
+            "filesToBeDeleted": [absolute(root, request.partition, name) for name in request.delete],
+            "logBlocksToBeDeleted": with_root(request.log_blocks, root, request.partition),
+        }
+        for request in plan.requests
+    ]
+    record = {"instantToRollback": ref_record(plan.instant), "RollbackRequests": requests, "version": 1}
+    return write_one(schemas.ROLLBACK_PLAN, record)
+
+
+def decode_rollback_plan(data: bytes, path: str) -> RollbackPlan:
+    record = read_one(data, schemas.ROLLBACK_PLAN, path)
+    if record["instantToRollback"] is None:
+        raise CorruptFile(path, "a rollback plan that names no instant")
+    requests = tuple(
+        RollbackRequest(
+            partition=inside(found["partitionPath"], path),
+            file_id=found["fileId"] or "",
+            base_instant=found["latestBaseInstant"] or "",
+            delete=names(found["filesToBeDeleted"], path),
+            log_blocks=sizes(found["logBlocksToBeDeleted"], path),
+        )
+        for found in record["RollbackRequests"] or ()
+    )
+    return RollbackPlan(instant=ref(record["instantToRollback"]), requests=requests)
+
+
+def encode_rollback_metadata(metadata: RollbackMetadata, root: str) -> bytes:
+    return write_one(schemas.ROLLBACK_METADATA, _rollback_record(metadata, root))
+
+
+def decode_rollback_metadata(data: bytes, path: str) -> RollbackMetadata:
+    return _rollback(read_one(data, schemas.ROLLBACK_METADATA, path), path)
+
+
+def _rollback_record(metadata: RollbackMetadata, root: str) -> Record:
+    partitions = {
+        partition: {
+            "partitionPath": partition,
+            "successDeleteFiles": [absolute(root, partition, name) for name in done.deleted],
+            "failedDeleteFiles": [absolute(root, partition, name) for name in done.failed],
+            "rollbackLogFiles": with_root(done.command_logs, root, partition),
+            "logFilesFromFailedCommit": with_root(done.failed_logs, root, partition),
+        }
+        for partition, done in metadata.partitions.items()
+    }
+    return {
+        "startRollbackTime": metadata.start,
+        "timeTakenInMillis": metadata.millis,
+        "totalFilesDeleted": metadata.files_deleted,
+        "commitsRollback": list(metadata.commits),
+        "partitionMetadata": partitions,
+        "version": 1,
+        "instantsRollback": [ref_record(ref) for ref in metadata.instants],
+    }
+
+
+def _rollback(record: Record, path: str) -> RollbackMetadata:
+    partitions = {
+        partition: RolledBackPartition(
+            deleted=names(found["successDeleteFiles"], path),
+            failed=names(found["failedDeleteFiles"], path),
+            command_logs=sizes(found["rollbackLogFiles"], path),
+            failed_logs=sizes(found["logFilesFromFailedCommit"], path),
+        )
+        for partition, found in record["partitionMetadata"].items()
+    }
+    return RollbackMetadata(
+        start=record["startRollbackTime"],
+        millis=record["timeTakenInMillis"],
+        files_deleted=record["totalFilesDeleted"],
+        commits=tuple(record["commitsRollback"]),
+        partitions=by_partition(partitions, path),
+        instants=tuple(ref(found) for found in record["instantsRollback"]),
+    )
+
+
+# --- savepoint and restore ---
+
+
+def encode_savepoint(metadata: SavepointMetadata) -> bytes:
+    partitions = {
+        partition: {"partitionPath": partition, "savepointDataFile": list(names)}
+        for partition, names in metadata.files.items()
+    }
+    record = {
+        "savepointedBy": metadata.by,
+        "savepointedAt": metadata.at,
+        "comments": metadata.comments,
+        "partitionMetadata": partitions,
+        "version": 1,
+    }
+    return write_one(schemas.SAVEPOINT_METADATA, record)
+
+
+def decode_savepoint(data: bytes, path: str) -> SavepointMetadata:
+    record = read_one(data, schemas.SAVEPOINT_METADATA, path)
+    files = {key: names(found["savepointDataFile"], path) for key, found in record["partitionMetadata"].items()}
+    return SavepointMetadata(
+        by=record["savepointedBy"],
+        at=record["savepointedAt"],
+        comments=record["comments"],
+        files=by_partition(files, path),
+    )
+
+
+def encode_restore_plan(plan: RestorePlan) -> bytes:
+    record = {
+        "instantsToRollback": [ref_record(ref) for ref in plan.instants],
+        "version": 2,
+        "savepointToRestoreTimestamp": plan.savepoint or None,
+    }
+    return write_one(schemas.RESTORE_PLAN, record)
+
+
+def decode_restore_plan(data: bytes, path: str) -> RestorePlan:
+    record = read_one(data, schemas.RESTORE_PLAN, path)
+    return RestorePlan(
+        instants=tuple(ref(found) for found in record["instantsToRollback"]),
+        savepoint=record["savepointToRestoreTimestamp"] or "",
+    )
+
+
+def encode_restore_metadata(metadata: RestoreMetadata, root: str) -> bytes:
+    rollbacks = {
+        instant: [_rollback_record(done, root) for done in found] for instant, found in metadata.rollbacks.items()
+    }
+    record = {
+        "startRestoreTime": metadata.start,
+        "timeTakenInMillis": metadata.millis,
+        "instantsToRollback": list(metadata.instants),
+        "hoodieRestoreMetadata": rollbacks,
+        "version": 1,
+        "restoreInstantInfo": [ref_record(ref) for ref in metadata.refs],
+    }
+    return write_one(schemas.RESTORE_METADATA, record)
+
+
+def decode_restore_metadata(data: bytes, path: str) -> RestoreMetadata:
+    record = read_one(data, schemas.RESTORE_METADATA, path)
+    return RestoreMetadata(
+        start=record["startRestoreTime"],
+        millis=record["timeTakenInMillis"],
+        instants=tuple(record["instantsToRollback"]),
+        rollbacks={
+            instant: tuple(_rollback(done, path) for done in found if done is not None)
+            for instant, found in record["hoodieRestoreMetadata"].items()
+        },
+        refs=tuple(ref(found) for found in record["restoreInstantInfo"]),
+    )
+
+
+# --- commits, from table version 8 on ---
+
+
+def decode_avro_commit(data: bytes, path: str, replacing: bool = False) -> CommitMetadata:
+    """The metadata of a completed or inflight commit, delta commit or (replacing) completed replace commit.
+
+    An operation that only a newer Hudi knows reads as UNKNOWN: these files are read, never written again.
+    """
+    schema = schemas.REPLACE_COMMIT_METADATA if replacing else schemas.COMMIT_METADATA
+    record = read_one(data, schema, path)
+    if record["operationType"] not in Operation.__members__:
+        record["operationType"] = None
+    return read_document(record, path)

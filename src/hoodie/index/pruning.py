@@ -1,0 +1,137 @@
+"""Which base files may hold which keys of a batch, and which do: key ranges, bloom filters, exact look-up.
+
+All of it is about one partition's files, or with a global index about all of the table's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.formats.bloom import BloomFilter, survivors
+from hoodie.formats.murmur import Indices, KeyHashes
+from hoodie.formats.strings import highest_groups, java_order, utf8_order
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndexStats:
+    """What a look-up cost. Counts of pairs (key, base file) unless said otherwise; `+` adds look-ups up.
+
+    candidates = pruned_by_range + pruned_by_filter + checked, and checked = false_positives + hits.
+    """
+
+    files: int = 0  # base files of the partitions looked at
+    files_read: int = 0  # of these, files whose key column was read
+    candidates: int = 0  # pairs that the look-up had to decide on
+    pruned_by_range: int = 0
+    pruned_by_filter: int = 0
+    checked: int = 0  # looked up in the file's key column
+    false_positives: int = 0  # checked and not there
+    hits: int = 0
+
+    def __add__(self, other: IndexStats) -> IndexStats:
+        return IndexStats(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+
+def prune_by_range(
+    min_keys: Sequence[str | None] | pa.Array, max_keys: Sequence[str | None] | pa.Array, keys: pa.Array
+) -> Iterator[tuple[int, Indices]]:
+    """The files whose key range holds any of the keys, each with those keys.
+
+    min_keys, max_keys  string[f], the footers' bounds; None in either: the file may hold any key
+    keys                string[n], no nulls
+    yields              file index and int64[c] indices into keys, c > 0; files in order. Arrays may be views of one
+                        another: do not write into them
+    Raises              InvalidInput on a null key
+
+    Keys are sorted once; a file costs two binary searches, and memory is bounded by the batch, not by the pairs.
+    """
+    if not len(keys):
+        return
+    bounds = [
+        pa.array(given, pa.string()) if not isinstance(given, pa.Array) else given for given in (min_keys, max_keys)
+    ]
+    known = np.asarray(pc.and_(pc.is_valid(bounds[0]), pc.is_valid(bounds[1])), np.bool_)
+    lowest, highest = (bound.filter(pa.array(known)) for bound in bounds)
+    groups = [highest_groups(column) for column in (keys, lowest, highest)]
+    ranges = [_Ranges.of(utf8_order(keys), utf8_order(lowest), utf8_order(highest))]
+    if any(private for private, _ in groups) and any(supplementary for _, supplementary in groups):
+        # Hudi's Avro writer takes the bounds in Java's order, its row writer in that of code points, and the footer
+        # does not tell which: a key within either of the two ranges is a candidate.
+        ranges.append(_Ranges.of(java_order(keys), java_order(lowest), java_order(highest)))
+    everything = np.arange(len(keys))
+    bounded = np.cumsum(known) - 1
+    for file in range(len(known)):
+        if not known[file]:
+            yield file, everything
+            continue
+        within = [found.keys_of(int(bounded[file])) for found in ranges]
+        candidates = within[0] if len(within) == 1 else np.union1d(within[0], within[1])
+        if len(candidates):
+            yield file, candidates
+
+
+def prune_by_filter(filter: BloomFilter | None, keys: KeyHashes, candidates: Indices) -> Indices:
+    """The candidates that a file's bloom filter does not rule out; all of them when the file has no filter.
+
+    keys        the batch, hashed once for all files
+    candidates  int64[c], indices into keys
+    returns     int64[s], in the order of candidates
+    """
+    return candidates if filter is None else survivors(filter, keys, candidates)
+
+
+def lookup_keys(file_keys: pa.Array | pa.ChunkedArray, wanted: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which of the wanted keys are in a file.
+
+    file_keys  string[r], the file's key column; nulls are no keys
+    wanted     string[w], no nulls; a key may occur twice
+    returns    bool[w], aligned with wanted
+    """
+    hits = np.zeros(len(wanted), np.bool_)
+    if not len(wanted) or not len(file_keys):
+        return hits
+    if file_keys.type != wanted.type:
+        file_keys = file_keys.cast(wanted.type)
+    # The hash table is made of the wanted keys: they are few next to the file's, which only stream by.
+    first = pc.index_in(file_keys, value_set=wanted).drop_null()
+    hits[np.asarray(first)] = True
+    # A key that occurs twice was marked at its first place only.
+    result: npt.NDArray[np.bool_] = hits[np.asarray(pc.index_in(wanted, value_set=wanted))]
+    return result
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranges:
+    """For each file the keys within its range, as a stretch of the sorted keys."""
+
+    order: Indices
+    begin: Indices
+    end: Indices
+
+    @classmethod
+    def of(cls, keys: pa.Array, lowest: pa.Array, highest: pa.Array) -> _Ranges:
+        order = np.asarray(pc.sort_indices(keys)).astype(np.int64)
+        ordered = keys.take(pa.array(order))
+        return cls(order, _search(ordered, lowest, pc.less), _search(ordered, highest, pc.less_equal))
+
+    def keys_of(self, file: int) -> Indices:
+        return self.order[self.begin[file] : self.end[file]]
+
+
+def _search(ordered: pa.Array, bounds: pa.Array, before: pc.Function) -> Indices:
+    """For each bound the number of ordered values that are `before` it: one binary search for all bounds at once."""
+    low = np.zeros(len(bounds), np.int64)
+    high = np.full(len(bounds), len(ordered), np.int64)
+    while (searching := low < high).any():
+        middle = (low + high) // 2
+        probed = ordered.take(pa.array(np.minimum(middle, len(ordered) - 1)))
+        is_before = np.asarray(before(probed, bounds), np.bool_)
+        low = np.where(searching & is_before, middle + 1, low)
+        high = np.where(searching & ~is_before, middle, high)
+    return low

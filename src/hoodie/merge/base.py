@@ -1,0 +1,217 @@
+"""Incoming rows merged into the rows of a base file: the kernel of Copy-on-Write, snapshot reads and compaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidInput
+from hoodie.merge.ordering import has_ordering, order_ranks
+from hoodie.merge.rows import Mask, Positions, as_array, as_table, check_same_columns, nullable, pick
+from hoodie.merge.rules import Choice, Choices, MergeRule
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Incoming:
+    """What is to be merged into the base file of a file group; each key once.
+
+    rows     the table's columns, meta columns included; they go into the file as they are
+    keys     string[n], the record key of each row
+    deleted  bool[n]: rows that are tombstones: they have a key, may have an ordering value, and no more. None: none
+    """
+
+    rows: pa.Table
+    keys: pa.Array
+    deleted: Mask | None = None
+
+    @property
+    def num_rows(self) -> int:
+        return int(self.rows.num_rows)
+
+
+def incoming_rows(rows: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> Incoming:
+    """Rows to be written, by their column `_hoodie_record_key` or, on tables without it, the keys given."""
+    table = as_table(rows).combine_chunks()  # each batch of stored rows takes some: quick from one piece only
+    return Incoming(table, as_array(table.column(RECORD_KEY) if keys is None else keys))
+
+
+def incoming_deletes(
+    keys: pa.Array | pa.ChunkedArray, schema: pa.Schema, partitions: pa.Array | pa.ChunkedArray | None = None
+) -> Incoming:
+    """Tombstones of the keys: the delete operation, which takes rows away whatever their ordering value."""
+    found = as_array(keys)
+    rows = tombstones(found, schema, partitions)
+    return Incoming(rows, found, np.ones(len(found), np.bool_))
+
+
+def tombstones(
+    keys: pa.Array,
+    schema: pa.Schema,
+    partitions: pa.Array | pa.ChunkedArray | None = None,
+    values: Mapping[str, pa.Array] | None = None,
+) -> pa.Table:
+    """Rows of the schema, made nullable, that hold a key, a partition path and the columns `values`, all else null."""
+    given = {RECORD_KEY: keys, **({} if partitions is None else {PARTITION_PATH: partitions}), **(values or {})}
+    columns = [
+        as_array(given[field.name]).cast(field.type) if field.name in given else pa.nulls(len(keys), field.type)
+        for field in schema
+    ]
+    return pa.Table.from_arrays(columns, schema=nullable(schema))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Merged:
+    """One batch of stored rows after the merge.
+
+    rows     in the order of the file; rows that no incoming one replaced are as they were
+    matched  int64[...]: positions of the incoming rows that met a stored row, each once
+    updated, deleted, kept  numbers of stored rows: replaced or changed, dropped, as they were
+    """
+
+    rows: pa.Table
+    matched: Positions
+    updated: int
+    deleted: int
+    kept: int
+
+
+def merge_base(
+    stored: pa.Table | pa.RecordBatch,
+    incoming: Incoming,
+    rule: MergeRule,
+    keys: pa.Array | pa.ChunkedArray | None = None,
+) -> Merged:
+    """Merge into one batch of a base file's rows. Streams: only this batch and the incoming rows are held.
+
+    Matching costs about one hash of every incoming key a call, so batches should not be much smaller than the
+    incoming rows. A key that is stored twice is updated twice. Rows written because of an incoming one carry its meta
+    columns, `_hoodie_commit_time` among them; where the rule keeps the stored row it keeps its own.
+
+    stored  the columns of `incoming.rows`, in their order
+    keys    string[n], the stored rows' record keys; None: their column `_hoodie_record_key`
+    Raises  SchemaMismatch when columns differ
+    """
+    table = as_table(stored)
+    check_same_columns(incoming.rows.schema, table.schema, "incoming rows")
+    hits = _match(table.column(RECORD_KEY) if keys is None else keys, incoming.keys)
+    if hits.null_count == len(hits):
+        return Merged(table, np.empty(0, np.int64), 0, 0, table.num_rows)
+    at = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
+    found = hits.drop_null().to_numpy().astype(np.int64)
+    choice, made = _decide(table, at, incoming, found, rule)
+    taken = found[choice == Choice.TAKE]
+    parts = [table, *([incoming.rows.take(pa.array(taken))] if len(taken) else []), *([] if made is None else [made])]
+    source = np.arange(table.num_rows)
+    source[at[choice == Choice.TAKE]] = table.num_rows + np.arange(len(taken))
+    merged_at = at[choice == Choice.MERGED]
+    source[merged_at] = table.num_rows + len(taken) + np.arange(len(merged_at))
+    deleted = int(np.count_nonzero(choice == Choice.DELETE))
+    updated = len(taken) + len(merged_at)
+    if deleted:
+        source = np.delete(source, at[choice == Choice.DELETE])
+    rows = pick(parts, source, table.schema) if updated or deleted else table
+    return Merged(rows, np.unique(found), updated, deleted, table.num_rows - updated - deleted)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inserted:
+    """Incoming rows that no stored row had the key of.
+
+    rows     to be written at the end of the file, in their order
+    deleted  incoming deletes among them: nothing to delete, counted
+    """
+
+    rows: pa.Table
+    deleted: int
+
+
+def inserts(incoming: Incoming, matched: Mask, rule: MergeRule) -> Inserted:
+    """What is left of the incoming rows once all stored rows have been seen.
+
+    matched  bool[n]: incoming rows that met a stored one
+    """
+    left = ~matched
+    if incoming.deleted is not None:
+        left &= ~incoming.deleted
+    if not left.any():
+        return Inserted(incoming.rows.slice(0, 0), int(np.count_nonzero(~matched)))
+    rows = incoming.rows if left.all() else incoming.rows.filter(pa.array(left))
+    deletes = rule.is_delete(rows)
+    if deletes.any():
+        rows = rows.filter(pa.array(~deletes))
+    return Inserted(rows, int(np.count_nonzero(~matched)) - rows.num_rows)
+
+
+class BaseMerge:
+    """The merge of one base file, batch by batch: keeps what has been matched, and the counts of the write stat."""
+
+    def __init__(self, incoming: Incoming, rule: MergeRule) -> None:
+        self.incoming, self.rule = incoming, rule
+        self.updated = self.deleted = self.kept = self.inserted = 0
+        self._matched = np.zeros(incoming.num_rows, np.bool_)
+
+    def batch(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
+        """The rows to write for one batch of stored rows: see `merge_base`."""
+        merged = merge_base(stored, self.incoming, self.rule, keys)
+        self._matched[merged.matched] = True
+        self.updated += merged.updated
+        self.deleted += merged.deleted
+        self.kept += merged.kept
+        return merged.rows
+
+    def inserts(self) -> pa.Table:
+        """After the last batch: the incoming rows whose keys were not stored. Deletes among them are counted."""
+        left = inserts(self.incoming, self._matched, self.rule)
+        self.deleted += left.deleted
+        self.inserted += left.rows.num_rows
+        return left.rows
+
+
+def _match(stored: pa.Array | pa.ChunkedArray, incoming: pa.Array) -> pa.Array:
+    """int32[n]: where the incoming row with the stored row's key is, null when there is none."""
+    keys = as_array(stored)
+    if keys.null_count or incoming.null_count:
+        raise InvalidInput(f"{keys.null_count} stored and {incoming.null_count} incoming record keys are null")
+    return pc.index_in(keys, value_set=incoming if incoming.type == keys.type else incoming.cast(keys.type))
+
+
+def _decide(
+    stored: pa.Table, at: Positions, incoming: Incoming, found: Positions, rule: MergeRule
+) -> tuple[Choices, pa.Table | None]:
+    """What becomes of each matched pair, and the rows made of both, in the order of their pairs."""
+    gone = None if incoming.deleted is None else incoming.deleted[found]
+    if gone is None or not gone.any():
+        outcome = rule.combine(*_pairs(stored, at, incoming, found, rule))
+        return outcome.choice, outcome.merged
+    choice = np.full(len(at), Choice.DELETE, np.int8)
+    if rule.ordered_deletes:
+        older, newer = _pairs(stored, at[gone], incoming, found[gone], rule)
+        ranks = order_ranks([older, newer], rule.ordering)
+        outranked = ranks[: older.num_rows] > ranks[older.num_rows :]
+        choice[gone] = np.where(outranked & has_ordering(newer, rule.ordering), Choice.KEEP, Choice.DELETE)
+    if gone.all():
+        return choice, None
+    outcome = rule.combine(*_pairs(stored, at[~gone], incoming, found[~gone], rule))
+    choice[~gone] = outcome.choice
+    return choice, outcome.merged
+
+
+def _pairs(
+    stored: pa.Table, at: Positions, incoming: Incoming, found: Positions, rule: MergeRule
+) -> tuple[pa.Table, pa.Table]:
+    """The matched rows side by side, with the columns that the rule looks at."""
+    columns = rule.decides_on(stored.column_names)
+    if not columns:  # a table without columns has no rows in pyarrow: rows that nobody looks at stand for them
+        return pa.table({"": pa.nulls(len(at))}), pa.table({"": pa.nulls(len(at))})
+    schema = nullable(pa.schema([stored.schema.field(name) for name in columns]))
+    older = stored.select(columns).take(pa.array(at))
+    newer = incoming.rows.select(columns).take(pa.array(found))
+    return (
+        pa.Table.from_arrays(older.columns, schema=schema),
+        pa.Table.from_arrays(newer.columns, schema=schema),
+    )

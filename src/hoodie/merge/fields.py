@@ -1,0 +1,95 @@
+"""Rows made of two versions: the leading row's values, where they are missing the other's."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.merge.rows import Mask, as_mask, pick_column
+from hoodie.merge.rules import Choice, Choices, Fill, MergeRule, Outcome
+from hoodie.model.meta import META_COLUMNS
+
+#: What Debezium writes for a value that Postgres did not send, being large and unchanged.
+UNAVAILABLE = "__debezium_unavailable_value"
+
+
+def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads: Mask, choice: Choices) -> Outcome:
+    """The outcome in which the pairs marked MERGED take each value from the leading row or, if missing, the other.
+
+    Meta columns are the newer row's whichever leads: the row was written by its commit. A pair led by a newer row
+    that misses nothing becomes TAKE.
+
+    newer_leads  bool[n]: whether the newer row's values go first
+    choice       int8[n] of Choice
+    """
+    at = np.flatnonzero(choice == Choice.MERGED)
+    if not len(at):
+        return Outcome(choice)
+    if len(at) < len(choice):
+        taken = pa.array(at)
+        older, newer, newer_leads = older.take(taken), newer.take(taken), newer_leads[at]
+    defaults = dict(rule.defaults)
+    wants_older = np.zeros((older.num_columns, len(at)), np.bool_)
+    for i, name in enumerate(older.column_names):
+        wants_older[i] = _missing(newer.column(i), rule.fill, defaults.get(name))
+        if name not in META_COLUMNS and not newer_leads.all():
+            older_has = ~_missing(older.column(i), rule.fill, defaults.get(name))
+            wants_older[i] = np.where(newer_leads, wants_older[i], older_has)
+    made = wants_older.any(axis=0)
+    choice = choice.copy()
+    choice[at[~made]] = Choice.TAKE
+    if not made.any():
+        return Outcome(choice)
+    rows = np.flatnonzero(made)
+    columns = [_choose(older.column(i), newer.column(i), wants_older[i][rows], rows) for i in range(older.num_columns)]
+    return Outcome(choice, pa.Table.from_arrays(columns, schema=newer.schema))
+
+
+def _choose(older: pa.ChunkedArray, newer: pa.ChunkedArray, wants_older: Mask, rows: np.ndarray) -> pa.Array:
+    return pick_column([older, newer], pa.array(np.where(wants_older, rows, rows + len(older))))
+
+
+def _missing(column: pa.ChunkedArray, fill: Fill | None, default: object) -> Mask:
+    """bool[n]: where a value gives way to the other row's."""
+    if fill is Fill.UNAVAILABLE:
+        return _equals(column, UNAVAILABLE) if _is_text(column.type) else np.zeros(len(column), np.bool_)
+    if fill is Fill.NULLS or default is None:
+        return as_mask(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
+    return _equals(column, default)
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    kinds = (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    return any(is_kind(kind) for is_kind in kinds)
+
+
+def _equals(column: pa.ChunkedArray, value: object) -> Mask:
+    """bool[n]: where the column holds a value given as JSON has it; null does not."""
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        return _equals(column.cast(kind.value_type), value)
+    if pa.types.is_nested(kind):
+        empty = value in ("[]", "{}") and (pa.types.is_list(kind) or pa.types.is_map(kind))
+        return as_mask(pc.equal(pc.list_value_length(column), 0)) if empty else np.zeros(len(column), np.bool_)
+    scalar = _as_scalar(value, kind)
+    return np.zeros(len(column), np.bool_) if scalar is None else as_mask(pc.equal(column, scalar))
+
+
+def _as_scalar(value: object, kind: pa.DataType) -> pa.Scalar | None:
+    """A default as JSON has it, as a value of the type; None when it is of another type and equals no value."""
+    try:
+        if isinstance(value, str) and (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+            return pa.scalar(value.encode("latin-1"), kind)
+        if isinstance(value, str) and pa.types.is_decimal(kind):
+            unscaled = int.from_bytes(value.encode("latin-1"), "big", signed=True)
+            return pa.scalar(Decimal(unscaled).scaleb(-kind.scale), kind)
+        if isinstance(value, int) and pa.types.is_temporal(kind):
+            return pa.scalar(value, pa.int32() if kind.bit_width == 32 else pa.int64()).cast(kind)
+        return pa.scalar(value, kind)
+    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError):
+        return None

@@ -1,0 +1,180 @@
+"""Many versions of each key folded into one, in the order in which they arrived.
+
+Work goes in passes: pass r takes the r-th further version of every key that has one, for all keys at once. Groups are
+laid out by falling number of versions, so that each pass works on a prefix.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.merge.ordering import has_ordering, order_ranks, roots
+from hoodie.merge.rows import Mask, Positions, pick
+from hoodie.merge.rules import Choice, MergeRule, Survivor
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Folded:
+    """What is left of each key, by group number.
+
+    rows     one row a group
+    deleted  bool[groups]: the row is a tombstone: its key and ordering value count, no more; None: there are none
+    """
+
+    rows: pa.Table
+    deleted: Mask | None
+
+
+def fold(rows: pa.Table, groups: Positions, deleted: Mask | None, rule: MergeRule) -> Folded:
+    """The surviving version of each group.
+
+    rows     versions in the order of their arrival
+    groups   int64[n], dense group numbers
+    deleted  bool[n]: rows that are tombstones, entries of delete blocks: a key, and an ordering value where it may be
+             compared with that of a record; null where it may not, so that the delete wins over all before it
+    """
+    if rule.picks_rows:
+        at = _latest(rows, groups, rule) if deleted is None else _survivors(rows, groups, deleted, rule)
+        left = None if deleted is None else deleted[at]
+        rows = pick([rows], at)
+    else:
+        rows, left = _made(rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, rule)
+    return Folded(rows, left if left is not None and left.any() else None)
+
+
+class _Versions(NamedTuple):
+    """Versions as far as it matters for who wins when one of two is a tombstone; aligned arrays."""
+
+    ranks: Positions
+    gone: Mask  # tombstones
+    final: Mask  # tombstones that win over all before them
+
+    def at(self, where: Positions | slice) -> _Versions:
+        return _Versions(self.ranks[where], self.gone[where], self.final[where])
+
+
+def _newer_wins(older: _Versions, newer: _Versions, rule: MergeRule) -> Mask:
+    """Whether the newer of two versions wins, by their ordering values.
+
+    A delete wins unless the record before it has a greater ordering value. Any record wins over a delete before it,
+    unless the rule orders deletes like records.
+    """
+    if rule.survivor is Survivor.OLDEST:
+        record = np.zeros(len(older.ranks), np.bool_)
+    elif rule.survivor is Survivor.FIRST:
+        record = older.ranks < newer.ranks
+    else:
+        record = older.ranks <= newer.ranks
+    delete = ((older.ranks <= newer.ranks) & ~older.final) | newer.final
+    revival = older.ranks <= newer.ranks if rule.ordered_deletes else np.True_
+    return np.where(newer.gone, delete, np.where(older.gone, revival, record))
+
+
+def _versions(rows: pa.Table, deleted: Mask, rule: MergeRule) -> _Versions:
+    final = deleted & ~has_ordering(rows, rule.ordering) if rule.ordering else deleted
+    return _Versions(order_ranks([rows], rule.ordering), deleted, final)
+
+
+def _latest(rows: pa.Table, groups: Positions, rule: MergeRule) -> Positions:
+    """Where the survivor of each group is when there is no tombstone: the fold in closed form."""
+    counts = np.bincount(groups)
+    several = counts[groups] > 1
+    found = np.empty(len(counts), np.int64)
+    alone = np.flatnonzero(~several)
+    found[groups[alone]] = alone
+    among = np.flatnonzero(several)
+    if not len(among):
+        return found
+    columns = [name for name in rows.column_names if name in roots(rule.ordering, rows.column_names)]
+    ranks = np.zeros(len(among), np.int64)
+    if columns:
+        ranks = order_ranks([rows.select(columns).take(pa.array(among))], rule.ordering)
+    by_arrival = np.arange(len(among))
+    if rule.survivor is Survivor.OLDEST:
+        ranks, by_arrival = np.zeros_like(ranks), -by_arrival
+    elif rule.survivor is Survivor.FIRST:
+        by_arrival = -by_arrival
+    order = np.lexsort((by_arrival, ranks, groups[among]))
+    sorted_groups = groups[among][order]
+    ends = np.flatnonzero(np.append(sorted_groups[1:] != sorted_groups[:-1], True))
+    found[sorted_groups[ends]] = among[order[ends]]
+    return found
+
+
+class _Passes:
+    """Groups by falling number of versions; `first` and `further` are positions of rows in that layout."""
+
+    def __init__(self, groups: Positions) -> None:
+        self._order = np.argsort(groups, kind="stable")
+        counts = np.bincount(groups)
+        self.by_size = np.argsort(-counts, kind="stable")
+        self._counts = counts[self.by_size]
+        self._starts = (np.cumsum(counts) - counts)[self.by_size]
+        self.first: Positions = self._order[self._starts]
+        self.number = int(counts.max(initial=1)) - 1
+
+    def further(self, r: int) -> Positions:
+        """The (r + 1)-th version of the groups that have one, which are the first ones."""
+        many = int(np.searchsorted(-self._counts, -r, side="left"))
+        found: Positions = self._order[self._starts[:many] + r]
+        return found
+
+
+def _survivors(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> Positions:
+    """Where the survivor of each group is, tombstones among them; no row is touched."""
+    versions = _versions(rows, deleted, rule)
+    passes = _Passes(groups)
+    current = passes.first.copy()
+    for r in range(1, passes.number + 1):
+        newer = passes.further(r)
+        older = current[: len(newer)]
+        wins = _newer_wins(versions.at(older), versions.at(newer), rule)
+        current[: len(newer)] = np.where(wins, newer, older)
+    found = np.empty_like(current)
+    found[passes.by_size] = current
+    return found
+
+
+def _made(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
+    """The fold for rules that make rows: each pass makes the rows that the next one goes on with."""
+    rows, passes = rows.combine_chunks(), _Passes(groups)
+    current, gone = pick([rows], passes.first), deleted[passes.first]
+    done: list[tuple[pa.Table, Mask]] = []
+    for r in range(1, passes.number + 1):
+        at = passes.further(r)
+        done.append((current.slice(len(at)), gone[len(at) :]))
+        newer = pick([rows], at)
+        current, gone = _step(current.slice(0, len(at)), gone[: len(at)], newer, deleted[at], rule)
+    done.append((current, gone))
+    done.reverse()
+    layout = np.empty_like(passes.by_size)
+    layout[passes.by_size] = np.arange(len(layout))
+    return pick([part for part, _ in done], layout), np.concatenate([mask for _, mask in done])[layout]
+
+
+def _step(
+    older: pa.Table, older_gone: Mask, newer: pa.Table, newer_gone: Mask, rule: MergeRule
+) -> tuple[pa.Table, Mask]:
+    """One version folded into another, pair by pair: the rows, and which are tombstones."""
+    live = ~(older_gone | newer_gone)
+    if live.all():
+        outcome = rule.precombine(older, newer)
+        return outcome.rows(older, newer), outcome.choice == Choice.DELETE
+    count = older.num_rows
+    both = _versions(pa.concat_tables([older, newer]), np.concatenate([older_gone, newer_gone]), rule)
+    wins = _newer_wins(both.at(slice(0, count)), both.at(slice(count, None)), rule)
+    source = np.where(wins, np.arange(count) + count, np.arange(count))
+    gone = np.where(wins, newer_gone, older_gone)
+    parts = [older, newer]
+    if live.any():
+        at = pa.array(np.flatnonzero(live))
+        some_older, some_newer = older.take(at), newer.take(at)
+        outcome = rule.precombine(some_older, some_newer)
+        parts.append(outcome.rows(some_older, some_newer))
+        source[live] = 2 * count + np.arange(np.count_nonzero(live))
+        gone[live] = outcome.choice == Choice.DELETE
+    return pick(parts, source), gone

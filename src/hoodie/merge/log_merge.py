@@ -1,0 +1,103 @@
+"""The blocks of a file slice's logs folded into one set of incoming rows, each key once.
+
+Records of data blocks fold by the rule's `precombine`. An entry of a delete block makes a tombstone of its key, unless
+a record is there whose ordering value is of the same Java class and greater. A record after a tombstone stands again.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFile, SchemaMismatch
+from hoodie.formats.delete_block import DELETES, ORDERING_COLUMN, usual_class, without_ordering
+from hoodie.merge.base import Incoming, tombstones
+from hoodie.merge.fold import fold
+from hoodie.merge.rows import Mask, as_array, check_same_columns, key_groups, nullable
+from hoodie.merge.rules import MergeRule
+from hoodie.model.meta import RECORD_KEY
+
+
+class LogMerge:
+    """Folds blocks, fed one at a time in the order of the scan.
+
+    Blocks wait until as many rows wait as are already folded, and at least `fold_rows`: each row is then folded a few
+    times at most, however many blocks there are.
+    """
+
+    def __init__(self, schema: pa.Schema, rule: MergeRule, fold_rows: int = 1 << 18) -> None:
+        """schema: the table's, meta columns included; every block must be given with these columns."""
+        self._schema, self._rule, self._fold_rows = nullable(schema), rule, fold_rows
+        self._waiting: list[tuple[pa.Table, Mask | None]] = []  # the first is what is folded already
+        self._folded = self._fresh = 0
+
+    def add_rows(self, rows: pa.Table) -> None:
+        """The records of a data block. Raises SchemaMismatch when its columns are not those of the table."""
+        check_same_columns(rows.schema, self._schema, "log block")
+        self._add(pa.Table.from_arrays(rows.columns, schema=self._schema), None)
+
+    def add_deletes(self, deletes: pa.Table, path: str = "") -> None:
+        """The entries of a delete block, as `formats.delete_block.decode_deletes` gives them.
+
+        path    the log file, for errors
+        Raises  CorruptFile when an ordering value is of the column's class but no value of its type
+        """
+        check_same_columns(deletes.schema, DELETES, "delete block")
+        self._add(self._tombstones(deletes, path), np.ones(deletes.num_rows, np.bool_))
+
+    def finish(self) -> Incoming:
+        """What the logs say: rows to write and tombstones, each key once."""
+        rows, deleted = self._fold()
+        rows = rows.combine_chunks()  # each batch of stored rows takes some: quick from one piece only
+        return Incoming(rows, as_array(rows.column(RECORD_KEY)), deleted)
+
+    def _add(self, rows: pa.Table, deleted: Mask | None) -> None:
+        if not rows.num_rows:
+            return
+        self._waiting.append((rows, deleted))
+        self._fresh += rows.num_rows
+        if self._fresh >= max(self._fold_rows, self._folded):
+            rows, deleted = self._fold()
+            self._waiting = [(rows, deleted)]
+            self._folded, self._fresh = rows.num_rows, 0
+
+    def _fold(self) -> tuple[pa.Table, Mask | None]:
+        if not self._waiting:
+            return self._schema.empty_table(), None
+        rows = pa.concat_tables([rows for rows, _ in self._waiting])
+        deleted = None
+        if any(mask is not None for _, mask in self._waiting):
+            masks = [np.zeros(len(part), np.bool_) if mask is None else mask for part, mask in self._waiting]
+            deleted = np.concatenate(masks)
+        groups = key_groups(rows, (RECORD_KEY,))
+        if groups is None:
+            return rows, deleted
+        folded = fold(rows, groups, deleted, self._rule)
+        return folded.rows, folded.deleted
+
+    def _tombstones(self, deletes: pa.Table, path: str) -> pa.Table:
+        """Rows that hold the key, and the ordering value where it compares with the column's."""
+        names = self._rule.ordering
+        given = {}
+        if len(names) == 1 and names[0] in self._schema.names:  # no class of a delete block holds several, or a nested
+            given = {names[0]: _comparable(deletes, self._schema.field(names[0]).type, path)}
+        return tombstones(deletes.column("record_key"), self._schema, deletes.column("partition"), given)
+
+
+def _comparable(deletes: pa.Table, kind: pa.DataType, path: str) -> pa.Array:
+    """The ordering values as the column's type, null where they are not of the Java class of the column's values."""
+    if pa.types.is_dictionary(kind):
+        return _comparable(deletes, kind.value_type, path).dictionary_encode().cast(kind)
+    try:
+        wanted = usual_class(kind)
+    except SchemaMismatch:  # a column that orders nothing
+        return pa.nulls(deletes.num_rows, kind)
+    same = pc.and_not(pc.equal(deletes["ordering_class"], pa.scalar(int(wanted), pa.int8())), without_ordering(deletes))
+    values = as_array(pc.if_else(same, deletes[ORDERING_COLUMN[wanted]], None))
+    try:
+        if pa.types.is_date32(kind) or pa.types.is_time32(kind):
+            values = values.cast(pa.int32())
+        return values.cast(kind)
+    except pa.ArrowInvalid as problem:
+        raise CorruptFile(path, f"a delete's ordering value of class {wanted.name} is no {kind}: {problem}") from None

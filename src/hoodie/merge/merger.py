@@ -1,0 +1,105 @@
+"""A merge rule of the user's own: a Python class with one vectorised method, named by its import path.
+
+    class KeepHighest:
+        def merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
+            higher = pc.greater_equal(newer["price"], older["price"])
+            ...
+
+`merge` gets two tables of the same columns and number of rows; row i of both has the same key. `older` is the stored
+row, or the one that arrived first; `newer` is the incoming one. It returns a table of the same columns and length,
+row i being what becomes of pair i, or such a table and a mask (bool[n], true: the key is deleted). A row whose
+`_hoodie_is_deleted` is true is a delete as well. The method may be called with any part of the rows, on several
+machines, and with rows that an earlier call returned. Meta columns (`_hoodie_*`) are among the columns when rows are
+merged with stored ones; those of the result are replaced by the newer row's.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import cast
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.merge.rows import Mask, as_mask
+from hoodie.merge.rules import Choice, DeleteTest, Merger, MergeRule, Outcome, Survivor
+from hoodie.model.meta import META_COLUMNS
+
+
+def load_merger(path: str) -> Merger:
+    """The merger that an import path names: "package.module:Class", made without arguments.
+
+    Raises InvalidOption when there is no such class, it needs arguments or has no method `merge`
+    """
+    module, colon, name = path.partition(":")
+    if not (module and colon and name):
+        raise InvalidOption(f"merger {path!r}: expected an import path such as 'package.module:Class'")
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as problem:
+        raise InvalidOption(f"merger {path!r} cannot be imported: {problem}") from problem
+    try:
+        merger = found()
+    except TypeError as problem:
+        raise InvalidOption(f"merger {path!r} cannot be made without arguments: {problem}") from problem
+    if not callable(getattr(merger, "merge", None)):
+        raise InvalidOption(f"merger {path!r} has no method merge(older, newer)")
+    return cast(Merger, merger)
+
+
+def merger_rule(path: str, ordering: tuple[str, ...] = ()) -> MergeRule:
+    """The rule of a user's merger, for all places in which versions of a row meet.
+
+    ordering  the table's ordering fields: entries of delete blocks are compared by them
+    """
+    return MergeRule(
+        path,
+        ordering,
+        survivor=Survivor.MADE,
+        deletes=DeleteTest(),
+        combine_with=apply_merger,
+        precombine_with=apply_merger,
+        merger=load_merger(path),
+    )
+
+
+def apply_merger(rule: MergeRule, older: pa.Table, newer: pa.Table) -> Outcome:
+    """Ask the rule's merger, and check what it answers.
+
+    Raises InvalidInput naming the merger when its answer is no table, or of other rows or columns
+    """
+    assert rule.merger is not None, rule.name
+    answer = rule.merger.merge(older, newer)
+    rows, deleted = answer if isinstance(answer, tuple) and len(answer) == 2 else (answer, None)
+    rows = _checked_rows(rule.name, rows, newer)
+    deletes = rule.is_delete(rows)
+    if deleted is not None:
+        deletes = deletes | _checked_mask(rule.name, deleted, newer.num_rows)
+    choice = np.where(deletes, Choice.DELETE, Choice.MERGED).astype(np.int8)
+    return Outcome(choice, rows.filter(pa.array(~deletes)) if deletes.any() else rows)
+
+
+def _checked_rows(name: str, rows: object, like: pa.Table) -> pa.Table:
+    if not isinstance(rows, pa.Table):
+        raise InvalidInput(f"merger {name}: merge returned {type(rows).__name__}, expected a pyarrow.Table")
+    if rows.num_rows != like.num_rows:
+        raise InvalidInput(f"merger {name}: merge returned {rows.num_rows} rows for {like.num_rows} pairs")
+    missing = [column for column in like.column_names if rows.column_names.count(column) != 1]
+    extra = [column for column in rows.column_names if column not in like.column_names]
+    if missing or extra:
+        raise InvalidInput(f"merger {name}: merge returned other columns: missing {missing}, unexpected {extra}")
+    columns = []
+    for field in like.schema:
+        given = like.column(field.name) if field.name in META_COLUMNS else rows.column(field.name)
+        if given.type != field.type:
+            raise InvalidInput(f"merger {name}: column {field.name!r} became {given.type}, expected {field.type}")
+        columns.append(given)
+    return pa.Table.from_arrays(columns, schema=like.schema)
+
+
+def _checked_mask(name: str, mask: object, count: int) -> Mask:
+    values = mask if isinstance(mask, (pa.Array, pa.ChunkedArray)) else pa.array(np.asarray(mask))
+    if len(values) != count or not pa.types.is_boolean(values.type):
+        raise InvalidInput(f"merger {name}: the delete mask is {values.type}[{len(values)}], expected bool[{count}]")
+    return as_mask(values)

@@ -1,0 +1,124 @@
+"""Rows picked from several tables at once, and the checks that the tables fit."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidInput, SchemaMismatch
+
+_LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
+
+Positions = npt.NDArray[np.int64]
+Mask = npt.NDArray[np.bool_]
+
+
+def pick(parts: Sequence[pa.Table], positions: Positions, schema: pa.Schema | None = None) -> pa.Table:
+    """The rows at `positions` of the parts laid end to end: one concatenation and one take a column.
+
+    parts      tables of the same column types; the first one's schema is the result's unless `schema` is given
+    positions  int64[n], each in [0, sum of the parts' rows)
+    """
+    schema = parts[0].schema if schema is None else schema
+    at = pa.array(positions)
+    columns = [pick_column([part.column(i) for part in parts], at) for i in range(len(schema))]
+    if not columns:
+        return pa.table({}).select([])
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def pick_column(
+    parts: Sequence[pa.ChunkedArray], at: pa.Array, most: int = 2**31 - 1
+) -> pa.Array | pa.ChunkedArray:
+    """The values at `at` of the columns laid end to end.
+
+    most  bytes of text that one array may hold: beyond it the result is in chunks
+    """
+    chunks = [chunk for part in parts for chunk in part.chunks if len(chunk)]
+    if not chunks:
+        return pa.array([], parts[0].type)
+    kind = chunks[0].type
+    if len(chunks) > 1 and kind in _LARGE and sum(chunk.nbytes for chunk in chunks) > most:
+        taken = pa.concat_arrays([chunk.cast(_LARGE[kind]) for chunk in chunks]).take(at)
+        piece = np.cumsum(pc.binary_length(taken).fill_null(0).to_numpy(zero_copy_only=False)) // max(most // 2, 1)
+        ends = [*(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(taken)]
+        starts = [0, *ends[:-1]]
+        return pa.chunked_array([taken.slice(a, b - a).cast(kind) for a, b in zip(starts, ends, strict=True)], kind)
+    whole = pa.concat_arrays(chunks) if len(chunks) > 1 else chunks[0]
+    return whole.take(at)
+
+
+def as_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
+    return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+
+
+def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The column in one piece, dictionaries resolved."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
+        if isinstance(column, pa.ChunkedArray):  # older pyarrow: no chunk at all
+            column = pa.array([], column.type)
+    return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
+
+
+def as_mask(values: pa.Array | pa.ChunkedArray) -> Mask:
+    """bool[n] of a boolean column; null is False."""
+    filled = values.fill_null(False) if values.null_count else values
+    found: Mask = filled.to_numpy(zero_copy_only=False) if isinstance(filled, pa.Array) else filled.to_numpy()
+    return found
+
+
+def check_same_columns(found: pa.Schema, expected: pa.Schema, what: str) -> None:
+    """Refuse rows whose columns are not those of the table, in its order. Nullability may differ.
+
+    Raises SchemaMismatch naming the first column that differs.
+    """
+    if found.names != expected.names:
+        missing = [name for name in expected.names if name not in found.names]
+        extra = [name for name in found.names if name not in expected.names]
+        raise SchemaMismatch(
+            f"{what}: columns {found.names} are not those of the table, {expected.names}"
+            f" (missing {missing}, unexpected {extra})"
+        )
+    for name, kind, wanted in zip(found.names, found.types, expected.types, strict=True):
+        if kind != wanted:
+            raise SchemaMismatch(f"{what}: column {name!r} is {kind}, in the table {wanted}")
+
+
+def nullable(schema: pa.Schema) -> pa.Schema:
+    """The schema with all columns nullable: rows of deleted keys hold a key and little else."""
+    return pa.schema([field.with_nullable(True) for field in schema])
+
+
+def key_groups(rows: pa.Table, key_columns: Sequence[str]) -> Positions | None:
+    """Which rows share a key: a dense group number per row, in the order in which the keys first occur.
+
+    returns  int64[n]; None when no key occurs twice, found out without building the groups
+    Raises   InvalidInput when a key column is absent
+    """
+    absent = [name for name in key_columns if name not in rows.column_names]
+    if absent or not key_columns:
+        raise InvalidInput(f"key columns {absent} are not among {rows.column_names}")
+    count = rows.num_rows
+    ids = np.zeros(count, np.int64)
+    groups = 1
+    for name in reversed(key_columns):  # the record key tells most: it comes first here
+        encoded = as_array(rows.column(name)).dictionary_encode(null_encoding="encode")
+        distinct = len(encoded.dictionary)
+        if distinct == count:
+            return None
+        codes = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64, copy=False)
+        ids, groups = _dense(codes + ids * distinct)
+        if groups == count:
+            return None
+    return ids
+
+
+def _dense(codes: Positions) -> tuple[Positions, int]:
+    """Numbers renumbered 0, 1, ... in the order of their first occurrence, and how many there are."""
+    encoded = pa.array(codes).dictionary_encode()
+    return encoded.indices.to_numpy().astype(np.int64, copy=False), len(encoded.dictionary)

@@ -1,0 +1,194 @@
+"""What a merge rule is: a value that tells, for two versions of a row, which one wins.
+
+One rule serves the four places in which versions meet: duplicates within a batch and records of the log among
+themselves (`precombine`), incoming rows and merged log records against stored rows (`combine`). Rows come in tables
+that are aligned: row i of the one and row i of the other have the same key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidInput
+from hoodie.merge.ordering import order_ranks, roots
+from hoodie.merge.rows import Mask, as_mask, pick
+from hoodie.model.meta import IS_DELETED
+
+Choices = npt.NDArray[np.int8]
+
+
+class Choice(IntEnum):
+    """What becomes of a pair of versions."""
+
+    KEEP = 0  # the older (stored) row, unchanged
+    TAKE = 1  # the newer (incoming) row
+    DELETE = 2  # neither
+    MERGED = 3  # a row made of both
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What becomes of n pairs.
+
+    choice  int8[n] of `Choice`
+    merged  the rows of the pairs whose choice is MERGED, in the order of the pairs; None: there are none
+    """
+
+    choice: Choices
+    merged: pa.Table | None = None
+
+    def rows(self, older: pa.Table, newer: pa.Table) -> pa.Table:
+        """Row i is what became of pair i; for a deleted pair the newer row, for its key."""
+        count = older.num_rows
+        if self.merged is None and (self.choice == Choice.KEEP).all():
+            return older
+        if self.merged is None and (self.choice != Choice.KEEP).all():
+            return newer
+        source = np.arange(count, dtype=np.int64)
+        source[self.choice != Choice.KEEP] += count
+        if self.merged is None:
+            return pick([older, newer], source)
+        made = self.choice == Choice.MERGED
+        source[made] = 2 * count + np.arange(np.count_nonzero(made))
+        return pick([older, newer, self.merged], source)
+
+
+class Survivor(Enum):
+    """Which of the versions that arrived outlives the others, where no stored row is involved."""
+
+    LATEST = "the greatest ordering value, of equals the one that came last"
+    FIRST = "the greatest ordering value, of equals the one that came first"
+    OLDEST = "the one that came first"
+    MADE = "neither: a row is made of both"
+
+
+class Fill(Enum):
+    """Which values of the winning row give way to the other row's."""
+
+    NULLS = "nulls"
+    DEFAULTS = "values equal to the schema's default"
+    UNAVAILABLE = "Debezium's placeholder for a value that it did not get"
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTest:
+    """How a row says that its key is deleted. Without a test no row does."""
+
+    flag: bool = True  # `_hoodie_is_deleted` is true
+    column: str = ""  # or: this column holds the marker, as text
+    marker: str = ""
+    ignore_case: bool = False
+    required: bool = False  # the column must be there
+    always: bool = False  # every row is a delete
+
+    def __call__(self, rows: pa.Table) -> Mask:
+        """bool[n]. Raises InvalidInput when a required column is absent."""
+        found = np.full(rows.num_rows, self.always, np.bool_)
+        if self.flag and IS_DELETED in rows.column_names:
+            flags = rows.column(IS_DELETED)
+            if pa.types.is_boolean(flags.type):
+                found |= as_mask(flags)
+        if self.column:
+            if self.column in rows.column_names:
+                found |= as_mask(self._marked(rows.column(self.column)))
+            elif self.required:
+                raise InvalidInput(f"the column {self.column!r}, which tells deletes, is not in {rows.column_names}")
+        return found
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that the test may look at."""
+        return ((IS_DELETED,) if self.flag else ()) + ((self.column,) if self.column else ())
+
+    def _marked(self, values: pa.ChunkedArray) -> pa.ChunkedArray:
+        text = values.cast(pa.string())
+        return pc.equal(pc.utf8_upper(text), self.marker.upper()) if self.ignore_case else pc.equal(text, self.marker)
+
+
+class Merger(Protocol):
+    """A rule of the user's own: see `hoodie.merge.merger`."""
+
+    def merge(self, older: pa.Table, newer: pa.Table) -> pa.Table | tuple[pa.Table, object]: ...
+
+
+Combine = Callable[["MergeRule", pa.Table, pa.Table], Outcome]
+
+
+def take_incoming(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Outcome:
+    """The incoming row, whatever its ordering value."""
+    return Outcome(np.where(rule.is_delete(incoming), Choice.DELETE, Choice.TAKE).astype(np.int8))
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRule:
+    """Which version of a row wins. Picklable: the functions are module-level ones.
+
+    name        the payload class, merge mode or import path that it stands for
+    ordering    the ordering fields, compared one after the other; () when arrival is the order
+    survivor    which version outlives the others before they meet the stored row
+    deletes     how a row says that it is a delete
+    combine_with     versions against stored rows
+    precombine_with  versions among themselves, when a row is made of both (`survivor` MADE)
+    sequence    a further column that `combine_with` compares
+    fill        which values of the winner give way to the other row's
+    defaults    (column, value) of the schema's defaults that are not null
+    ordered_deletes  a delete's ordering value also counts against stored rows and against later records (table
+                version 8 and later in event-time mode); else a delete from the log wins over stored rows and any
+                later record wins over it
+    merger      the user's own
+    """
+
+    name: str
+    ordering: tuple[str, ...] = ()
+    survivor: Survivor = Survivor.LATEST
+    deletes: DeleteTest = DeleteTest()
+    combine_with: Combine = take_incoming
+    precombine_with: Combine | None = None
+    sequence: str = ""
+    fill: Fill | None = None
+    defaults: tuple[tuple[str, object], ...] = ()
+    ordered_deletes: bool = False
+    merger: Merger | None = None
+
+    def precombine(self, older: pa.Table, newer: pa.Table) -> Outcome:
+        """Two versions that both came in: `newer` came later, whatever its ordering value.
+
+        A delete among them stays a row, so that it still meets the stored one. A null ordering value is less than any
+        other; writes refuse it before (`hoodie.merge.ordering.require_ordering`).
+        """
+        if self.precombine_with is not None:
+            return self.precombine_with(self, older, newer)
+        if self.survivor is Survivor.OLDEST:
+            return Outcome(np.full(older.num_rows, Choice.KEEP, np.int8))
+        ranks = order_ranks([older, newer], self.ordering)
+        before, after = ranks[: older.num_rows], ranks[older.num_rows :]
+        newer_wins = before < after if self.survivor is Survivor.FIRST else before <= after
+        return Outcome(np.where(newer_wins, Choice.TAKE, Choice.KEEP).astype(np.int8))
+
+    def combine(self, stored: pa.Table, incoming: pa.Table) -> Outcome:
+        """Incoming rows (no tombstones) against the stored rows of the same keys."""
+        return self.combine_with(self, stored, incoming)
+
+    def is_delete(self, rows: pa.Table) -> Mask:
+        """bool[n]: which rows say that their key is deleted."""
+        return self.deletes(rows)
+
+    @property
+    def picks_rows(self) -> bool:
+        """Whether `precombine` always answers with one of the two rows, told by their ordering values alone."""
+        return self.survivor is not Survivor.MADE
+
+    def decides_on(self, columns: list[str]) -> list[str]:
+        """Those of the columns that `combine` looks at: for a rule that makes rows, all."""
+        if self.fill is not None or self.merger is not None:
+            return columns
+        needed = {*roots(self.ordering, columns), *self.deletes.columns, self.sequence}
+        return [name for name in columns if name in needed]

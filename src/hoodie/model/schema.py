@@ -1,0 +1,163 @@
+"""The columns of a table: which a batch may have, and how a table's schema grows with it.
+
+A schema is a `pyarrow.Schema` of the user's columns in *stored form*: 32 and 64 bit signed integers, microsecond
+timestamps in UTC or without a zone, `decimal128`, plain lists, maps with string keys. Source:
+spec/base-files-and-bloom.md 3 and docs/design/types.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+import pyarrow as pa
+
+from hoodie.errors import SchemaMismatch
+from hoodie.model.meta import IS_DELETED, META_COLUMNS
+from hoodie.model.types import is_list, list_of, map_of, spark_name, stored_type, widen
+
+#: Field metadata: the Avro default of a field that has one other than null, as JSON.
+AVRO_DEFAULT = b"hoodie.avro.default"
+
+_ALLOWED_RESERVED = frozenset({IS_DELETED, "_hoodie_operation"})
+# Avro's rule in the form that all readers keep: Java takes other letters too, hudi-rs does not.
+_COLUMN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def with_meta_fields(schema: pa.Schema) -> pa.Schema:
+    """The schema of base files: the five `_hoodie_*` columns, then the user's."""
+    return pa.schema([*(pa.field(name, pa.string()) for name in META_COLUMNS), *without_meta_fields(schema)])
+
+
+def without_meta_fields(schema: pa.Schema) -> pa.Schema:
+    """The user's columns."""
+    return pa.schema([field for field in schema if field.name not in META_COLUMNS])
+
+
+def stored_form(schema: pa.Schema) -> pa.Schema:
+    """The schema in which a table holds these columns: bytes and shorts are ints, timestamps are microseconds.
+
+    schema   the user's columns, as Spark or Arrow has them; nullability and order are kept
+    Raises   SchemaMismatch, one for all columns whose name or type a table cannot have
+    """
+    problems: list[str] = list(_bad_names(schema.names, ""))
+    fields = [_stored(field, field.name, problems) for field in schema]
+    _refuse(problems, "These columns cannot be stored")
+    return pa.schema(fields)
+
+
+def reconcile(table: pa.Schema, incoming: pa.Schema, *, pinned: Collection[str] = ()) -> pa.Schema:
+    """The table's schema after a batch: its columns in order, types widened where that is safe, new columns appended.
+
+    table     stored form, without meta fields
+    incoming  the batch's columns; what it lacks is filled with null
+    pinned    columns that keep their type: key, partition and ordering columns. Keys and partition paths are made of
+              their text, and readers compare ordering values of one type only
+    returns   a column is nullable if the table's or the batch's is; pinned ones keep the table's word
+    Raises    SchemaMismatch, one for all columns, with types in Spark's words
+
+    Structs, list elements and map values follow the same rules. Safe: int to bigint, int to double, float to double; a
+    narrower batch into a wider column, a decimal into one with at least its digits. Refused though Hudi may do it, as
+    readers lose digits or fail: bigint to double or float, int to float, wider decimals, string to binary.
+    """
+    batch = stored_form(incoming)
+    problems = list(_bad_case(table.names, batch.names, ""))
+    fields = _merge_fields(list(table), list(batch), "", frozenset(pinned), problems)
+    _refuse(problems, "The batch does not fit the table's schema; nothing was written")
+    return pa.schema(fields)
+
+
+def _refuse(problems: Iterable[str], opening: str) -> None:
+    listed = list(problems)
+    if listed:
+        raise SchemaMismatch(f"{opening}: {'; '.join(listed)}.")
+
+
+def _bad_names(names: list[str], path: str) -> Iterator[str]:
+    counts = Counter(name.lower() for name in names)
+    for name in dict.fromkeys(names):
+        dotted = f"{path}{name}"
+        if counts[name.lower()] > 1:
+            yield f"column {dotted} is there more than once (names differ in case only, or not at all)"
+        if not _COLUMN_NAME.fullmatch(name):
+            yield (f"column {dotted!r} needs another name: letters A to Z, digits and underscores, not a digit first")
+        if not path and name.startswith("_hoodie_") and name not in _ALLOWED_RESERVED:
+            yield f"column {dotted} has a name that is the table's own; drop it"
+
+
+def _bad_case(table: list[str], batch: list[str], path: str) -> Iterator[str]:
+    known = {name.lower(): name for name in table}
+    for name in batch:
+        if known.get(name.lower(), name) != name:
+            yield f"column {path}{name} is {path}{known[name.lower()]} in the table; rename it"
+
+
+def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
+    """The field in stored form; what cannot be stored is added to `problems`."""
+    kind = field.type
+    if pa.types.is_struct(kind):
+        problems.extend(_bad_names([child.name for child in kind], f"{path}."))
+        if kind.num_fields == 0:
+            problems.append(f"column {path} is a struct without fields")
+        stored = pa.struct([_stored(child, f"{path}.{child.name}", problems) for child in kind])
+    elif is_list(kind):
+        stored = list_of(_stored(kind.value_field, f"{path}.element", problems))
+    elif pa.types.is_map(kind):
+        if stored_type(kind.key_type) != pa.string():
+            problems.append(f"column {path} is {spark_name(kind)}: the keys of a map must be strings")
+        stored = map_of(_stored(kind.item_field, f"{path}.value", problems))
+    else:
+        found = stored_type(kind)
+        if found is None:
+            problems.append(f"column {path} is {spark_name(kind)}")
+        stored = kind if found is None else found
+    return field.with_type(stored)
+
+
+def _merge_fields(
+    table: list[pa.Field], batch: list[pa.Field], path: str, pinned: frozenset[str], problems: list[str]
+) -> list[pa.Field]:
+    """The table's fields, each merged with the batch's field of that name, and the batch's new ones."""
+    by_name = {field.name: field for field in batch}
+    merged = []
+    for field in table:
+        dotted = f"{path}{field.name}"
+        if field.name in by_name:
+            merged.append(_merge(field, by_name[field.name], dotted, dotted in pinned, pinned, problems))
+            continue
+        if not field.nullable and AVRO_DEFAULT not in (field.metadata or {}):
+            problems.append(f"column {dotted} is missing in the batch and takes no nulls in the table")
+        merged.append(field)
+    known = {field.name for field in table}
+    for field in batch:
+        if field.name in known:
+            continue
+        if not field.nullable:
+            problems.append(
+                f"column {path}{field.name} is new and takes no nulls, which older rows have there; make it nullable"
+            )
+        merged.append(field)
+    return merged
+
+
+def _merge(
+    table: pa.Field, batch: pa.Field, path: str, keep: bool, pinned: frozenset[str], problems: list[str]
+) -> pa.Field:
+    old, new = table.type, batch.type
+    if pa.types.is_struct(old) and pa.types.is_struct(new):
+        problems.extend(_bad_case([child.name for child in old], [child.name for child in new], f"{path}."))
+        kind = pa.struct(_merge_fields(list(old), list(new), f"{path}.", pinned, problems))
+    elif is_list(old) and is_list(new):
+        kind = list_of(_merge(old.value_field, new.value_field, f"{path}.element", keep, pinned, problems))
+    elif pa.types.is_map(old) and pa.types.is_map(new):
+        kind = map_of(_merge(old.item_field, new.item_field, f"{path}.value", keep, pinned, problems))
+    else:
+        kind = widen(old, new)
+        words = f"column {path} is {spark_name(old)} in the table and {spark_name(new)} in the batch"
+        if kind is None:
+            problems.append(words)
+            kind = old
+        elif keep and kind != old:
+            problems.append(f"{words}; the type of a key, partition or ordering column stays: cast the batch's")
+    return table.with_type(kind).with_nullable(table.nullable or (batch.nullable and not keep))

@@ -1,0 +1,147 @@
+"""Which column types a table can hold, in which Arrow form, and what they are called in messages (Spark's words)."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+#: Spark's `timestamp`: an instant, microseconds.
+TIMESTAMP = pa.timestamp("us", "UTC")
+#: Spark's `timestamp_ntz`: a date and time of day without a zone, microseconds.
+TIMESTAMP_NTZ = pa.timestamp("us")
+
+_LEAVES = {
+    pa.bool_(): pa.bool_(),
+    pa.int8(): pa.int32(),
+    pa.int16(): pa.int32(),
+    pa.int32(): pa.int32(),
+    pa.int64(): pa.int64(),
+    pa.uint8(): pa.int32(),
+    pa.uint16(): pa.int32(),
+    pa.uint32(): pa.int64(),
+    pa.float32(): pa.float32(),
+    pa.float64(): pa.float64(),
+    pa.string(): pa.string(),
+    pa.large_string(): pa.string(),
+    pa.string_view(): pa.string(),
+    pa.binary(): pa.binary(),
+    pa.large_binary(): pa.binary(),
+    pa.binary_view(): pa.binary(),
+    pa.date32(): pa.date32(),
+    pa.date64(): pa.date32(),
+}
+
+_NAMES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.string_view(): "string",
+    pa.binary(): "binary",
+    pa.large_binary(): "binary",
+    pa.binary_view(): "binary",
+    pa.date32(): "date",
+    pa.date64(): "date",
+    pa.null(): "void",
+    pa.uint8(): "unsigned tinyint",
+    pa.uint16(): "unsigned smallint",
+    pa.uint32(): "unsigned int",
+    pa.uint64(): "unsigned bigint",
+    pa.float16(): "half float",
+}
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Any of Arrow's five list layouts."""
+    types = pa.types
+    return bool(
+        types.is_list(kind)
+        or types.is_large_list(kind)
+        or types.is_fixed_size_list(kind)
+        or types.is_list_view(kind)
+        or types.is_large_list_view(kind)
+    )
+
+
+def list_of(item: pa.Field) -> pa.ListType:
+    return pa.list_(item.with_name("element"))
+
+
+def map_of(value: pa.Field) -> pa.MapType:
+    return pa.map_(pa.string(), value.with_name("value"))
+
+
+def spark_name(kind: pa.DataType) -> str:
+    """What Spark SQL calls the type: `bigint`, `array<int>`; Arrow's name for what Spark does not know."""
+    if kind in _NAMES:
+        return _NAMES[kind]
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        suffix = " in nanoseconds" if kind.unit == "ns" else ""
+        return ("timestamp" if kind.tz else "timestamp_ntz") + suffix
+    if pa.types.is_fixed_size_binary(kind):
+        return f"binary({kind.byte_width})"
+    if is_list(kind):
+        return f"array<{spark_name(kind.value_type)}>"
+    if pa.types.is_map(kind):
+        return f"map<{spark_name(kind.key_type)},{spark_name(kind.item_type)}>"
+    if pa.types.is_struct(kind):
+        return "struct<" + ",".join(f"{field.name}:{spark_name(field.type)}" for field in kind) + ">"
+    if pa.types.is_dictionary(kind):
+        return spark_name(kind.value_type)
+    if pa.types.is_interval(kind) or pa.types.is_duration(kind):
+        return "interval"
+    if pa.types.is_time(kind):
+        return "time"
+    return "union" if pa.types.is_union(kind) else str(kind)
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType | None:
+    """The type in which a table holds values of a type that is not nested; None: it cannot."""
+    if kind in _LEAVES:
+        return _LEAVES[kind]
+    if pa.types.is_timestamp(kind):
+        if kind.unit == "ns":
+            return None
+        return TIMESTAMP if kind.tz else TIMESTAMP_NTZ
+    if pa.types.is_decimal(kind):
+        if 1 <= kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
+            return pa.decimal128(kind.precision, kind.scale)
+        return None
+    if pa.types.is_fixed_size_binary(kind):
+        return kind
+    if pa.types.is_dictionary(kind) and not pa.types.is_nested(kind.value_type):
+        return stored_type(kind.value_type)
+    return None
+
+
+def widen(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
+    """The stored type that holds every value of both, exactly, and that readers find in files of either; else None.
+
+    A decimal takes in one with no more digits on either side of the point, but never grows: with a filter pushed down,
+    Spark fails on a file whose decimals have fewer bytes than the filter's value (docs/design/types.md).
+    """
+    if old == new:
+        return old
+    if (old, new) in _WIDER:
+        return new
+    if (new, old) in _WIDER:
+        return old
+    if pa.types.is_decimal(old) and pa.types.is_decimal(new):
+        fits = new.scale <= old.scale and new.precision - new.scale <= old.precision - old.scale
+        return old if fits else None
+    if pa.types.is_fixed_size_binary(old) and new == pa.binary():
+        return old
+    return None
+
+
+_WIDER = {
+    (pa.int32(), pa.int64()),
+    (pa.int32(), pa.float64()),
+    (pa.float32(), pa.float64()),
+}

@@ -1,0 +1,142 @@
+"""What a write should do: which rows go to which file group, and how large new ones become.
+
+Source: spec/indexing-and-write-path.md 7 (workload profile, small files, record size, insert assignment).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from hoodie.config.write import FileSizing
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileGroupId, FileSlice
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProfile:
+    """How many rows of the batch a partition gets: new keys, and rows per file group that holds their key."""
+
+    inserts: int
+    updates: Mapping[str, int] = field(default_factory=dict)  # by file id
+
+
+@dataclass(frozen=True, slots=True)
+class WriteTask:
+    """The work on one file group."""
+
+    number: int
+    group: FileGroupId
+    slice: FileSlice | None  # None: the file group is new
+    updates: int  # expected rows whose key the group holds
+    inserts: int  # expected rows whose key is new
+    small: bool = False  # the slice takes inserts because its base file is small
+
+    @property
+    def bytes_read(self) -> int:
+        return self.slice.base.size if self.slice and self.slice.base else 0
+
+
+@dataclass(frozen=True, slots=True)
+class WritePlan:
+    """The tasks of a write, and where the inserts of each partition go.
+
+    shares  per partition: (task number, inserts), in the order in which inserts are dealt out
+    """
+
+    tasks: tuple[WriteTask, ...]
+    shares: Mapping[str, tuple[tuple[int, int], ...]]
+    record_size: int  # bytes a record is taken to need
+
+    @property
+    def bytes_read(self) -> int:
+        return sum(task.bytes_read for task in self.tasks)
+
+    def update_targets(self) -> dict[FileGroupId, int]:
+        """The task of each file group that holds keys of the batch."""
+        return {task.group: task.number for task in self.tasks if task.slice is not None}
+
+
+SmallFiles = Callable[[str], Sequence[tuple[FileSlice, int]]]
+
+
+def plan_write(
+    profile: Mapping[str, PartitionProfile],
+    slices: Mapping[FileGroupId, FileSlice],
+    small_files: SmallFiles,
+    sizing: FileSizing,
+    record_size: int,
+    new_file_id: Callable[[], str],
+) -> WritePlan:
+    """Tasks for every file group with updates, inserts filling small files first and new file groups after.
+
+    slices       the file groups that the profile names
+    small_files  partition -> slices that may take inserts with their present size in bytes, in the order to fill
+    """
+    tasks: list[WriteTask] = []
+    shares: dict[str, tuple[tuple[int, int], ...]] = {}
+    for partition in sorted(profile):
+        rows = profile[partition]
+        filled = dict(_fill_small(rows.inserts, small_files(partition) if rows.inserts else (), sizing, record_size))
+        chosen = {slice_.group.file_id: slice_ for slice_ in filled}
+        given: dict[str, int] = {slice_.group.file_id: count for slice_, count in filled.items()}
+        numbers: dict[str, int] = {}
+        for file_id in sorted({*rows.updates, *given}):
+            group = FileGroupId(partition, file_id)
+            numbers[file_id] = len(tasks)
+            tasks.append(
+                WriteTask(
+                    len(tasks),
+                    group,
+                    chosen.get(file_id) or slices[group],
+                    rows.updates.get(file_id, 0),
+                    given.get(file_id, 0),
+                    small=file_id in given,
+                )
+            )
+        dealt = [(numbers[file_id], count) for file_id, count in given.items()]
+        for count in new_group_sizes(rows.inserts - sum(given.values()), sizing, record_size):
+            dealt.append((len(tasks), count))
+            tasks.append(WriteTask(len(tasks), FileGroupId(partition, new_file_id()), None, 0, count))
+        shares[partition] = tuple(dealt)
+    return WritePlan(tuple(tasks), shares, record_size)
+
+
+def _fill_small(
+    inserts: int, candidates: Iterable[tuple[FileSlice, int]], sizing: FileSizing, record_size: int
+) -> Iterable[tuple[FileSlice, int]]:
+    """How many inserts each small file takes, as far as they reach."""
+    left = inserts
+    for slice_, size in candidates:
+        room = min((sizing.max_size - size) // record_size, left)
+        if room > 0:
+            left -= room
+            yield slice_, room
+
+
+def new_group_sizes(rows: int, sizing: FileSizing, record_size: int) -> list[int]:
+    """Rows of each new file group; the last takes the remainder."""
+    if rows <= 0:
+        return []
+    per_group = max(1, math.ceil(sizing.max_size / record_size) if sizing.auto_split else sizing.split_size)
+    full, rest = divmod(rows, per_group)
+    return [per_group] * full + ([rest] if rest else [])
+
+
+def learn_record_size(commits: Iterable[CommitMetadata], sizing: FileSizing) -> int:
+    """Bytes per record in base files: from the newest commit that wrote enough, else the configured estimate.
+
+    commits  completed commits, delta commits and replace commits, newest first; read only as far as needed
+    """
+    enough = sizing.learn_threshold * sizing.small_limit
+    for commit in commits:
+        written = records = 0
+        for stats in commit.stats.values():
+            for stat in stats:
+                if stat.log_version is None:  # a log file's bytes say nothing about a base file's
+                    written += stat.total_write_bytes
+                    records += stat.num_writes
+        if written > enough and records > 0:
+            return math.ceil(written / records)
+    return sizing.record_size

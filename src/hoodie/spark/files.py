@@ -1,0 +1,60 @@
+"""Base files as DataFrames, by Spark's own Parquet reader on an explicit list of files."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from hoodie.storage.protocol import Storage
+
+_GLOB = re.compile(r"([\\{}\[\]*?])")
+_LISTING_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
+_conf_lock = threading.Lock()
+
+
+def read_parquet(
+    session: SparkSession, storage: Storage, paths: Sequence[str], schema: StructType, *, hive_partitions: bool = False
+) -> DataFrame:
+    """The rows of some base files, columns by name; columns that a file lacks are null.
+
+    paths            relative to the table; empty: no rows
+    hive_partitions  let Spark take partition columns from `column=value` folders, so that it prunes by them. Only for
+                     tables whose folder names say exactly what the column holds
+    """
+    if not paths:
+        return session.createDataFrame([], schema)
+    reader = session.read.schema(schema)
+    if hive_partitions:
+        reader = reader.option("basePath", _literal(storage.root))
+    else:
+        # Else Spark would infer partition columns from folder names, with types of its own, and drop the file's.
+        reader = reader.option("recursiveFileLookup", "true")
+    with _no_listing_job(session, len(paths)):
+        frame = reader.parquet(*[_literal(f"{storage.root}/{path}") for path in paths])
+        frame.schema  # noqa: B018  over Spark Connect only this makes the server resolve the paths
+        return frame
+
+
+def _literal(path: str) -> str:
+    """Spark expands wildcards in paths; a partition value may hold such characters."""
+    return _GLOB.sub(r"\\\1", path)
+
+
+@contextmanager
+def _no_listing_job(session: SparkSession, count: int) -> Iterator[None]:
+    """Above 32 explicit paths Spark starts a job to look at each; the threshold is session-wide, so put it back."""
+    with _conf_lock:
+        before = session.conf.get(_LISTING_JOB)
+        if int(before or 0) > count:
+            yield
+            return
+        session.conf.set(_LISTING_JOB, str(count + 1))
+        try:
+            yield
+        finally:
+            session.conf.set(_LISTING_JOB, before or "32")

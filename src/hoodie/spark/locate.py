@@ -1,0 +1,236 @@
+"""Tag the keys of a spread-out batch with the file group that holds them: one function per index."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
+from functools import partial
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from hoodie.config.write import BloomOptions, IndexType
+from hoodie.formats.murmur import KeyHashes
+from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
+from hoodie.model.files import BaseFile
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.spark.files import read_parquet
+from hoodie.storage.protocol import Storage
+from hoodie.table.batch import order_by_partition
+from hoodie.table.lookup import footer_of, open_parquet, read_columns
+
+FILE_ID = "_hoodie_file_id"
+COST = "_hoodie_index_cost"
+
+#: Keys found by a filter are looked up in the key column once this many have come together, which bounds a task.
+_LOOK_UP_AT = 1_000_000
+#: Footers are read by driver threads; each is one request of at most a few MB.
+_FOOTER_THREADS = 16
+
+Files = Mapping[str, Sequence[BaseFile]]
+
+_KEYS = StructType([StructField(RECORD_KEY, StringType()), StructField(PARTITION_PATH, StringType())])
+_PAIRS = StructType([*_KEYS.fields, StructField("file", LongType())])
+_HITS = StructType([*_KEYS.fields, StructField(FILE_ID, StringType()), StructField(COST, StringType())])
+
+
+def locate_spread(
+    session: SparkSession,
+    storage: Storage,
+    keys: DataFrame,
+    counts: Mapping[str, int],
+    files: Files,
+    index: IndexType,
+    bloom: BloomOptions,
+    broadcast: bool,
+) -> DataFrame:
+    """Where keys of the batch are: `_hoodie_record_key`, `_hoodie_partition_path`, file id; keys not found are absent.
+
+    keys       the batch's key and partition columns, persisted
+    counts     rows of the batch per partition path
+    files      base files that a reader sees, per partition path of the batch
+    broadcast  whether the keys are few enough to be sent to every executor
+    returns    also a column with what look-ups cost, in rows of their own (key null)
+    """
+    how = {IndexType.SIMPLE: _by_join, IndexType.BLOOM: _by_filter}[index]
+    return how(session, storage, keys, counts, files, bloom, broadcast)
+
+
+def _by_join(
+    session: SparkSession,
+    storage: Storage,
+    keys: DataFrame,
+    counts: Mapping[str, int],
+    files: Files,
+    bloom: BloomOptions,
+    broadcast: bool,
+) -> DataFrame:
+    paths = [file.path for part in files.values() for file in part]
+    stored = read_parquet(session, storage, paths, _KEYS).select(
+        RECORD_KEY, PARTITION_PATH, F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID)
+    )
+    asked = keys.select(RECORD_KEY, PARTITION_PATH)
+    hits = stored.join(F.broadcast(asked) if broadcast else asked, [RECORD_KEY, PARTITION_PATH], "left_semi")
+    return hits.withColumn(COST, F.lit(None).cast("string"))
+
+
+def join_cost(counts: Mapping[str, int], files: Files, hits: int) -> IndexStats:
+    """What the join of SIMPLE cost: every key of a partition met every file of it."""
+    pairs = sum(counts[partition] * len(part) for partition, part in files.items())
+    number = sum(len(part) for part in files.values())
+    return IndexStats(
+        files=number, files_read=number, candidates=pairs, checked=pairs, false_positives=pairs - hits, hits=hits
+    )
+
+
+def _by_filter(
+    session: SparkSession,
+    storage: Storage,
+    keys: DataFrame,
+    counts: Mapping[str, int],
+    files: Files,
+    bloom: BloomOptions,
+    broadcast: bool,
+) -> DataFrame:
+    flat = [file for part in files.values() for file in part]
+    ranges = _key_ranges(storage, files) if bloom.prune_by_ranges else dict.fromkeys(files, (None, None))
+    first, place = {}, 0
+    for partition, part in files.items():
+        first[partition], place = place, place + len(part)
+    pairs = keys.select(RECORD_KEY, PARTITION_PATH).mapInArrow(partial(_candidates, ranges, first, files), _PAIRS)
+    # A file with many candidates is looked up by several tasks; the most it can have is its partition's keys.
+    most = max((counts[partition] for partition in files), default=0)
+    buckets = max(1, -(-most // bloom.keys_per_bucket))
+    spread = (
+        pairs.repartition("file", F.pmod(F.xxhash64(RECORD_KEY), F.lit(buckets)))
+        if buckets > 1
+        else (pairs.repartition("file"))
+    )
+    return spread.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), _HITS)
+
+
+def _key_ranges(storage: Storage, files: Files) -> dict[str, tuple[pa.Array, pa.Array]]:
+    with ThreadPoolExecutor(_FOOTER_THREADS) as pool:
+        calls = {
+            partition: [pool.submit(_range_of, storage, file) for file in part] for partition, part in files.items()
+        }
+        found = {partition: [call.result() for call in part] for partition, part in calls.items()}
+    return {
+        partition: (pa.array([low for low, _ in part], pa.string()), pa.array([high for _, high in part], pa.string()))
+        for partition, part in found.items()
+    }
+
+
+def _range_of(storage: Storage, file: BaseFile) -> tuple[str | None, str | None]:
+    footer = footer_of(storage, file)
+    return footer.min_key, footer.max_key
+
+
+def _candidates(
+    ranges: Mapping[str, tuple[pa.Array | None, pa.Array | None]],
+    first: Mapping[str, int],
+    files: Files,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """Pairs of key and file that the key ranges do not rule out, and one row with what they did rule out."""
+    for arrow in batches:
+        batch = order_by_partition(pa.Table.from_batches([arrow]))
+        for number, partition in enumerate(batch.partitions):
+            if partition not in files:
+                continue
+            keys = batch.keys(number)
+            lows, highs = ranges[partition]
+            found: Iterable[tuple[int, np.ndarray]]
+            if lows is None or highs is None:
+                found = ((file, np.arange(len(keys))) for file in range(len(files[partition])))
+            else:
+                found = prune_by_range(lows, highs, keys)
+            for file, wanted in found:
+                count = len(wanted)
+                yield pa.record_batch(
+                    [
+                        keys.take(pa.array(wanted)),
+                        pa.repeat(partition, count),
+                        pa.repeat(pa.scalar(first[partition] + file, pa.int64()), count),
+                    ],
+                    names=[RECORD_KEY, PARTITION_PATH, "file"],
+                )
+
+
+def _check(storage: Storage, files: Sequence[BaseFile], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Hits among pairs that come ordered by file, then one row of cost per file. One file is open at a time."""
+    current: _FileCheck | None = None
+    for batch in batches:
+        numbers = batch.column("file").to_numpy()
+        cuts = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        for start, stop in pairwise(cuts):
+            if start == stop:
+                continue
+            file = files[int(numbers[start])]
+            if current is None or current.file is not file:
+                if current is not None:
+                    yield from current.finish()
+                current = _FileCheck(storage, file)
+            yield from current.add(batch.column(RECORD_KEY).slice(start, stop - start))
+    if current is not None:
+        yield from current.finish()
+
+
+class _FileCheck:
+    """The keys of one file that are still to be looked up."""
+
+    def __init__(self, storage: Storage, file: BaseFile) -> None:
+        self.storage, self.file = storage, file
+        self.bloom = footer_of(storage, file).bloom(file.path)
+        self.waiting: list[pa.Array] = []
+        self.count = 0
+        self.read = 0
+        self.cost = IndexStats(files=1)
+
+    def add(self, keys: pa.Array) -> Iterator[pa.RecordBatch]:
+        kept = prune_by_filter(self.bloom, KeyHashes.of(keys), np.arange(len(keys)))
+        self.cost += IndexStats(candidates=len(keys), pruned_by_filter=len(keys) - len(kept))
+        self.waiting.append(keys.take(pa.array(kept)))
+        self.count += len(kept)
+        if self.count >= _LOOK_UP_AT:
+            yield from self._look_up()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        yield from self._look_up()
+        self.cost += IndexStats(files_read=self.read)
+        yield _hit_rows(pa.nulls(1, pa.string()), self.file, json.dumps(asdict(self.cost)))
+
+    def _look_up(self) -> Iterator[pa.RecordBatch]:
+        if not self.count:
+            return
+        asked = pa.concat_arrays(self.waiting)
+        found = np.zeros(len(asked), dtype=np.bool_)
+        with self.storage.open_input(self.file.path) as source:
+            parquet = open_parquet(source, self.file.path)
+            for group in range(parquet.num_row_groups):
+                found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], self.file.path).column(0), asked)
+        hits = int(np.count_nonzero(found))
+        self.cost += IndexStats(checked=len(asked), hits=hits, false_positives=len(asked) - hits)
+        self.waiting, self.count, self.read = [], 0, 1
+        # A key that the batch holds twice is one hit: the rows of the batch are joined with it.
+        yield _hit_rows(pc.unique(asked.filter(pa.array(found))), self.file, None)
+
+
+def _hit_rows(keys: pa.Array, file: BaseFile, cost: str | None) -> pa.RecordBatch:
+    count = len(keys)
+    return pa.record_batch(
+        [
+            keys,
+            pa.repeat(pa.scalar(file.group.partition, pa.string()), count),
+            pa.repeat(pa.scalar(file.group.file_id, pa.string()), count),
+            pa.repeat(pa.scalar(cost, pa.string()), count),
+        ],
+        names=[RECORD_KEY, PARTITION_PATH, FILE_ID, COST],
+    )

@@ -1,0 +1,329 @@
+"""A write spread over Spark's executors: rows meet the task of their file group, tasks send back their statistics."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark import StorageLevel, TaskContext
+from pyspark.errors import PySparkException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from hoodie.config.write import BloomOptions, IndexType
+from hoodie.errors import HoodieError, WorkerEnvironment
+from hoodie.formats.commit_json import decode_commit, encode_commit
+from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
+from hoodie.spark.locate import COST, FILE_ID, Files, join_cost, locate_spread
+from hoodie.storage.protocol import Storage
+
+TASK = "_hoodie_task"
+_SHARE = "_hoodie_share"
+
+_STATS = StructType(
+    [StructField("task", LongType()), StructField("rows", LongType()), StructField("stats", StringType())]
+)
+
+#: Keys up to this many bytes are sent to every executor instead of being shuffled.
+BROADCAST_KEYS = 64 * 1024 * 1024
+
+TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
+StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What one pass over the batch found, by partition path."""
+
+    rows: Mapping[str, int]
+    bytes: int  # about as many as the batch takes as Arrow
+    bad_keys: int  # rows whose key is null or empty
+    bad_paths: int  # rows without a partition path
+    bad_ordering: int  # rows with a null among their ordering values
+
+    @property
+    def total(self) -> int:
+        return sum(self.rows.values())
+
+
+def persist(frame: DataFrame) -> DataFrame:
+    """Keep the batch, so that its source is evaluated once however many jobs the write needs."""
+    return frame.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def measure(frame: DataFrame, ordering: Sequence[Column]) -> Measured:
+    """Count the batch, in one job that also fills the cache.
+
+    ordering  the values that order versions of a row; () where no one asks
+    """
+    nothing = F.lit(0)
+    unordered = nothing
+    for value in ordering:
+        unordered = unordered + F.when(value.isNull(), 1).otherwise(0)
+    found = (
+        frame.groupBy(PARTITION_PATH)
+        .agg(
+            F.count(F.lit(1)).alias("rows"),
+            F.sum(_row_bytes(frame.schema)).alias("bytes"),
+            F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0)).alias("bad_keys"),
+            F.sum(F.when(unordered > 0, 1).otherwise(0)).alias("bad_ordering"),
+        )
+        .toArrow()
+        .to_pylist()
+    )
+    return Measured(
+        {row[PARTITION_PATH]: row["rows"] for row in found if row[PARTITION_PATH] is not None},
+        sum(row["bytes"] for row in found),
+        sum(row["bad_keys"] for row in found),
+        sum(row["rows"] for row in found if row[PARTITION_PATH] is None),
+        sum(row["bad_ordering"] for row in found),
+    )
+
+
+def _row_bytes(schema: StructType) -> Column:
+    """About the bytes of a row as Arrow: 8 for a plain value, the length of text and bytes, of the rest as text."""
+    fixed, variable = 0, []
+    for field in schema.fields:
+        column = F.col("`" + field.name.replace("`", "``") + "`")
+        if isinstance(field.dataType, (StringType, BinaryType)):
+            fixed += 4
+            variable.append(F.octet_length(column))
+        elif isinstance(field.dataType, (ArrayType, MapType, StructType)):
+            variable.append(F.octet_length(column.cast("string")))
+        else:
+            fixed += 8
+    total = F.lit(fixed).cast("long")
+    for length in variable:
+        total = total + F.coalesce(length, F.lit(0))
+    return total
+
+
+def locate(
+    session: SparkSession,
+    storage: Storage,
+    frame: DataFrame,
+    measured: Measured,
+    files: Files,
+    index: IndexType,
+    bloom: BloomOptions,
+) -> tuple[DataFrame, dict[str, dict[str, int]], IndexStats]:
+    """The file group of each key of the batch.
+
+    returns  hits (key, partition path, file id), persisted; keys found per partition and file id; what it cost
+    """
+    keys = frame.select(RECORD_KEY, PARTITION_PATH)
+    small = 100 * measured.total <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
+    located = locate_spread(session, storage, keys, measured.rows, files, index, bloom, small)
+    hits = persist(located)
+    counted = hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys")).toArrow().to_pylist()
+    updates: dict[str, dict[str, int]] = {}
+    stats = IndexStats()
+    found = 0
+    for row in counted:
+        if row[COST] is not None:
+            stats += IndexStats(**json.loads(row[COST]))
+        else:
+            updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["keys"]
+            found += row["keys"]
+    if index is IndexType.SIMPLE:
+        stats = join_cost(measured.rows, files, found)
+    else:
+        pairs = sum(measured.rows[partition] * len(part) for partition, part in files.items())
+        number = sum(len(part) for part in files.values())
+        stats += IndexStats(
+            files=number - stats.files, candidates=pairs - stats.candidates, pruned_by_range=pairs - stats.candidates
+        )
+    return hits, updates, stats
+
+
+def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert: bool) -> dict[str, PartitionProfile]:
+    """The workload profile; insert False: rows without location have no effect (delete)."""
+    made = {}
+    for partition, rows in measured.rows.items():
+        there = updates.get(partition, {})
+        inserts = max(0, rows - sum(there.values())) if insert else 0
+        if inserts or there:
+            made[partition] = PartitionProfile(inserts, dict(there))
+    return made
+
+
+def place(
+    session: SparkSession,
+    frame: DataFrame,
+    hits: DataFrame | None,
+    plan: WritePlan,
+    broadcast: bool,
+    *,
+    drop_new: bool,
+) -> DataFrame:
+    """Each row with the number of its task, in a Spark partition of that task's own.
+
+    drop_new  rows whose key the table does not hold have no effect
+    A row that the plan has no task for keeps null: the tasks refuse it.
+    """
+    if hits is not None:
+        found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
+        frame = frame.join(
+            F.broadcast(found) if broadcast else found, [RECORD_KEY, PARTITION_PATH], "inner" if drop_new else "left"
+        )
+    else:
+        frame = frame.withColumn(FILE_ID, F.lit(None).cast("string"))
+    # Rows of one key get one share, hence one task, whichever executor looks at them.
+    share = F.pmod(F.xxhash64(RECORD_KEY, F.lit(1)), F.lit(1 << 30)) / F.lit(float(1 << 30))
+    frame = frame.withColumn(_SHARE, F.when(F.col(FILE_ID).isNull(), share).otherwise(F.lit(0.0)))
+    frame = frame.withColumn(FILE_ID, F.coalesce(FILE_ID, F.lit("")))
+    targets = session.createDataFrame(_targets(plan)).withColumnRenamed("partition", "_hoodie_target")
+    placed = frame.join(
+        F.broadcast(targets),
+        (frame[PARTITION_PATH] == targets["_hoodie_target"])
+        & (frame[FILE_ID] == targets["group"])
+        & (frame[_SHARE] >= targets["low"])
+        & (frame[_SHARE] < targets["high"]),
+        "left",
+    ).drop("_hoodie_target", "group", "low", "high", FILE_ID, _SHARE)
+    count = max(1, len(plan.tasks))
+    if hasattr(placed, "repartitionById"):  # PySpark 4.1: exactly one task's rows in each Spark partition
+        return placed.repartitionById(count, F.coalesce(F.col(TASK), F.lit(0)).cast("int"))
+    return placed.repartition(count, F.col(TASK))
+
+
+def _targets(plan: WritePlan) -> pa.Table:
+    """Where rows go: (partition, file id or "" for inserts, share in [low, high)) -> task."""
+    rows: list[tuple[str, str, float, float, int]] = [
+        (task.group.partition, task.group.file_id, 0.0, 2.0, task.number) for task in plan.tasks if task.slice
+    ]
+    for partition, dealt in plan.shares.items():
+        total, low = sum(count for _, count in dealt), 0.0
+        for position, (task, count) in enumerate(dealt):
+            high = 2.0 if position == len(dealt) - 1 else low + count / total
+            rows.append((partition, "", low, high, task))
+            low = high
+    names = ["partition", "group", "low", "high", TASK]
+    types = [pa.string(), pa.string(), pa.float64(), pa.float64(), pa.int64()]
+    columns = list(zip(*rows, strict=True)) or [()] * len(names)
+    return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
+
+
+def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> tuple[list[WriteStat], int]:
+    """Run each task on the rows placed with it. Returns the statistics of the winning attempts, and the rows taken."""
+    return _collect(placed.mapInArrow(partial(_run_placed, tasks, run), _STATS))
+
+
+def run_stream(frame: DataFrame, run: StreamRunner) -> tuple[list[WriteStat], int]:
+    """Run one writer over each Spark partition as it stands."""
+    return _collect(frame.mapInArrow(partial(_run_stream, run), _STATS))
+
+
+def _collect(reports: DataFrame) -> tuple[list[WriteStat], int]:
+    try:
+        rows = reports.toArrow().to_pylist()
+    except PySparkException as problem:
+        raise_worker_problem(problem)
+        raise
+    reported = [decode_commit(row["stats"].encode(), "task report") for row in rows]
+    stats = [stat for report in reported for part in report.stats.values() for stat in part]
+    return stats, sum(row["rows"] for row in rows)
+
+
+def _run_placed(
+    tasks: Sequence[WriteTask], run: TaskRunner, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    waiting: dict[int, list[pa.RecordBatch]] = {}
+    for batch in batches:
+        numbers = batch.column(TASK)
+        if numbers.null_count:
+            raise HoodieError(
+                "rows arrived that the plan has no file group for: the input gave other rows when Spark evaluated it "
+                "again. Write it to storage first, or make it deterministic."
+            )
+        rows = batch.drop_columns([TASK])
+        found = np.unique(numbers.to_numpy())
+        for number in found.tolist():
+            part = rows if len(found) == 1 else rows.filter(pa.array(numbers.to_numpy() == number))
+            waiting.setdefault(number, []).append(part)
+    for number in sorted(waiting):
+        rows_of_task = pa.Table.from_batches(waiting.pop(number))
+        yield _report(number, len(rows_of_task), run(tasks[number], rows_of_task, write_token(number)))
+
+
+def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    taken = 0
+
+    def counted() -> Iterator[pa.RecordBatch]:
+        nonlocal taken
+        for batch in batches:
+            taken += len(batch)
+            yield batch
+
+    context = TaskContext.get()
+    number = context.partitionId() if context else 0
+    stats = run(counted(), write_token(number))
+    yield _report(number, taken, stats)
+
+
+def _report(number: int, rows: int, stats: Sequence[WriteStat]) -> pa.RecordBatch:
+    by_partition: dict[str, list[WriteStat]] = {}
+    for stat in stats:
+        by_partition.setdefault(stat.partition or "", []).append(stat)
+    report = CommitMetadata(operation=Operation.UNKNOWN, stats={p: tuple(part) for p, part in by_partition.items()})
+    text = encode_commit(report).decode()
+    return pa.record_batch([pa.array([number]), pa.array([rows]), pa.array([text])], names=["task", "rows", "stats"])
+
+
+def write_token(number: int) -> str:
+    """`<task>-<stage>-<attempt>`: another attempt of the task writes under another name."""
+    context = TaskContext.get()
+    return f"{number}-{context.stageId()}-{context.taskAttemptId()}" if context else f"{number}-0-0"
+
+
+def check_workers(session: SparkSession) -> None:
+    """Refuse a session whose Python workers cannot run this library, before anything is written.
+
+    Raises WorkerEnvironment naming PYSPARK_PYTHON.
+    """
+    if _checked.get(id(session)):
+        return
+    try:
+        session.range(1).mapInArrow(_probe, "ok long").toArrow()
+    except PySparkException as problem:
+        raise_worker_problem(problem)
+        raise
+    _checked[id(session)] = True
+
+
+_checked: dict[int, bool] = {}
+
+
+def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import hoodie.table.tasks  # noqa: F401
+
+    for batch in batches:
+        yield pa.record_batch([batch.column(0)], names=["ok"])
+
+
+def raise_worker_problem(problem: Exception) -> None:
+    """Turn a worker's missing module into an error that says what to do; other problems pass by."""
+    text = str(problem)
+    for module in ("hoodie", "pyarrow", "pandas", "numpy"):
+        if f"No module named '{module}" in text or (module in ("pyarrow", "pandas") and f"{module} >=" in text.lower()):
+            raise WorkerEnvironment(
+                f"Spark's Python workers cannot import {module!r}. They run the interpreter that PYSPARK_PYTHON names "
+                "(or `python3` on the worker's PATH): set PYSPARK_PYTHON, before the session starts, to one that has "
+                "hoodie and pyarrow installed, on every machine."
+            ) from problem

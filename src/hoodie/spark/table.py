@@ -1,0 +1,274 @@
+"""HoodieTable: the object that people hold."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hoodie.config.datasource import check_options, write_options
+from hoodie.config.options import as_text
+from hoodie.config.write import WriteOperation
+from hoodie.errors import HoodieError, InvalidInput
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Instant
+from hoodie.spark import read
+from hoodie.spark.explain import WriteExplanation, explain
+from hoodie.spark.types import to_arrow
+from hoodie.spark.write import Acquired, acquire, keyed_frame, user_columns, write
+from hoodie.storage import storage_for
+from hoodie.table.create import create, named_settings, require_same
+from hoodie.table.job import Checked, WriteJob, check, replaced_groups, start, writable_state
+from hoodie.table.outcome import Outcome
+from hoodie.table.result import Phases, WriteResult
+from hoodie.table.semantics import Settings
+from hoodie.table.state import key_samples, load_state, table_keygen
+from hoodie.table.transaction import Transaction, abandon, publish
+from hoodie.timeline.timeline import query_instant
+from hoodie.view.load import load_view
+from hoodie.view.slices import merged_slices
+
+Options = Mapping[str, Any]
+
+
+def commit_extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:
+    """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
+    prefix = job.checked.settings.write.metadata_prefix
+    kept = {key: value for key, value in options.items() if prefix and key.startswith(prefix)}
+    return {**kept, "schema": job.checked.avro_schema}
+
+
+@contextmanager
+def _abandoned_on_error(transaction: Transaction) -> Iterator[None]:
+    """A write that fails is rolled back at once; if that fails too, the next write does it."""
+    try:
+        yield
+    except Exception as error:
+        try:
+            abandon(transaction)
+        except (HoodieError, OSError) as second:
+            error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
+        raise
+
+
+class HoodieTable:
+    """A table at a path. It holds no state of the table: every call looks at what is there now."""
+
+    def __init__(self, session: SparkSession, path: str, options: Mapping[str, str]) -> None:
+        self.session = session
+        self.storage = storage_for(path)
+        self.options = options
+
+    def __repr__(self) -> str:
+        return f"HoodieTable({self.storage.root!r})"
+
+    @property
+    def path(self) -> str:
+        return self.storage.root
+
+    # --- writing ---
+
+    def upsert(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+        """Insert rows whose key is new, and merge the others into the rows that are there.
+
+        df       the table's columns; new nullable ones are added to the table, missing nullable ones are null
+        options  for this write, over those of the table object
+        Raises   InvalidInput, SchemaMismatch: nothing has changed; WriteConflict: another writer was faster
+        """
+        return self._write(WriteOperation.UPSERT, df, options)
+
+    def insert(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+        """Add rows without looking their keys up: small files are filled first. A key that is there occurs twice then.
+
+        Raises as `upsert`
+        """
+        return self._write(WriteOperation.INSERT, df, options)
+
+    def bulk_insert(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+        """Load rows into new files as they come, sorted by `hoodie.bulkinsert.sort.mode`. Raises as `upsert`."""
+        return self._write(WriteOperation.BULK_INSERT, df, options)
+
+    def delete(self, keys: DataFrame, options: Options | None = None) -> WriteResult:
+        """Delete rows by key; keys that are not there are ignored.
+
+        keys    the key and partition columns (others are ignored), or `_hoodie_record_key` and
+                `_hoodie_partition_path` as reads have them
+        Raises  as `upsert`
+        """
+        return self._write(WriteOperation.DELETE, keys, options)
+
+    def insert_overwrite(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+        """Put the rows in place of all rows of the partitions that they are in. Raises as `upsert`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE, df, options)
+
+    def insert_overwrite_table(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+        """Put the rows in place of all rows of the table. Raises as `upsert`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, options)
+
+    def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
+        """Delete all rows of partitions.
+
+        partitions  partition paths, such as "2024-01-31" or "city=oslo"
+        Raises      InvalidInput naming those that the table does not have
+        """
+        settings = Settings.read(self._options(options))
+        state = writable_state(self.storage, settings)
+        checked = check(state, WriteOperation.DELETE_PARTITION, None, settings)
+        there = state.slices(partitions)
+        missing = sorted(set(partitions) - set(there))
+        if missing or isinstance(partitions, str):
+            raise InvalidInput(f"the table has no partition {missing or partitions!r}; see table.file_slices()")
+        job = start(checked)
+        groups = {partition: [s.group.file_id for s in part] for partition, part in there.items()}
+        phases = Phases()
+        with _abandoned_on_error(job.transaction):
+            job = job.with_plan(None)
+            return self._publish(job, Outcome.nothing(frozenset(partitions)), groups, phases, self._options(options))
+
+    def explain_upsert(self, df: DataFrame, options: Options | None = None) -> WriteExplanation:
+        """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
+
+        Raises as `upsert`
+        """
+        phases = Phases()
+        checked, frame = self._checked(WriteOperation.UPSERT, df, options)
+        acquired = acquire(self.session, frame, checked, phases)
+        try:
+            return explain(self.session, acquired, checked)
+        finally:
+            acquired.release()
+
+    # --- reading ---
+
+    def snapshot(self, partitions: Collection[str] | None = None) -> DataFrame:
+        """The latest rows, the five `_hoodie_*` columns first.
+
+        partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
+        """
+        return read.snapshot(self.session, load_state(self.storage), None, partitions)
+
+    def read_optimized(self, partitions: Collection[str] | None = None) -> DataFrame:
+        """The rows of the newest base files: on a Copy-on-Write table the same as `snapshot`."""
+        return read.snapshot(self.session, load_state(self.storage), None, partitions)
+
+    def as_of(self, instant: str, partitions: Collection[str] | None = None) -> DataFrame:
+        """The rows as they were at an instant.
+
+        instant  `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone (UTC unless another
+                 writer made the table)
+        Raises   InvalidInput when it has another form
+        """
+        return read.snapshot(self.session, load_state(self.storage), query_instant(instant), partitions)
+
+    def history(self) -> list[tuple[Instant, CommitMetadata]]:
+        """Completed commits of the active timeline with what they did, newest first."""
+        state = load_state(self.storage)
+        return list(zip(reversed(state.timeline.commits), state.commits(), strict=True))
+
+    def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
+        """The file slices that a reader sees, ordered by partition path and file id."""
+        state = load_state(self.storage)
+        return list(merged_slices(load_view(self.storage, state.timeline, state.config, partitions)).values())
+
+    # --- how a write goes ---
+
+    def _options(self, options: Options | None) -> dict[str, str]:
+        return {**self.options, **check_options(options or {})}
+
+    def _checked(self, operation: WriteOperation, df: DataFrame, options: Options | None) -> tuple[Checked, DataFrame]:
+        if not hasattr(df, "mapInArrow"):
+            raise InvalidInput(f"expected a Spark DataFrame, not {type(df).__name__}")
+        merged = self._options(options)
+        settings = Settings.read(merged)
+        state = writable_state(self.storage, settings)
+        require_same(state, named_settings(merged))
+        deleting = operation is WriteOperation.DELETE
+        columns = None if deleting else to_arrow(user_columns(df).schema)
+        checked = check(state, operation, columns, settings)
+        return checked, keyed_frame(df, checked, table_keygen(state, key_samples(state)))
+
+    def _write(self, operation: WriteOperation, df: DataFrame, options: Options | None) -> WriteResult:
+        phases = Phases()
+        with phases.time("check"):
+            checked, frame = self._checked(operation, df, options)
+        acquired = acquire(self.session, frame, checked, phases)
+        try:
+            with phases.time("begin"):
+                job = start(checked)
+            return self._run(job, acquired, phases, self._options(options))
+        finally:
+            acquired.release()
+
+    def _run(self, job: WriteJob, acquired: Acquired, phases: Phases, options: Mapping[str, str]) -> WriteResult:
+        with _abandoned_on_error(job.transaction):
+            job, outcome = write(self.session, acquired, job, phases)
+            groups = replaced_groups(job, outcome.partitions)
+            return self._publish(job, outcome, groups, phases, options)
+
+    def _publish(
+        self,
+        job: WriteJob,
+        outcome: Outcome,
+        replaced: Mapping[str, Collection[str]],
+        phases: Phases,
+        options: Mapping[str, str],
+    ) -> WriteResult:
+        with phases.time("commit"):
+            metadata = publish(job.transaction, outcome.stats, replaced, commit_extra(job, options))
+        return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds)
+
+
+def create_table(
+    session: SparkSession,
+    path: str,
+    *,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    options: Options | None = None,
+) -> HoodieTable:
+    """Create a table, or open the one that is at the path with the same settings.
+
+    path          of the table's folder: local, or a URI that fsspec knows
+    record_key    column or columns that identify a row
+    partition_by  column or columns whose values make the folders; () for none
+    ordering      column that tells the newer of two versions of a row; needed by upsert's combining of duplicates
+    options       `hoodie.*` options by Hudi's names; those of writes hold for this object
+    Raises        InvalidOption; TableMismatch when the table there has other settings
+    """
+    given = check_options(options or {})
+    Settings.read(given)
+    named = {
+        "hoodie.table.name": name,
+        "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
+        "hoodie.datasource.write.partitionpath.field": as_text(_listed(partition_by)),
+        "hoodie.datasource.write.precombine.field": ordering,
+        "hoodie.datasource.write.table.type": table_type,
+    }
+    settings = {**given, **{key: value for key, value in named.items() if value}}
+    table = HoodieTable(session, path, write_options(given))
+    create(table.storage, settings)
+    return table
+
+
+def open_table(session: SparkSession, path: str, options: Options | None = None) -> HoodieTable:
+    """Open a table.
+
+    options  `hoodie.*` options for its writes
+    Raises   TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other settings
+             than the table has
+    """
+    given = check_options(options or {})
+    Settings.read(given)
+    table = HoodieTable(session, path, given)
+    require_same(load_state(table.storage), named_settings(given))
+    return table
+
+
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)

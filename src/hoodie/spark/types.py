@@ -1,0 +1,131 @@
+"""Spark's column types and Arrow's: one mapping, in plain Python, so that it works over Spark Connect too."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+from pyarrow import types as arrow
+from pyspark.sql import types as sql
+
+from hoodie.errors import SchemaMismatch
+from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, list_of, map_of, spark_name
+
+_TO_SPARK: dict[pa.DataType, sql.DataType] = {
+    pa.bool_(): sql.BooleanType(),
+    pa.int8(): sql.ByteType(),
+    pa.int16(): sql.ShortType(),
+    pa.int32(): sql.IntegerType(),
+    pa.int64(): sql.LongType(),
+    pa.float32(): sql.FloatType(),
+    pa.float64(): sql.DoubleType(),
+    pa.string(): sql.StringType(),
+    pa.large_string(): sql.StringType(),
+    pa.binary(): sql.BinaryType(),
+    pa.large_binary(): sql.BinaryType(),
+    pa.date32(): sql.DateType(),
+}
+_TO_ARROW: dict[type[sql.DataType], pa.DataType] = {
+    sql.BooleanType: pa.bool_(),
+    sql.ByteType: pa.int8(),
+    sql.ShortType: pa.int16(),
+    sql.IntegerType: pa.int32(),
+    sql.LongType: pa.int64(),
+    sql.FloatType: pa.float32(),
+    sql.DoubleType: pa.float64(),
+    sql.StringType: pa.string(),
+    sql.CharType: pa.string(),
+    sql.VarcharType: pa.string(),
+    sql.BinaryType: pa.binary(),
+    sql.DateType: pa.date32(),
+    sql.TimestampType: TIMESTAMP,
+    sql.TimestampNTZType: TIMESTAMP_NTZ,
+}
+
+
+def to_spark(schema: pa.Schema) -> sql.StructType:
+    """The columns as Spark has them; order and nullability are kept.
+
+    Raises  SchemaMismatch, one for all columns that Spark has no type for
+    """
+    bad: list[str] = []
+    fields = [sql.StructField(field.name, _spark_type(field.type, field.name, bad), field.nullable) for field in schema]
+    if bad:
+        raise SchemaMismatch(f"Spark has no type for these columns: {'; '.join(bad)}.")
+    return sql.StructType(fields)
+
+
+def to_arrow(schema: sql.StructType) -> pa.Schema:
+    """The columns as Arrow has them: timestamps in UTC, char and varchar as string, bytes and shorts as they are.
+
+    `model.schema.stored_form` makes of it what a table holds.
+    Raises  SchemaMismatch, one for all columns of types that no table can hold: intervals, void, variant, maps with
+            keys other than strings, user-defined types
+    """
+    bad: list[str] = []
+    fields = [_arrow_field(field.name, field.dataType, field.nullable, field.name, bad) for field in schema.fields]
+    if bad:
+        raise SchemaMismatch(f"These columns cannot be stored: {'; '.join(bad)}.")
+    return pa.schema(fields)
+
+
+def in_session_zone(schema: pa.Schema, zone: str) -> pa.Schema:
+    """The same columns with timestamps in the session's time zone, as Spark insists on for rows that Python returns.
+
+    zone  the session's `spark.sql.session.timeZone`
+    """
+    return pa.schema([_in_zone(field, pa.timestamp("us", zone)) for field in schema])
+
+
+def _spark_type(kind: pa.DataType, path: str, bad: list[str]) -> sql.DataType:
+    if kind in _TO_SPARK:
+        return _TO_SPARK[kind]
+    if arrow.is_timestamp(kind):
+        return sql.TimestampType() if kind.tz else sql.TimestampNTZType()
+    if arrow.is_decimal(kind) and kind.precision <= 38 and 0 <= kind.scale <= kind.precision:
+        return sql.DecimalType(kind.precision, kind.scale)
+    if arrow.is_fixed_size_binary(kind):
+        return sql.BinaryType()
+    if is_list(kind):
+        return sql.ArrayType(_spark_type(kind.value_type, f"{path}.element", bad), kind.value_field.nullable)
+    if arrow.is_map(kind):
+        key = _spark_type(kind.key_type, f"{path}.key", bad)
+        return sql.MapType(key, _spark_type(kind.item_type, f"{path}.value", bad), kind.item_field.nullable)
+    if arrow.is_struct(kind):
+        children = [(child, _spark_type(child.type, f"{path}.{child.name}", bad)) for child in kind]
+        return sql.StructType([sql.StructField(child.name, found, child.nullable) for child, found in children])
+    bad.append(f"{path} is {spark_name(kind)}")
+    return sql.NullType()
+
+
+def _arrow_field(name: str, kind: sql.DataType, nullable: bool, path: str, bad: list[str]) -> pa.Field:
+    return pa.field(name, _arrow_type(kind, path, bad), nullable)
+
+
+def _arrow_type(kind: sql.DataType, path: str, bad: list[str]) -> pa.DataType:
+    if type(kind) in _TO_ARROW:
+        return _TO_ARROW[type(kind)]
+    if isinstance(kind, sql.DecimalType):
+        return pa.decimal128(kind.precision, kind.scale)
+    if isinstance(kind, sql.ArrayType):
+        return list_of(_arrow_field("element", kind.elementType, kind.containsNull, f"{path}.element", bad))
+    if isinstance(kind, sql.StructType):
+        return pa.struct(
+            [_arrow_field(each.name, each.dataType, each.nullable, f"{path}.{each.name}", bad) for each in kind.fields]
+        )
+    if isinstance(kind, sql.MapType) and _TO_ARROW.get(type(kind.keyType)) == pa.string():
+        return map_of(_arrow_field("value", kind.valueType, kind.valueContainsNull, f"{path}.value", bad))
+    problem = ": the keys of a map must be strings" if isinstance(kind, sql.MapType) else ""
+    bad.append(f"{path} is {kind.simpleString()}{problem}")
+    return pa.null()
+
+
+def _in_zone(field: pa.Field, stamp: pa.DataType) -> pa.Field:
+    kind = field.type
+    if arrow.is_timestamp(kind) and kind.tz:
+        return field.with_type(stamp)
+    if arrow.is_list(kind):
+        return field.with_type(list_of(_in_zone(kind.value_field, stamp)))
+    if arrow.is_map(kind):
+        return field.with_type(map_of(_in_zone(kind.item_field, stamp)))
+    if arrow.is_struct(kind):
+        return field.with_type(pa.struct([_in_zone(child, stamp) for child in kind]))
+    return field

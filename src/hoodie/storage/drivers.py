@@ -1,0 +1,258 @@
+"""How each fsspec driver publishes a file: what is atomic and exclusive differs, and a wrong guess loses commits.
+
+fsspec's own `pipe_file(mode="create")` looks first and writes then, and some drivers ignore the mode: only drivers
+whose behaviour is known create exclusively here.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from typing import Any
+from uuid import uuid4
+
+from hoodie.errors import UnsupportedTable
+from hoodie.storage.protocol import OutputFile, temporary_beside
+
+_MARK = "hoodie-create"  # metadata key of the creator's mark; S3 lower-cases keys, HTTP forbids '_' in some proxies
+_ATTEMPTS = 4
+#: Answers that say the file was not created, so there is nothing to resolve.
+_REFUSED = (PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError, NotImplementedError, TypeError)
+_IN_MEMORY = threading.Lock()  # fsspec's memory files are one store a process, whatever the instance
+
+
+class Driver:
+    """Publishing through an fsspec driver that nothing is known of: no exclusive create. Paths are the driver's."""
+
+    def __init__(self, fs: Any) -> None:
+        self.fs = fs
+
+    def create(self, path: str, data: bytes) -> None:
+        raise UnsupportedTable(
+            f"{path}: {type(self.fs).__module__}.{type(self.fs).__name__} is not known to create a file only if it is "
+            "absent, which every commit needs. Tables there can be read. Write to a local or mounted disk, S3, GCS, "
+            "Azure, or HDFS with hdfs-native installed"
+        )
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self.fs.pipe_file(path, data)
+
+    @contextmanager
+    def output(self, path: str) -> Iterator[OutputFile]:
+        file = self.fs.open(path, "wb")
+        try:
+            yield file
+            file.close()
+        except BaseException:
+            _abandon(file)
+            raise
+
+    def open_input(self, path: str) -> Any:
+        # Parquet and log readers jump; the default block of s3fs would fetch 50 MB for a footer.
+        return self.fs.open(path, "rb", block_size=4 << 20)
+
+    def remove_folders(self, path: str) -> None:
+        """Remove what is left of a folder whose files are gone; object stores have nothing left."""
+
+
+class Outcome(Enum):
+    """What reading back says about a create whose answer is missing or in doubt."""
+
+    OURS = 1
+    ANOTHERS = 2
+    ABSENT = 3
+
+
+class ObjectStore(Driver):
+    """Stores where one put is atomic and can be conditional, and an upload shows when it is complete.
+
+    marks     whether objects keep metadata that this class can set and read: S3 and GCS
+    arguments for the driver's conditional put
+    """
+
+    def __init__(self, fs: Any, marks: str = "", **arguments: Any) -> None:
+        super().__init__(fs)
+        self.marks, self.arguments = marks, arguments
+
+    def create(self, path: str, data: bytes) -> None:
+        """Drivers repeat a put whose answer got lost, and then the store refuses our own object: so FileExistsError is
+        in doubt as a time-out is, and the mark in the object decides. Repeating with the same mark is harmless."""
+        mark, in_doubt = uuid4().hex, False
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._put_new(path, data, mark)
+            except FileExistsError:
+                if (self.marks or in_doubt) and self._look(path, data, mark) is Outcome.OURS:
+                    return
+                raise
+            except _REFUSED:
+                raise
+            except Exception as error:  # each driver has its own tree of network errors; all but the last are resolved
+                in_doubt = True
+                if self._settled(path, data, mark, error):
+                    return
+                if attempt == _ATTEMPTS:
+                    raise
+                time.sleep(0.2 * 2**attempt)
+            else:
+                return
+
+    def _settled(self, path: str, data: bytes, mark: str, error: Exception) -> bool:
+        try:
+            outcome = self._look(path, data, mark)
+        except Exception:  # the network is still down: `error` is raised after the last attempt
+            return False
+        if outcome is Outcome.ANOTHERS:
+            raise FileExistsError(path) from error
+        return outcome is Outcome.OURS
+
+    def _put_new(self, path: str, data: bytes, mark: str) -> None:
+        marked = {self.marks: {_MARK: mark}} if self.marks else {}
+        self.fs.pipe_file(path, data, mode="create", **marked, **self.arguments)
+
+    def _look(self, path: str, data: bytes, mark: str) -> Outcome:
+        self.fs.invalidate_cache(path)
+        try:
+            if self.marks:
+                return Outcome.OURS if self._mark_of(path) == mark else Outcome.ANOTHERS
+            return Outcome.OURS if data and self.fs.cat_file(path) == data else Outcome.ANOTHERS
+        except FileNotFoundError:
+            return Outcome.ABSENT
+
+    def _mark_of(self, path: str) -> str | None:
+        """The mark of the creator; None without one. Raises FileNotFoundError."""
+        s3 = self.marks == "Metadata"
+        found = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
+        mark: str | None = (found or {}).get(_MARK)
+        return mark
+
+
+class Memory(Driver):
+    """fsspec's memory files: they show while they are written, and creating looks first. One lock makes it atomic."""
+
+    def create(self, path: str, data: bytes) -> None:
+        with _IN_MEMORY:
+            self.fs.pipe_file(path, data, mode="create")
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        with _IN_MEMORY:
+            self.fs.pipe_file(path, data)
+
+    @contextmanager
+    def output(self, path: str) -> Iterator[OutputFile]:
+        buffer = io.BytesIO()
+        yield buffer
+        self.overwrite(path, buffer.getvalue())
+
+    def open_input(self, path: str) -> Any:
+        return io.BytesIO(self.fs.cat_file(path))  # all openers of the driver's file would share one position
+
+
+class Renaming(Driver):
+    """File systems with folders, where a file shows while it is written but a move is atomic."""
+
+    def create(self, path: str, data: bytes) -> None:
+        if self.fs.exists(path):  # saves the write; the move decides
+            raise FileExistsError(path)
+        temporary = self._put_temporary(path, data)
+        try:
+            self.move_new(temporary, path)
+        except Exception:
+            # The answer to our move may have got lost and its repetition refused: nobody else moves our file away.
+            if self.fs.exists(temporary) or not self.fs.exists(path):
+                raise
+        finally:
+            with suppress(FileNotFoundError):
+                self.fs.rm_file(temporary)
+
+    def overwrite(self, path: str, data: bytes) -> None:
+        self.replace(self._put_temporary(path, data), path)
+
+    @contextmanager
+    def output(self, path: str) -> Iterator[OutputFile]:
+        self.make_parents(path)
+        temporary = temporary_beside(path)
+        file = self.fs.open(temporary, "wb")
+        try:
+            yield file
+            file.close()
+            self.replace(temporary, path)
+        except BaseException:
+            file.close()
+            with suppress(FileNotFoundError):
+                self.fs.rm_file(temporary)
+            raise
+
+    def _put_temporary(self, path: str, data: bytes) -> str:
+        self.make_parents(path)
+        temporary = temporary_beside(path)
+        with self.fs.open(temporary, "wb") as file:
+            file.write(data)
+        return temporary
+
+    def make_parents(self, path: str) -> None:
+        self.fs.makedirs(path.rpartition("/")[0], exist_ok=True)
+
+    def move_new(self, temporary: str, path: str) -> None:
+        """Move unless the name is taken: FileExistsError."""
+        raise NotImplementedError
+
+    def replace(self, temporary: str, path: str) -> None:
+        raise NotImplementedError
+
+    def remove_folders(self, path: str) -> None:
+        with suppress(FileNotFoundError):
+            self.fs.rm(path, recursive=True)
+
+
+class Hdfs(Renaming):
+    """HDFS through hdfs-native, whose rename is one operation of the name node and refuses a taken name."""
+
+    def move_new(self, temporary: str, path: str) -> None:
+        self.fs.mv(temporary, path, overwrite=False)
+
+    def replace(self, temporary: str, path: str) -> None:
+        self.fs.mv(temporary, path, overwrite=True)
+
+
+class LocalFiles(Renaming):
+    """fsspec's local files; `hoodie.storage.local` is what tables on disk use."""
+
+    def move_new(self, temporary: str, path: str) -> None:
+        os.link(temporary, path)
+
+    def replace(self, temporary: str, path: str) -> None:
+        os.replace(temporary, path)
+
+
+def driver_for(fs: Any) -> Driver:
+    """The way to publish through a file system, by the package that its class, or a base of it, comes from."""
+    for base in type(fs).__mro__:
+        match base.__module__.split("."):
+            case ["s3fs", *_]:
+                return ObjectStore(fs, marks="Metadata")
+            case ["gcsfs", *_]:
+                return ObjectStore(fs, marks="metadata")
+            case ["adlfs", *_]:
+                # Sets its own metadata: no room for a mark. Without repeats by the driver a refusal is certain.
+                return ObjectStore(fs, retry_total=0)
+            case ["fsspec", "implementations", "memory"]:
+                return Memory(fs)
+            case ["fsspec", "implementations", "local"]:
+                return LocalFiles(fs)
+            case ["hdfs_native", *_]:
+                return Hdfs(fs)
+    return Driver(fs)
+
+
+def _abandon(file: Any) -> None:
+    """Drop an upload. Closing would publish it, and so would the file's destructor."""
+    discard = getattr(file, "discard", None)
+    if discard is not None:
+        discard()
+    file.closed = True

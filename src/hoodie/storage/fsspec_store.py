@@ -1,0 +1,207 @@
+"""Any fsspec file system as a Storage: S3, GCS, Azure, HDFS, memory."""
+
+from __future__ import annotations
+
+import builtins
+import datetime as dt
+from collections.abc import Collection, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
+from typing import Any
+
+from fsspec.core import url_to_fs
+
+from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.storage.drivers import driver_for
+from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join, split
+
+_REQUESTS_AT_ONCE = 16
+_NO_LISTINGS_CACHE = {"use_listings_cache": False}
+_WITHOUT_LISTINGS_CACHE = {"hdfs", "viewfs"}  # they have none, and take every option for one of Hadoop's
+
+
+class FsspecStorage(Storage):
+    """The files below a URI.
+
+    root     such as "s3://bucket/folder"
+    options  of the fsspec driver, such as key, secret and endpoint_url of s3fs
+    Raises   InvalidOption for a scheme without a driver, or whose driver is not installed
+    """
+
+    def __init__(self, root: str, options: Mapping[str, Any] | None = None) -> None:
+        if "::" in root:
+            raise InvalidOption(f"{root}: chained URLs cache or pack files, and a table needs to see every change")
+        self._root, self._options = root.rstrip("/"), dict(options or {})
+        scheme = root.partition("://")[0]
+        uncached = {} if scheme in _WITHOUT_LISTINGS_CACHE else _NO_LISTINGS_CACHE
+        try:
+            self.fs, base = url_to_fs(self._root, **{**self._options, **uncached})
+        except (ValueError, ImportError) as error:
+            raise InvalidOption(f"{root}: {error}") from error
+        self._base = base.rstrip("/")
+        self._driver = driver_for(self.fs)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return FsspecStorage, (self._root, self._options)
+
+    def __repr__(self) -> str:
+        return f"FsspecStorage({self._root!r})"  # options hold secrets
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def list(self, folder: str = "") -> list[Entry]:
+        full = self._at(check_path(folder))
+        return sorted(
+            _entry(info, info["name"].rstrip("/").rpartition("/")[2])
+            for info in self._ls(full)
+            # Object stores list a folder's own marker object among its files.
+            if self._plain(info["name"]) != self._plain(full)
+        )
+
+    def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
+        top = self.list(folder)
+        tree: dict[str, list[Entry]] = {}
+        if files := [entry for entry in top if not entry.is_dir]:
+            tree[folder] = files
+        branches = [join(folder, entry.name) for entry in top if entry.is_dir and entry.name not in skip]
+        # One flat listing a branch, not a request a folder; branch by branch, so that what is skipped costs nothing.
+        for found in _at_once(self._find, branches):
+            for path, info in found.items():
+                parent, name = split(path)
+                if skip and not set(skip).isdisjoint(parent[len(folder) :].split("/")):
+                    continue
+                tree.setdefault(parent, []).append(_entry(info, name))
+        return {parent: sorted(tree[parent]) for parent in sorted(tree)}
+
+    def read(self, path: str) -> bytes:
+        data: bytes = self.fs.cat_file(self._at(check_file(path)))
+        return data
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        if not 0 <= start <= end:
+            raise ValueError(f"{path}: no range from {start} to {end}")
+        full = self._at(check_file(path))
+        if start == end:
+            self.size(path)  # raises when the file is absent
+            return b""
+        try:
+            data: bytes = self.fs.cat_file(full, start=start, end=end)
+        except FileNotFoundError:
+            raise
+        except Exception:
+            # Stores refuse a range behind the end of the file, each with its own error.
+            if start < self.size(path):
+                raise
+            return b""
+        return data
+
+    def open_input(self, path: str) -> InputFile:
+        file: InputFile = self._driver.open_input(self._at(check_file(path)))
+        return file
+
+    def size(self, path: str) -> int:
+        info = self._info(path)
+        if info is None:
+            raise FileNotFoundError(join(self._root, path))
+        return int(info["size"])
+
+    def exists(self, path: str) -> bool:
+        return self._info(path) is not None
+
+    def create_new(self, path: str, data: bytes) -> None:
+        self._driver.create(self._at(check_file(path)), data)
+
+    def write(self, path: str, data: bytes) -> None:
+        self._driver.overwrite(self._at(check_file(path)), data)
+
+    def open_output(self, path: str) -> AbstractContextManager[OutputFile]:
+        return self._driver.output(self._at(check_file(path)))
+
+    def delete(self, path: str) -> bool:
+        if not self.exists(path):  # most stores answer the same whether there was a file or not
+            return False
+        try:
+            self.fs.rm_file(self._at(path))
+        except FileNotFoundError:
+            return False
+        return True
+
+    def delete_tree(self, folder: str) -> None:
+        def remove(path: str) -> None:
+            try:
+                self.fs.rm_file(self._at(path))
+            except FileNotFoundError:
+                return
+
+        # File by file: bulk deletion takes names with '*', '?' or '[' for patterns, and that of s3fs hides errors.
+        list(_at_once(remove, self._find(check_file(folder))))
+        self._driver.remove_folders(self._at(folder))
+
+    def _at(self, path: str) -> str:
+        """The driver's path. Raises InvalidInput for a name that the driver would cut or read as something else."""
+        full = f"{self._base}/{path}" if path else self._base
+        if path and self.fs._strip_protocol(full) != full:
+            raise InvalidInput(f"{path!r} has a name that the driver of {self._root} cannot address")
+        return full
+
+    def _plain(self, full: str) -> str:
+        return full.strip("/")
+
+    def _ls(self, full: str) -> builtins.list[dict[str, Any]]:
+        self.fs.invalidate_cache(full)
+        try:
+            infos: list[dict[str, Any]] = self.fs.ls(full, detail=True)
+        except FileNotFoundError:
+            return []
+        if len(infos) == 1 and infos[0]["type"] == "file" and infos[0]["name"] == full:
+            raise NotADirectoryError(full)
+        return infos
+
+    def _find(self, folder: str) -> dict[str, dict[str, Any]]:
+        """Files at any depth by their path relative to the base."""
+        full = self._at(folder)
+        self.fs.invalidate_cache(full)
+        try:
+            found = self.fs.find(full, detail=True)
+        except FileNotFoundError:
+            return {}
+        skipped = len(self._plain(self._base)) + 1
+        files = ((name, info) for name, info in found.items() if info["type"] == "file" and not name.endswith("/"))
+        return {self._plain(name)[skipped:] if self._base else self._plain(name): info for name, info in files}
+
+    def _info(self, path: str) -> dict[str, Any] | None:
+        """What the driver tells of a file; None without one."""
+        full = self._at(check_file(path))
+        self.fs.invalidate_cache(full)
+        try:
+            info: dict[str, Any] = self.fs.info(full)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return info if info["type"] == "file" else None
+
+
+def _entry(info: Mapping[str, Any], name: str) -> Entry:
+    if info["type"] == "directory":
+        return Entry(name, 0, 0, is_dir=True)
+    return Entry(name, int(info["size"]), _mtime(info))
+
+
+def _mtime(info: Mapping[str, Any]) -> int:
+    """Milliseconds since 1970, from the field and form that the driver uses."""
+    for key in ("LastModified", "last_modified", "mtime", "updated", "modification_time", "created"):
+        match info.get(key):
+            case dt.datetime() as moment:
+                return round((moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)).timestamp() * 1000)
+            case int() | float() as number:
+                return int(number) if key == "modification_time" else int(number * 1000)
+    return 0
+
+
+def _at_once(call: Any, paths: Iterable[str]) -> Iterable[Any]:
+    paths = list(paths)
+    if len(paths) < 2:
+        return map(call, paths)
+    with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(paths))) as pool:
+        return list(pool.map(call, paths))

@@ -1,0 +1,240 @@
+"""Local disk, and whatever is mounted as one: atomic by hard link and rename, durable by fsync."""
+
+from __future__ import annotations
+
+import builtins
+import errno
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pyarrow as pa
+
+from hoodie.storage.protocol import (
+    Entry,
+    InputFile,
+    OutputFile,
+    Storage,
+    check_file,
+    check_path,
+    join,
+    temporary_beside,
+)
+
+_NO_LINKS = {errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK}
+_GONE = (FileNotFoundError, NotADirectoryError)  # the second: a file where the path has a folder
+
+
+class LocalStorage(Storage):
+    """The files below one folder of a local file system.
+
+    A file is on disk, its name included, when the call that wrote it returns.
+    """
+
+    def __init__(self, root: str | os.PathLike[str]) -> None:
+        self._root = os.path.abspath(root)
+
+    def __repr__(self) -> str:
+        return f"LocalStorage({self._root!r})"
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def list(self, folder: str = "") -> list[Entry]:
+        try:
+            found = os.scandir(self._at(check_path(folder)))
+        except FileNotFoundError:
+            return []
+        with found:
+            entries = [entry for entry in map(_entry, found) if entry is not None]
+        return sorted(entries)
+
+    def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
+        tree: dict[str, list[Entry]] = {}
+        linked: set[str] = set()  # folders entered through a symbolic link, so that a circle ends
+        todo = [check_path(folder)]
+        while todo:
+            here = todo.pop()
+            entries = self.list(here)
+            if files := [entry for entry in entries if not entry.is_dir]:
+                tree[here] = files
+            folders = (join(here, entry.name) for entry in entries if entry.is_dir and entry.name not in skip)
+            todo.extend(path for path in folders if self._enter(path, linked))
+        return dict(sorted(tree.items()))
+
+    def _enter(self, path: str, linked: set[str]) -> bool:
+        full = self._at(path)
+        if not os.path.islink(full):
+            return True
+        target = os.path.realpath(full)
+        if target in linked:
+            return False
+        linked.add(target)
+        return True
+
+    def read(self, path: str) -> bytes:
+        return Path(self._at(check_file(path))).read_bytes()
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        if not 0 <= start <= end:
+            raise ValueError(f"{path}: no range from {start} to {end}")
+        with open(self._at(check_file(path)), "rb") as file:
+            file.seek(start)
+            return file.read(end - start)
+
+    def open_input(self, path: str) -> InputFile:
+        file: InputFile = pa.OSFile(self._at(check_file(path)), "rb")
+        return file
+
+    def size(self, path: str) -> int:
+        return os.stat(self._at(check_file(path))).st_size
+
+    def exists(self, path: str) -> bool:
+        try:
+            found = os.stat(self._at(check_file(path)))
+        except _GONE:
+            return False
+        return not _is_folder(found)
+
+    def create_new(self, path: str, data: bytes) -> None:
+        full = self._at(check_file(path))
+        _make_folder(os.path.dirname(full))
+        if not data:  # the exclusive open is the whole publication
+            os.close(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
+        else:
+            temporary = self._at(temporary_beside(path))
+            try:
+                _write_durably(temporary, data)
+                _link(temporary, full)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(temporary)
+        _sync_folder(os.path.dirname(full))
+
+    def write(self, path: str, data: bytes) -> None:
+        full, temporary = self._at(check_file(path)), self._at(temporary_beside(path))
+        _make_folder(os.path.dirname(full))
+        try:
+            _write_durably(temporary, data)
+            os.replace(temporary, full)
+        except BaseException:
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(os.path.dirname(full))
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[OutputFile]:
+        full, temporary = self._at(check_file(path)), self._at(temporary_beside(path))
+        _make_folder(os.path.dirname(full))
+        file = pa.OSFile(temporary, "wb")
+        try:
+            yield file
+            file.close()
+            _sync(temporary)
+            os.replace(temporary, full)
+        except BaseException:
+            file.close()
+            with suppress(FileNotFoundError):
+                os.unlink(temporary)
+            raise
+        _sync_folder(os.path.dirname(full))
+
+    def delete(self, path: str) -> bool:
+        try:
+            os.unlink(self._at(check_file(path)))
+        except _GONE:
+            return False
+        return True
+
+    def delete_tree(self, folder: str) -> None:
+        _remove_folder(self._at(check_file(folder)))
+
+    def _at(self, path: str) -> str:
+        return os.path.join(self._root, path) if path else self._root
+
+
+def _entry(found: os.DirEntry[str]) -> Entry | None:
+    try:
+        stat = found.stat()
+    except FileNotFoundError:  # deleted since it was listed, or a link to nothing
+        return None
+    folder = _is_folder(stat)
+    return Entry(found.name, 0 if folder else stat.st_size, 0 if folder else stat.st_mtime_ns // 1_000_000, folder)
+
+
+def _is_folder(stat: os.stat_result) -> bool:
+    return stat.st_mode & 0o170000 == 0o040000
+
+
+def _remove_folder(full: str) -> None:
+    # Another deleter may come first and another writer meanwhile: what is gone is gone, what is new stays.
+    # No fsync: journals keep the order, so the synced file that reports the deletion carries it along.
+    if os.path.islink(full):
+        os.unlink(full)
+        return
+    try:
+        found = os.scandir(full)
+    except FileNotFoundError:
+        return
+    with found:
+        for entry in found:
+            if entry.is_dir(follow_symlinks=False):
+                _remove_folder(entry.path)
+            else:
+                with suppress(FileNotFoundError):
+                    os.unlink(entry.path)
+    try:
+        os.rmdir(full)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        if error.errno != errno.ENOTEMPTY:
+            raise
+
+
+def _make_folder(folder: str) -> None:
+    """Make a folder and its parents, and put their names on disk."""
+    if os.path.isdir(folder):
+        return
+    _make_folder(os.path.dirname(folder))
+    with suppress(FileExistsError):  # another writer came first; if a file lies there the next call says so
+        os.mkdir(folder)
+    _sync_folder(os.path.dirname(folder))
+
+
+def _write_durably(full: str, data: bytes) -> None:
+    with open(full, "xb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _link(temporary: str, full: str) -> None:
+    """Give a written file its name, unless the name is taken."""
+    try:
+        os.link(temporary, full)
+    except FileExistsError:
+        # Over NFS the answer to a link can get lost and the repeated call is refused: then our file has two names.
+        if os.stat(temporary).st_nlink != 2:
+            raise
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        problem = "this file system has no hard links, and without them a commit cannot appear whole; move the table"
+        raise OSError(error.errno, problem, full) from error
+
+
+def _sync(full: str) -> None:
+    handle = os.open(full, os.O_RDONLY if os.name != "nt" else os.O_RDWR)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _sync_folder(full: str) -> None:
+    if os.name != "nt":  # Windows opens no folders
+        _sync(full)

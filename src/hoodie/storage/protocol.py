@@ -1,0 +1,173 @@
+"""What the library asks of storage: a few methods, each with a written contract, and the paths they take.
+
+Every implementation passes tests/contract/test_storage.py whole.
+"""
+
+from __future__ import annotations
+
+import builtins
+import re
+from collections.abc import Collection
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+from uuid import uuid4
+
+from hoodie.errors import InvalidInput
+
+_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Entry:
+    """One name in a folder."""
+
+    name: str  # last segment of the path
+    size: int  # bytes; 0 for a folder
+    mtime: int  # milliseconds since 1970, by the storage's clock; 0 where the storage does not say, as for folders
+    is_dir: bool = False
+
+
+class InputFile(Protocol):
+    """A seekable binary file, as pyarrow.parquet and `struct` readers take it. One thread at a time."""
+
+    def read(self, size: int = -1, /) -> bytes: ...
+    def seek(self, offset: int, whence: int = 0, /) -> int: ...
+    def tell(self) -> int: ...
+    def close(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, *raised: Any) -> None: ...
+
+
+class OutputFile(Protocol):
+    """A binary file to write from start to end, as pyarrow.parquet takes it. Its `open_output` block closes it."""
+
+    def write(self, data: Any, /) -> Any: ...
+    def tell(self) -> int: ...
+
+
+class Storage(Protocol):
+    """The files of one table.
+
+    Paths are relative to the table's base path, '/'-separated; "" is the base path itself. A path that is absolute or
+    has an empty, "." or ".." segment raises InvalidInput. Names may hold any other character; nothing is decoded.
+
+    Folders come with the first file in them; whether an empty one stays is up to the storage. What is written is
+    seen by every later call of anyone. Calls may come from any thread. A storage pickles, and what comes out reads and
+    writes the same files (hoodie.testing.MemoryStorage alone copies them).
+
+    Faults of the storage (no permission, no space, no network) are OSError or the driver's own error; never an empty
+    answer.
+    """
+
+    @property
+    def root(self) -> str:
+        """The base path as people write it: an absolute local path, or a URI without a trailing slash."""
+
+    def list(self, folder: str = "") -> list[Entry]:
+        """What lies directly in a folder, files and folders, sorted by name. A missing folder is empty.
+
+        Temporary files of writers at work, or dead, may show: see `is_temporary`.
+        Raises NotADirectoryError when a file has that path.
+        """
+
+    def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
+        """All files below a folder, by the folder that holds them, in as few requests as the storage allows.
+
+        skip     folder names that are not entered, at any depth, such as ".hoodie"
+        returns  {folder path, relative to the base: its files, sorted by name}, sorted by path; only folders with files
+        """
+
+    def read(self, path: str) -> bytes:
+        """The whole content. Raises FileNotFoundError."""
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        """Bytes `start` (inclusive) up to `end` (exclusive), cut at the end of the file; 0 <= start <= end.
+
+        Raises FileNotFoundError; ValueError when the bounds are not in order.
+        """
+
+    def open_input(self, path: str) -> InputFile:
+        """A file for reads here and there. Raises FileNotFoundError, now or (some drivers) at the first read."""
+
+    def size(self, path: str) -> int:
+        """Bytes in a file. Raises FileNotFoundError."""
+
+    def exists(self, path: str) -> bool:
+        """Whether a file (not a folder) is there."""
+
+    def create_new(self, path: str, data: bytes) -> None:
+        """Publish a file: whole or not at all, and only if the path is free. Parents are made.
+
+        Of any number of racing creators exactly one returns; the others raise FileExistsError. This one call is what
+        the commit protocol rests on.
+
+        A lost answer (time-out, broken connection) is resolved by reading back, never by deleting. Where the storage
+        keeps a creator's mark with the file (S3, GCS), the mark tells ours from others' for any content, the empty one
+        included. Where it does not (Azure), equal content that is not empty counts as ours; of an *empty* file nobody
+        can prove to be the creator, so it counts as another's: FileExistsError, and never two winners. A caller that
+        names the file uniquely, such as a marker, may take that for success; one that picks an instant takes the next.
+        If reading back does not settle it the storage's error is raised and the outcome is unknown.
+
+        Raises FileExistsError; UnsupportedTable when the storage cannot create exclusively.
+        """
+
+    def write(self, path: str, data: bytes) -> None:
+        """Put a file in place of whatever was there; readers see the old content or the new. Parents are made."""
+
+    def open_output(self, path: str) -> AbstractContextManager[OutputFile]:
+        """Stream a new file: `with storage.open_output(path) as file: file.write(...)`. Parents are made.
+
+        The file appears, whole, when the block ends; a block that raises leaves nothing. The caller sees to it that the
+        name is its own (write tokens do): a file that is already there is replaced.
+        A process killed inside leaves at most a temporary file, and an unknown fsspec driver part of the file.
+        """
+
+    def delete(self, path: str) -> bool:
+        """Remove a file; whether it was there. Of racing deleters at least one is told True."""
+
+    def delete_tree(self, folder: str) -> None:
+        """Remove all files and folders below a folder, and the folder. Missing: nothing to do.
+
+        Not atomic; a file that another writer adds meanwhile may stay. The base path ("") is refused.
+        """
+
+
+def check_path(path: str) -> str:
+    """The path itself. Raises InvalidInput when it leaves the base path or is no plain relative path."""
+    if path and (path.startswith("/") or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/"))):
+        raise InvalidInput(
+            f"{path!r} is no path inside a table: expected a relative one without empty, '.' or '..' parts"
+        )
+    return path
+
+
+def check_file(path: str) -> str:
+    """As `check_path`, and refuses the base path, which is no file (and no folder to delete)."""
+    if not path:
+        raise InvalidInput("'' is the table's base path: expected a path below it")
+    return check_path(path)
+
+
+def join(folder: str, name: str) -> str:
+    """The path of a name in a folder; "" is the base path."""
+    return f"{folder}/{name}" if folder else name
+
+
+def split(path: str) -> tuple[str, str]:
+    """(folder, name) of a path; the folder of a path without '/' is ""."""
+    folder, _, name = path.rpartition("/")
+    return folder, name
+
+
+def temporary_beside(path: str) -> str:
+    """A fresh temporary path in the folder of `path`.
+
+    It repeats nothing of the name: readers match log files with a pattern that is not anchored at its end.
+    """
+    return join(split(path)[0], f".{uuid4().hex}.tmp")
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a name is a temporary file of a storage. Nothing refers to it; an old one is a dead writer's."""
+    return _TEMPORARY.fullmatch(name) is not None

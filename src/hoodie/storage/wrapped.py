@@ -1,0 +1,83 @@
+"""A storage around another, with one hook for calls that change something and one for calls that look."""
+
+from __future__ import annotations
+
+import builtins
+import sys
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage
+
+T = TypeVar("T")
+
+
+class WrappedStorage(Storage):
+    """Hands every call on. A subclass overrides `mutate`, `observe` or both.
+
+    `open_output` is two mutating calls: "open_output" when its block begins, "close_output" when it ends well.
+    """
+
+    def __init__(self, inner: Storage) -> None:
+        self.inner = inner
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.inner!r})"
+
+    def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
+        """Around each call that may change a file; `name` is the method, `path` what it was given."""
+        return call()
+
+    def observe(self, name: str, path: str, call: Callable[[], T]) -> T:
+        """Around each call that only looks."""
+        return call()
+
+    @property
+    def root(self) -> str:
+        return self.inner.root
+
+    def list(self, folder: str = "") -> list[Entry]:
+        return self.observe("list", folder, lambda: self.inner.list(folder))
+
+    def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
+        return self.observe("list_tree", folder, lambda: self.inner.list_tree(folder, skip))
+
+    def read(self, path: str) -> bytes:
+        return self.observe("read", path, lambda: self.inner.read(path))
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        return self.observe("read_range", path, lambda: self.inner.read_range(path, start, end))
+
+    def open_input(self, path: str) -> InputFile:
+        return self.observe("open_input", path, lambda: self.inner.open_input(path))
+
+    def size(self, path: str) -> int:
+        return self.observe("size", path, lambda: self.inner.size(path))
+
+    def exists(self, path: str) -> bool:
+        return self.observe("exists", path, lambda: self.inner.exists(path))
+
+    def create_new(self, path: str, data: bytes) -> None:
+        self.mutate("create_new", path, lambda: self.inner.create_new(path, data))
+
+    def write(self, path: str, data: bytes) -> None:
+        self.mutate("write", path, lambda: self.inner.write(path, data))
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[OutputFile]:
+        block = self.inner.open_output(path)
+        file = self.mutate("open_output", path, block.__enter__)
+        try:
+            yield file
+        except BaseException:
+            if not block.__exit__(*sys.exc_info()):
+                raise
+        else:
+            self.mutate("close_output", path, lambda: block.__exit__(None, None, None))
+
+    def delete(self, path: str) -> bool:
+        return self.mutate("delete", path, lambda: self.inner.delete(path))
+
+    def delete_tree(self, folder: str) -> None:
+        self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(folder))

@@ -1,0 +1,185 @@
+"""Writing base files: rows in, Parquet with the footer that an index needs out."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.config.write import BloomOptions, FileSizing
+from hoodie.formats.base_footer import BaseFooter, footer_metadata, java_min_max
+from hoodie.formats.bloom import BloomFilter, BloomKind, add_keys, empty_filter
+from hoodie.model.files import BaseFile, FileGroupId, base_file_name
+from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hoodie.storage.protocol import Storage
+from hoodie.table.markers import MarkerKind, create_marker
+from hoodie.table.partitions import ensure_partition
+
+#: A filter sized for its file covers at most this many keys: 2.7 MB in the footer at the default probability. Twice as
+#: many keys in it still give 2 false positives in 10,000.
+MAX_SIZED_ENTRIES = 500_000
+MIN_SIZED_ENTRIES = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class WriteSpec:
+    """What every task of one write needs; pickles to executors."""
+
+    storage: Storage
+    instant: str
+    schema: pa.Schema  # of base files: the five meta columns first
+    avro_schema: str  # the same as Avro JSON
+    sizing: FileSizing
+    bloom: BloomOptions
+
+
+class BaseFileWriter:
+    """One new base file: `append` row groups, then `close`. Leaving the `with` block by an error leaves no file."""
+
+    def __init__(
+        self,
+        spec: WriteSpec,
+        group: FileGroupId,
+        token: str,
+        *,
+        base: BaseFooter | None = None,
+        base_path: str = "",
+        expected_rows: int = 0,
+    ) -> None:
+        """
+        base           footer of the version that this one replaces, and its path: filter and key range are carried on
+        expected_rows  what a new filter is sized for
+        """
+        self.spec, self.group, self.token = spec, group, token
+        self.name = base_file_name(group.file_id, token, spec.instant)
+        self.rows = 0
+        self.closed_size = 0
+        self._base, self._base_path, self._expected = base, base_path, expected_rows
+        self._bloom = self._carried_filter()
+        self._keys: list[pa.Array] = []
+        self._pending: list[pa.Table] = []
+        self.pending_bytes = 0
+
+    def __enter__(self) -> Self:
+        path = f"{self.group.partition}/{self.name}" if self.group.partition else self.name
+        with ExitStack() as opened:
+            self._open(path, opened)
+            self._stack = opened.pop_all()
+        return self
+
+    def _open(self, path: str, stack: ExitStack) -> None:
+        spec = self.spec
+        ensure_partition(spec.storage, self.group.partition, spec.instant)
+        # The marker comes first: a file without one would outlive a crash.
+        create_marker(spec.storage, spec.instant, path, MarkerKind.MERGE if self._base else MarkerKind.CREATE)
+        self._sink = stack.enter_context(spec.storage.open_output(path))
+        self._writer = stack.enter_context(
+            pq.ParquetWriter(
+                self._sink,
+                spec.schema,
+                compression=spec.sizing.codec.value,
+                store_schema=False,
+                store_decimal_as_integer=False,
+                use_compliant_nested_type=True,
+            )
+        )
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._stack:  # whatever fails in here, the output is told, and takes the file away
+            if error is not None:
+                self._stack.__exit__(kind, error, trace)
+                return
+            self.flush()
+            self._writer.add_key_value_metadata(self._footer())
+            self._writer.close()
+            self.closed_size = self._sink.tell()
+
+    def append(self, rows: pa.Table, new_keys: pa.Array | pa.ChunkedArray | None = None) -> None:
+        """Rows of the file's schema, in file order.
+
+        new_keys  the keys among them that the replaced version does not hold; None: all
+        """
+        if rows.num_rows == 0:
+            return
+        keys = rows.column(RECORD_KEY) if new_keys is None or self._bloom is None else new_keys
+        self._keys.extend(keys.chunks if isinstance(keys, pa.ChunkedArray) else [keys])
+        self._pending.append(rows)
+        self.pending_bytes += rows.nbytes
+        self.rows += rows.num_rows
+        if self.pending_bytes >= self.spec.sizing.block_size:
+            self.flush()
+
+    @property
+    def bytes_written(self) -> int:
+        """Bytes on disk so far, row groups that are still buffered left out."""
+        return int(self._sink.tell())
+
+    def file(self) -> BaseFile:
+        """The file, after the `with` block."""
+        return BaseFile(self.group, self.spec.instant, self.token, self.closed_size, self.name)
+
+    def flush(self) -> None:
+        """Write the rows that are pending as a row group."""
+        if not self._pending:
+            return
+        rows = pa.concat_tables(self._pending)
+        rows = rows.set_column(
+            rows.schema.get_field_index(FILE_NAME), self.spec.schema.field(FILE_NAME), pa.repeat(self.name, len(rows))
+        )
+        per_group = max(1, len(rows) * self.spec.sizing.block_size // max(self.pending_bytes, 1))
+        self._writer.write_table(rows, row_group_size=per_group)
+        self._pending, self.pending_bytes = [], 0
+
+    def _footer(self) -> dict[str, str]:
+        keys = pa.chunked_array(self._keys, pa.string())
+        bounds = java_min_max(keys)
+        if self._base is not None and self._bloom is not None:  # rows that stayed are in the old range
+            old = (self._base.min_key, self._base.max_key)
+            bounds = java_min_max(pa.array([key for key in (*(bounds or ()), *old) if key is not None], pa.string()))
+        low, high = bounds or (None, None)
+        metadata = {"parquet.avro.schema": self.spec.avro_schema, "writer.model.name": "avro"}
+        bloom = self._bloom if self._bloom is not None else self._new_filter(len(keys))
+        return metadata | footer_metadata(low, high, add_keys(bloom, keys, self.spec.bloom.max_entries))
+
+    def _carried_filter(self) -> BloomFilter | None:
+        """The filter of the version before, unless it has none, no key range, or far too few bits for the keys."""
+        base = self._base
+        if base is None or base.min_key is None or base.max_key is None:
+            return None
+        bloom = base.bloom(self._base_path)
+        if bloom is None or (bloom.entries and 3 * bloom.entries * len(bloom.rows) < self._expected):
+            return None
+        return bloom
+
+    def _new_filter(self, keys: int) -> BloomFilter:
+        options = self.spec.bloom
+        sized = min(max(self._expected, keys, MIN_SIZED_ENTRIES), MAX_SIZED_ENTRIES)
+        return empty_filter(BloomKind(options.kind.value), options.entries or sized, options.fpp)
+
+
+def stamp(rows: pa.Table, keys: pa.Array, partition: str, spec: WriteSpec, token: str, first: int = 0) -> pa.Table:
+    """Rows of the user's columns with the five meta columns of this write in front.
+
+    keys   string[n], record keys
+    first  number of the first row within (instant, task), for the sequence number
+    """
+    count = rows.num_rows
+    prefix = f"{spec.instant}_{token.split('-')[0]}_"
+    numbers = pc.cast(pa.array(np.arange(first, first + count)), pa.string())
+    meta = {
+        COMMIT_TIME: pa.repeat(spec.instant, count),
+        COMMIT_SEQNO: pc.binary_join_element_wise(prefix, numbers, ""),
+        RECORD_KEY: keys,
+        PARTITION_PATH: pa.repeat(partition, count),
+        FILE_NAME: pa.nulls(count, pa.string()),
+    }
+    columns = [meta[name] if name in meta else rows.column(name) for name in spec.schema.names]
+    return pa.table(columns, schema=spec.schema)

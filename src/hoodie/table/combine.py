@@ -1,0 +1,31 @@
+"""Duplicates within a batch: what a write does with rows of one key."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.merge.dedupe import combine_duplicates
+from hoodie.merge.rows import key_groups
+from hoodie.merge.rules import MergeRule
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.table.semantics import Combine, Semantics
+
+KEY = (PARTITION_PATH, RECORD_KEY)
+
+
+def combine(rows: pa.Table, rule: MergeRule, semantics: Semantics) -> pa.Table:
+    """The rows that are written of a batch, by the operation's word on duplicates.
+
+    Raises InvalidInput when the rule needs an ordering value that is null
+    """
+    if semantics.combine is Combine.ALL or rows.num_rows == 0:
+        return rows
+    if semantics.combine is Combine.ORDERED:
+        return combine_duplicates(rows, KEY, rule)
+    groups = key_groups(rows, KEY)
+    if groups is None:
+        return rows
+    last = np.empty(int(groups.max()) + 1, np.int64)
+    last[groups] = np.arange(len(groups))  # of equal indexes the last assignment stays
+    return rows.take(pa.array(last))

@@ -1,0 +1,143 @@
+"""Making a table, and seeing that an existing one is what the caller takes it for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.config.datasource import DEFAULT_PAYLOAD, TableOptions
+from hoodie.config.keygen import Kind, key_generator
+from hoodie.config.options import declared, read_options
+from hoodie.config.table import TableType
+from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.merge.payloads import rule_for
+from hoodie.storage.protocol import Storage
+from hoodie.table.properties_file import create_properties
+from hoodie.table.state import TableState, load_state
+
+_CLASS_OF = {
+    Kind.SIMPLE: "SimpleKeyGenerator",
+    Kind.COMPLEX: "ComplexKeyGenerator",
+    Kind.NON_PARTITION: "NonpartitionedKeyGenerator",
+    Kind.TIMESTAMP: "TimestampBasedKeyGenerator",
+    Kind.CUSTOM: "CustomKeyGenerator",
+    Kind.GLOBAL_DELETE: "GlobalDeleteKeyGenerator",
+}
+_TIMES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
+
+#: Table properties that a caller's settings are compared with; the rest does not change what the table is.
+_COMPARED = (
+    "hoodie.table.name",
+    "hoodie.table.type",
+    "hoodie.table.recordkey.fields",
+    "hoodie.table.partition.fields",
+    "hoodie.table.precombine.field",
+    "hoodie.table.keygenerator.class",
+    "hoodie.datasource.write.hive_style_partitioning",
+    "hoodie.datasource.write.partitionpath.urlencode",
+    "hoodie.compaction.payload.class",
+)
+
+
+def table_properties(options: Mapping[str, str]) -> dict[str, str]:
+    """What `hoodie.properties` of a table with these options holds, checksum apart.
+
+    Raises InvalidOption on a missing name or key, and what contradicts itself; UnsupportedTable on an unknown payload
+    """
+    chosen = read_options(TableOptions, options)
+    keygen = key_generator(options)
+    if not chosen.name:
+        raise InvalidOption("the table needs a name: hoodie.table.name")
+    if chosen.type not in TableType.__members__:
+        raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
+    payload = chosen.payload if "." in chosen.payload else f"org.apache.hudi.common.model.{chosen.payload}"
+    rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
+    partitions = [field.name for field in keygen.partition_fields]
+    properties = {
+        "hoodie.table.name": chosen.name,
+        "hoodie.database.name": chosen.database,
+        "hoodie.table.type": chosen.type,
+        "hoodie.table.version": "6",
+        "hoodie.timeline.layout.version": "1",
+        "hoodie.table.timeline.timezone": "UTC",
+        "hoodie.table.base.file.format": "PARQUET",
+        "hoodie.table.recordkey.fields": ",".join(keygen.record_keys),
+        "hoodie.table.partition.fields": ",".join(partitions),
+        "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_CLASS_OF[keygen.kind]}",
+        "hoodie.datasource.write.hive_style_partitioning": str(keygen.hive_style).lower(),
+        "hoodie.datasource.write.partitionpath.urlencode": str(keygen.url_encode).lower(),
+        "hoodie.datasource.write.drop.partition.columns": "false",
+        "hoodie.populate.meta.fields": "true",
+        "hoodie.partition.metafile.use.base.format": "false",
+        "hoodie.archivelog.folder": "archived",
+        "hoodie.table.cdc.enabled": "false",
+    }
+    if chosen.ordering:
+        properties["hoodie.table.precombine.field"] = chosen.ordering
+    if payload != DEFAULT_PAYLOAD or chosen.type == TableType.MERGE_ON_READ:
+        properties["hoodie.compaction.payload.class"] = payload
+    if not keygen.partition_fields:
+        del properties["hoodie.table.partition.fields"]
+    kept = {key: value for key, value in options.items() if key.startswith(_TIMES)}
+    if keygen.kind is Kind.CUSTOM:  # readers take partition.fields for column names; the types stand apart
+        typed = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
+        kept["hoodie.datasource.write.partitionpath.field"] = typed
+    if keygen.consistent_timestamps:
+        kept["hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"] = "true"
+    if keygen.prefix_single_key:
+        kept["hoodie.write.complex.keygen.new.encoding"] = "false"
+    return properties | kept
+
+
+def create(storage: Storage, options: Mapping[str, str]) -> TableState:
+    """Make the table, or open it if it is there with the same settings.
+
+    Raises TableMismatch naming each setting that differs
+    """
+    wanted = table_properties(options)
+    try:
+        create_properties(storage, wanted)
+    except FileExistsError:
+        state = load_state(storage)
+        require_same(state, wanted)
+        return state
+    return load_state(storage)
+
+
+def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
+    """Refuse a table whose settings differ from those named. Settings that are not named agree with any.
+
+    Raises TableMismatch naming them all
+    """
+    there = state.config.properties
+    defaults = {"hoodie.compaction.payload.class": DEFAULT_PAYLOAD}
+    problems = [
+        f"{key} is {there.get(key, defaults.get(key, ''))!r} in the table, not {wanted[key]!r}"
+        for key in _COMPARED
+        if key in wanted and _text(there.get(key, defaults.get(key, ""))) != _text(wanted[key])
+    ]
+    if problems:
+        raise TableMismatch(
+            f"{state.storage.root} holds a table with other settings: {'; '.join(problems)}. "
+            "Open it as it is, or choose another path."
+        )
+
+
+def _text(value: str) -> str:
+    """Settings as compared: a key generator by the bare name of its class, fields without blanks."""
+    return ",".join(part.strip() for part in value.rpartition("keygen.")[2].split(","))
+
+
+def named_settings(options: Mapping[str, str]) -> dict[str, str]:
+    """The table properties that options of a write name, by their name in `hoodie.properties`."""
+    read = {}
+    for found, spec in declared(TableOptions):
+        present = [key for key in spec.keys if key in options]
+        if present:
+            read[found.name] = options[present[0]]
+    names = {
+        "name": "hoodie.table.name",
+        "type": "hoodie.table.type",
+        "ordering": "hoodie.table.precombine.field",
+        "payload": "hoodie.compaction.payload.class",
+    }
+    return {names[field]: value for field, value in read.items() if field in names}

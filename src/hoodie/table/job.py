@@ -1,0 +1,141 @@
+"""Everything the parts of one write need to know: the transaction, the rules, what files are there."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie.config.table import require_writable
+from hoodie.config.write import WriteOperation
+from hoodie.errors import UnsupportedTable
+from hoodie.formats.avro_schema import to_avro
+from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
+from hoodie.merge.rules import MergeRule
+from hoodie.model.instant import Action
+from hoodie.model.schema import reconcile, stored_form, with_meta_fields
+from hoodie.plan.write import WritePlan
+from hoodie.storage.protocol import Storage
+from hoodie.table.base_file import WriteSpec
+from hoodie.table.properties_file import update_properties
+from hoodie.table.semantics import KINDS, Replaces, Semantics, Settings, TableKind, semantics_of
+from hoodie.table.state import Slices, TableState, load_state, written_schema
+from hoodie.table.transaction import Transaction, begin, to_work
+
+_METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A write whose batch fits the table; nothing is on disk yet.
+
+    schema  the user's columns after this write
+    """
+
+    state: TableState
+    operation: WriteOperation
+    semantics: Semantics
+    settings: Settings
+    schema: pa.Schema
+    rule: MergeRule
+    kind: TableKind
+
+    @property
+    def avro_schema(self) -> str:
+        return to_avro(self.schema, self.state.config.name)
+
+    def slices(self, partitions: Collection[str] | None) -> Slices:
+        return self.state.slices(partitions)
+
+
+@dataclass(frozen=True, slots=True)
+class WriteJob:
+    """A write that has its instant."""
+
+    checked: Checked
+    transaction: Transaction
+    spec: WriteSpec
+    slice_cache: dict[str, Slices] = field(default_factory=dict, compare=False, repr=False)
+
+    @property
+    def state(self) -> TableState:
+        return self.transaction.state
+
+    def with_plan(self, plan: WritePlan | None) -> WriteJob:
+        """The job once its plan is on the timeline."""
+        return WriteJob(self.checked, to_work(self.transaction, plan), self.spec, self.slice_cache)
+
+
+def writable_state(storage: Storage, settings: Settings) -> TableState:
+    """The table's state, if this library may write it. With `hoodie.metadata.enable=false` a metadata table that others
+    left is removed first, as Hudi does: a stale one would hide new files from readers.
+
+    Raises UnsupportedTable saying what to do
+    """
+    state = load_state(storage)
+    if not settings.write.metadata_table and (state.config.metadata_partitions or state.config.metadata_inflight):
+        update_properties(storage, dict.fromkeys(_METADATA_KEYS, None))
+        storage.delete_tree(".hoodie/metadata")
+        state = state.reload()
+    require_writable(state.config, KNOWN_PAYLOADS)
+    if state.config.type not in KINDS:
+        raise UnsupportedTable(f"{state.config.name}: {state.config.type} tables cannot be written by this version.")
+    return state
+
+
+def check(state: TableState, operation: WriteOperation, columns: pa.Schema | None, settings: Settings) -> Checked:
+    """See whether a batch fits the table.
+
+    columns  of the batch; None: it has none of the user's (a delete by keys)
+    Raises   SchemaMismatch naming columns and types
+    """
+    kind = KINDS[state.config.type]
+    semantics = semantics_of(operation, settings.write, kind)
+    schema = _schema_after(state, columns)
+    rule = table_rule(state.config.properties, to_avro(schema, state.config.name))
+    return Checked(state, operation, semantics, settings, schema, rule, kind)
+
+
+def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:
+    before = written_schema(state)
+    if columns is None:
+        return before if before is not None else pa.schema([])
+    if before is None:
+        return stored_form(columns)
+    config = state.config
+    pinned = {*config.record_key, *(name.partition(":")[0] for name in config.partition_by), *config.ordering}
+    return reconcile(before, columns, pinned=pinned)
+
+
+def start(checked: Checked) -> WriteJob:
+    """Take the write's instant."""
+    replacing = checked.semantics.replaces is not Replaces.NOTHING
+    action = Action.REPLACE_COMMIT if replacing else checked.kind.action
+    return with_transaction(checked, begin(checked.state, checked.operation, action))
+
+
+def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:
+    """The job of a write whose instant is there already."""
+    schema = with_meta_fields(checked.schema)
+    spec = WriteSpec(
+        storage=checked.state.storage,
+        instant=transaction.time,
+        schema=schema,
+        avro_schema=to_avro(schema, checked.state.config.name),
+        sizing=checked.settings.sizing,
+        bloom=checked.settings.bloom,
+    )
+    return WriteJob(checked, transaction, spec)
+
+
+def replaced_groups(job: WriteJob, partitions: Collection[str]) -> dict[str, list[str]]:
+    """The file groups that the write takes away: all that its partitions, or the table, had before.
+
+    partitions  partition paths of the batch
+    """
+    replaces = job.checked.semantics.replaces
+    if replaces is Replaces.NOTHING:
+        return {}
+    slices = job.state.slices(partitions if replaces is Replaces.PARTITIONS else None)
+    return {partition: [s.group.file_id for s in part] for partition, part in slices.items()}

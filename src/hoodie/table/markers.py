@@ -1,0 +1,117 @@
+"""Markers: what a write is about to create, noted before it does, so that a rollback finds what it left behind.
+
+Written as files (DIRECT); those of Hudi's timeline server are read as well.
+Source: DirectWriteMarkers, TimelineServerBasedWriteMarkers and MarkerUtils of Hudi 0.15.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.errors import CorruptFile, InvalidInput
+from hoodie.storage.protocol import Storage, is_temporary, join
+
+_FOLDER = ".hoodie/.temp"
+_TYPE_FILE = "MARKERS.type"
+_LIST_FILE = re.compile(r"MARKERS\d+")
+_DIRECT, _TIMELINE_SERVER = "DIRECT", "TIMELINE_SERVER_BASED"
+
+
+class MarkerKind(StrEnum):
+    """What becomes of the data file. The value is the word in the marker's name."""
+
+    CREATE = "CREATE"  # the first base file of a group
+    MERGE = "MERGE"  # a new version of a base file
+    APPEND = "APPEND"  # a log file
+
+
+_NAME = re.compile(rf"(.+)\.marker\.({'|'.join(MarkerKind)})", re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Marker:
+    """A data file that an instant may have left behind. `path` is relative to the table's base path."""
+
+    path: str
+    kind: MarkerKind
+
+
+def marker_folder(instant: str) -> str:
+    """Where the markers of an instant lie. Raises InvalidInput when it is no instant time."""
+    if not (instant.isascii() and instant.isdigit()):  # "" would be the folder of all instants
+        raise InvalidInput(f"{instant!r} is no instant time: markers have none of their own")
+    return join(_FOLDER, instant)
+
+
+def create_marker(storage: Storage, instant: str, data_file_path: str, kind: MarkerKind) -> None:
+    """Note that a data file is about to be written; on storage when this returns. Call it before opening the file.
+
+    A marker that is already there is as good: data file names are unique by their write token, so it is our own, of an
+    attempt whose answer got lost.
+    """
+    path = join(marker_folder(instant), f"{data_file_path}.marker.{MarkerKind(kind)}")
+    try:
+        storage.create_new(path, b"")
+    except FileExistsError:
+        return
+
+
+def read_markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
+    """The markers of an instant, sorted; none when the folder is missing or empty.
+
+    Raises CorruptFile for a name that is no marker's, or an unknown kind of markers: then the files of the instant must
+    be found by listing the partitions
+    """
+    folder = marker_folder(instant)
+    tree = storage.list_tree(folder)
+    top = {entry.name for entry in tree.get(folder, ())}
+    if _kind_of_markers(storage, folder, top) == _TIMELINE_SERVER:
+        files = sorted(join(folder, name) for name in top if _LIST_FILE.fullmatch(name))
+        named = [(file, line) for file in files for line in _lines(storage, file)]
+    else:
+        paths = (join(parent, entry.name) for parent, entries in tree.items() for entry in entries)
+        named = [(path, path[len(folder) + 1 :]) for path in paths]
+        named = [(path, name) for path, name in named if not _is_companion(name)]
+    return tuple(sorted({_parse(name, file) for file, name in named}))
+
+
+def delete_markers(storage: Storage, instant: str) -> None:
+    """Remove the markers of an instant; nothing to do when there are none."""
+    storage.delete_tree(marker_folder(instant))
+
+
+def _kind_of_markers(storage: Storage, folder: str, names: set[str]) -> str:
+    if _TYPE_FILE not in names:
+        return _DIRECT
+    path = join(folder, _TYPE_FILE)
+    kind = _text(storage, path).strip()
+    if kind not in (_DIRECT, _TIMELINE_SERVER):
+        raise CorruptFile(path, f"unknown kind of markers {kind!r}: expected {_DIRECT} or {_TIMELINE_SERVER}")
+    return kind
+
+
+def _is_companion(name: str) -> bool:
+    """Whether a file in the folder is no marker by right: the type file, Hadoop's checksums, a dead writer's rest."""
+    last = name.rpartition("/")[2]
+    return name == _TYPE_FILE or (last.startswith(".") and last.endswith(".crc")) or is_temporary(last)
+
+
+def _parse(name: str, file: str) -> Marker:
+    found = _NAME.fullmatch(name)
+    if found is None:
+        raise CorruptFile(file, f"{name!r} is no marker: expected <data file>.marker.{'|'.join(MarkerKind)}")
+    return Marker(found[1], MarkerKind(found[2]))
+
+
+def _lines(storage: Storage, path: str) -> list[str]:
+    lines = (line.removesuffix("\r") for line in _text(storage, path).split("\n"))  # names may hold other line breaks
+    return [line for line in lines if line]
+
+
+def _text(storage: Storage, path: str) -> str:
+    try:
+        return storage.read(path).decode()
+    except UnicodeDecodeError as error:
+        raise CorruptFile(path, "not UTF-8 text", error.start) from None

@@ -1,0 +1,28 @@
+"""What the tasks of a write did, before it is published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import WriteStat
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Statistics of the winning task attempts.
+
+    partitions  partition paths of the batch, those included in which nothing came to be written
+    route       "near" or "spread"
+    """
+
+    stats: Sequence[WriteStat]
+    partitions: frozenset[str]
+    index: IndexStats
+    route: str
+
+    @classmethod
+    def nothing(cls, partitions: frozenset[str]) -> Outcome:
+        """Of a write without rows."""
+        return cls((), partitions, IndexStats(), "near")

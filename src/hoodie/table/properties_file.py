@@ -1,0 +1,137 @@
+"""`.hoodie/hoodie.properties` on storage: read it while someone else may be changing it, and change it so that a dead
+writer leaves the old settings or the new.
+
+Source: HoodieTableConfig of Hudi 0.15 (`modify`, `recover`, `fetchConfigs`).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Mapping
+
+from hoodie.errors import CorruptFile, InvalidInput, TableNotFound
+from hoodie.formats.properties import CHECKSUM, parse_properties, render_properties, table_checksum, verify_checksum
+from hoodie.storage.protocol import Storage
+
+PROPERTIES = ".hoodie/hoodie.properties"
+BACKUP = ".hoodie/hoodie.properties.backup"
+_HADOOP_CHECKSUM = ".hoodie/.hoodie.properties.crc"
+_DATABASE, _TABLE = "hoodie.database.name", "hoodie.table.name"
+_ROUNDS = 5
+_PAUSE = 1.0  # seconds between rounds
+
+
+def load_properties(storage: Storage, sleep: Callable[[float], None] = time.sleep) -> dict[str, str]:
+    """The table's settings, from the file or, while another writer replaces it, from its backup.
+
+    Both names can be missing or half written for a moment, so up to five rounds, a second apart, are made; none where
+    `.hoodie` holds no file at all.
+
+    Raises TableNotFound; CorruptFile when neither file is whole: malformed, without a table name, or with a checksum
+    that is not that of its names
+    """
+    fault: Exception = TableNotFound(storage.root)
+    for round in range(_ROUNDS):
+        if round:
+            sleep(_PAUSE)
+        fault = TableNotFound(storage.root)
+        for path in (PROPERTIES, BACKUP):
+            try:
+                return _read(storage, path)
+            except FileNotFoundError:
+                continue
+            except CorruptFile as error:
+                fault = error if isinstance(fault, TableNotFound) else fault  # the first one: it is nearer to the table
+        if isinstance(fault, TableNotFound) and not storage.list(".hoodie"):
+            break
+    raise fault
+
+
+def create_properties(storage: Storage, values: Mapping[str, str], now: dt.datetime | None = None) -> dict[str, str]:
+    """Publish the settings of a new table, with their checksum; what was written.
+
+    Raises FileExistsError when a table is there already; InvalidInput without a table name
+    """
+    complete = _with_checksum(values)
+    storage.create_new(PROPERTIES, _render(complete, "Properties saved on", now))
+    return complete
+
+
+def update_properties(
+    storage: Storage,
+    change: Mapping[str, str | None],
+    sleep: Callable[[float], None] = time.sleep,
+    now: dt.datetime | None = None,
+) -> dict[str, str]:
+    """Change settings of a table; all of them as they are afterwards. None removes a key.
+
+    The old file is kept as `hoodie.properties.backup` until the new one is there and reads back well. Hudi deletes the
+    file before it writes the new one; `Storage.write` replaces it whole, so readers never miss it. What a dead writer
+    left behind is recovered first. The backup keeps out nobody: with more than one writer the caller holds the lock.
+
+    Raises TableNotFound; CorruptFile when neither file is whole, or when what was written does not read back;
+           FileExistsError when another writer is changing the file right now
+    """
+    _recover(storage)
+    old = load_properties(storage, sleep)
+    new = {key: value for key, value in {**old, **change}.items() if value is not None}
+    new = _with_checksum(new)
+    if new == old:
+        return old
+    storage.create_new(BACKUP, storage.read(PROPERTIES))
+    storage.write(PROPERTIES, _render(new, "Updated at", now))
+    storage.delete(_HADOOP_CHECKSUM)  # of the old bytes; Hadoop's local file system would refuse the new ones
+    if _parse(storage.read(PROPERTIES), PROPERTIES) != new:
+        advice = f"{BACKUP} holds the settings as they were; do not let two writers change them without a lock."
+        raise CorruptFile(PROPERTIES, "the settings that were just written do not read back", advice=advice)
+    storage.delete(BACKUP)
+    return new
+
+
+def _recover(storage: Storage) -> None:
+    """End what a dead writer began: with its backup in place of a file that is missing or not whole."""
+    if not storage.exists(BACKUP):
+        return
+    backup = storage.read(BACKUP)
+    try:
+        _read(storage, PROPERTIES)
+    except (FileNotFoundError, CorruptFile):
+        _parse(backup, BACKUP)  # raises, and both files stay for a person to look at
+        storage.write(PROPERTIES, backup)
+        storage.delete(_HADOOP_CHECKSUM)
+    storage.delete(BACKUP)
+
+
+def _read(storage: Storage, path: str) -> dict[str, str]:
+    """The settings in a file. Raises FileNotFoundError; CorruptFile."""
+    properties = _parse(storage.read(path), path)
+    if path == PROPERTIES and CHECKSUM not in properties and storage.exists(BACKUP):
+        # Well-formed as far as it goes; when the settings of before had a checksum, the rest is missing.
+        try:
+            before = _parse(storage.read(BACKUP), BACKUP)
+        except (CorruptFile, FileNotFoundError):
+            return properties
+        if CHECKSUM in before:
+            raise CorruptFile(path, f"{CHECKSUM} is missing, and {BACKUP} has it")
+    return properties
+
+
+def _parse(data: bytes, path: str) -> dict[str, str]:
+    properties = parse_properties(data, path)
+    if not properties.get(_TABLE):  # a file cut short, down to no bytes at all, is well-formed
+        advice = "A writer likely died within it; restore the file from a backup."
+        raise CorruptFile(path, f"{_TABLE} is missing", advice=advice)
+    verify_checksum(properties, path)
+    return properties
+
+
+def _with_checksum(values: Mapping[str, str]) -> dict[str, str]:
+    if not values.get(_TABLE):
+        raise InvalidInput(f"{_TABLE} is missing: a table needs a name")
+    return {**values, CHECKSUM: table_checksum(values.get(_DATABASE, ""), values[_TABLE])}
+
+
+def _render(values: Mapping[str, str], comment: str, now: dt.datetime | None) -> bytes:
+    moment = now or dt.datetime.now(dt.UTC)
+    return render_properties(values, f"{comment} {moment.isoformat(timespec='milliseconds')}", moment)

@@ -1,0 +1,189 @@
+"""Reading a table as Arrow, without Spark: which schema, which slices, and their rows.
+
+Source: spec/table-services.md 8 (queries), spec/commit-metadata.md (`extraMetadata.schema`).
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.errors import InvalidInput, UnsupportedTable
+from hoodie.formats.avro_schema import from_avro
+from hoodie.formats.conform import conform
+from hoodie.model.commit import Operation
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
+from hoodie.storage import storage_for
+from hoodie.storage.protocol import Storage
+from hoodie.table.lookup import footer_of, unreadable
+from hoodie.table.state import TableState, load_state
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import query_instant
+from hoodie.view.load import load_view
+from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
+
+#: Operations that rewrite rows as they are: their commit does not say what the table's columns are.
+KEEPS_SCHEMA = frozenset({Operation.CLUSTER, Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX})
+
+#: Rows as `columns`, of a slice that has logs. The schema is that of the whole table, meta columns included.
+MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table]
+
+#: Filters as pyarrow.parquet takes them: an expression, or tuples (column, operator, value) in lists of and, or.
+Filters: TypeAlias = pc.Expression | Sequence[Any]
+
+_CREATE_SCHEMA = "hoodie.table.create.schema"
+_AVRO_IN_FOOTER = "parquet.avro.schema"
+
+
+def table_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
+    """The user's columns: of the newest commit that says (up to `as_of`, if one does), else as the table was created,
+    else of the newest base file.
+
+    as_of   instant, inclusive: a read as of then has the columns of then. (hudi-rs has those of today.)
+    Raises  UnsupportedTable when nothing says, CorruptFile
+    """
+    commits = state.timeline.commits
+    then = [instant for instant in commits if as_of is None or instant.requested <= as_of]
+    for instant in [*reversed(then), *commits[len(then) :]]:
+        metadata = read_commit(state.storage, state.timeline, instant)
+        if metadata.schema and metadata.operation not in KEEPS_SCHEMA:
+            return without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
+    if state.config.create_schema:
+        return without_meta_fields(from_avro(state.config.create_schema, _CREATE_SCHEMA))
+    files = latest_base_files(view).values()
+    if not files:
+        raise UnsupportedTable(f"{state.config.name}: neither a commit nor a file says what the table's columns are")
+    return _file_schema(state.storage, max(files, key=lambda file: (file.instant, file.name)))
+
+
+def _file_schema(storage: Storage, file: BaseFile) -> pa.Schema:
+    footer = footer_of(storage, file)
+    if text := footer.other.get(_AVRO_IN_FOOTER):
+        return without_meta_fields(from_avro(text, file.path))
+    return stored_form(without_meta_fields(footer.schema))
+
+
+def read_arrow(
+    path: str | os.PathLike[str],
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+    as_of: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> pa.Table:
+    """The rows of a table as a snapshot reader sees them, without Spark.
+
+    columns  names of top-level columns, in the order wanted; None: the five `_hoodie_*` columns, unless the table is
+             without, then the user's
+    filters  rows to keep; may name columns that are not among `columns`
+    as_of    `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
+    options  of the fsspec driver
+    Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column or a malformed `as_of`
+    """
+    state = load_state(storage_for(path, options))
+    moment = None if as_of is None else query_instant(as_of)
+    view = load_view(state.storage, state.timeline, state.config)
+    schema = table_schema(state, view, moment)
+    if state.config.meta_fields:
+        schema = with_meta_fields(schema)
+    slices = merged_slices(view, moment)
+    return read_slices_arrow(state.storage, slices.values(), schema, columns, filters)
+
+
+def read_slices_arrow(
+    storage: Storage,
+    slices: Iterable[FileSlice],
+    schema: pa.Schema,
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+    merge: MergeSlice | None = None,
+) -> pa.Table:
+    """The rows of file slices, in the table's schema and in the order of the slices; threads read them.
+
+    schema   all columns there are, meta columns included where the table has them
+    columns  names of those wanted, in order; None: all
+    filters  rows to keep
+    merge    reads a slice with logs; None: there are none
+    returns  columns that a file lacks hold their default or null, narrower types are widened
+    Raises   CorruptFile; FileNotFoundError when a file was cleaned away meanwhile; InvalidInput on an unknown column;
+             SchemaMismatch when a file's column cannot be brought into the schema; UnsupportedTable on logs
+    """
+    wanted = schema.names if columns is None else list(columns)
+    keep, needed = _filter(filters, schema)
+    read = list(dict.fromkeys([*wanted, *needed]))
+    _check_columns(read, schema)
+    found = list(slices)
+
+    def rows_of(slice_: FileSlice) -> pa.Table:
+        if slice_.logs:
+            if merge is None:
+                raise UnsupportedTable(
+                    f"file group {slice_.group.file_id} has log files, and this read has no rule to merge them"
+                )
+            rows = merge(slice_, schema, read)
+        else:
+            assert slice_.base is not None  # a slice without logs has a base file
+            rows = read_base_file(storage, slice_.base, schema, read, threads=len(found) == 1)
+        return (rows if keep is None else rows.filter(keep)).select(wanted)
+
+    parts = _each(rows_of, found)
+    empty = pa.schema([schema.field(name) for name in wanted]).empty_table()
+    return pa.concat_tables(parts) if parts else empty
+
+
+def read_base_file(
+    storage: Storage, file: BaseFile, schema: pa.Schema, columns: Sequence[str], threads: bool = True
+) -> pa.Table:
+    """Some columns of a base file, in the table's types.
+
+    columns  names of top-level columns of `schema`, in the order wanted
+    threads  whether columns are decoded in parallel
+    Raises   CorruptFile; FileNotFoundError; SchemaMismatch
+    """
+    target = pa.schema([schema.field(name) for name in columns])
+    with storage.open_input(file.path) as source:
+        try:
+            parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
+            stored = set(parquet.schema_arrow.names)
+            rows = parquet.read([name for name in columns if name in stored], use_threads=threads)
+        except (pa.ArrowException, ValueError, OSError) as problem:
+            if isinstance(problem, FileNotFoundError):  # some drivers open the file at the first read
+                raise
+            raise unreadable(file.path, problem) from problem
+    return conform(rows, target, drop_extra=True)
+
+
+def _filter(filters: Filters | None, schema: pa.Schema) -> tuple[pc.Expression | None, Sequence[str]]:
+    """The filter as an expression, and the columns that it may ask for."""
+    if filters is None:
+        return None, ()
+    if isinstance(filters, pc.Expression):
+        return filters, schema.names  # an expression does not tell which columns are in it
+    try:
+        expression = pq.filters_to_expression(filters)
+        clauses = filters if isinstance(filters[0], list) else [filters]
+        return expression, [name for clause in clauses for name, _, _ in clause]
+    except (ValueError, TypeError, IndexError, KeyError) as problem:
+        raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
+
+
+def _check_columns(names: Iterable[str], schema: pa.Schema) -> None:
+    for name in names:
+        if name not in schema.names:
+            near = difflib.get_close_matches(str(name), schema.names, n=1, cutoff=0.5)
+            hint = f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(schema.names)}."
+            raise InvalidInput(f"the table has no column {name!r}.{hint}")
+
+
+def _each(rows_of: Callable[[FileSlice], pa.Table], slices: Sequence[FileSlice]) -> list[pa.Table]:
+    if len(slices) < 2:
+        return [rows_of(slice_) for slice_ in slices]
+    with ThreadPoolExecutor(min(len(slices), (os.cpu_count() or 1) + 2), thread_name_prefix="hoodie") as pool:
+        return list(pool.map(rows_of, slices))

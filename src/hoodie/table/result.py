@@ -1,0 +1,64 @@
+"""What a write did, for the person who called it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import CommitMetadata, WriteStat
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The outcome of one write. Counts are rows; `files` are the data files it published, relative to the table."""
+
+    instant: str
+    metadata: CommitMetadata
+    index: IndexStats
+    route: str  # "near": driver threads did the work; "spread": Spark's executors
+    seconds: Mapping[str, float]  # wall time by phase
+
+    @property
+    def stats(self) -> tuple[WriteStat, ...]:
+        return tuple(stat for part in self.metadata.stats.values() for stat in part)
+
+    @property
+    def inserted(self) -> int:
+        return sum(stat.num_inserts for stat in self.stats)
+
+    @property
+    def updated(self) -> int:
+        return sum(stat.num_updates for stat in self.stats)
+
+    @property
+    def deleted(self) -> int:
+        return sum(stat.num_deletes for stat in self.stats)
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        return tuple(stat.path for stat in self.stats if stat.path)
+
+    def __str__(self) -> str:
+        phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
+        return (
+            f"{self.metadata.operation} at {self.instant}: {self.inserted} inserted, {self.updated} updated, "
+            f"{self.deleted} deleted in {len(self.files)} files, {self.route} ({phases})"
+        )
+
+
+@dataclass(slots=True)
+class Phases:
+    """Wall time by phase, in the order in which phases first began."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def time(self, phase: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start

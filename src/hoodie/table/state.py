@@ -1,0 +1,98 @@
+"""A table as it is at one moment: settings, timeline, schema, and the slices of partitions when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.config.keygen import KeyGenerator, Kind, following, key_generator
+from hoodie.config.table import TableConfig, from_properties, require_readable
+from hoodie.config.write import FileSizing
+from hoodie.formats.avro_schema import from_avro
+from hoodie.formats.base_footer import read_footer
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileSlice
+from hoodie.model.schema import without_meta_fields
+from hoodie.plan.write import learn_record_size
+from hoodie.storage.protocol import Storage
+from hoodie.table.properties_file import load_properties
+from hoodie.timeline.load import load_timeline, read_commit
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.load import load_view
+from hoodie.view.slices import latest_slices
+
+Slices = Mapping[str, Sequence[FileSlice]]
+
+#: Commits that are looked at, at most, to learn how large a record is: a write must not cost more as history grows.
+_LEARN_FROM = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TableState:
+    """Settings and timeline of a table, loaded together."""
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+
+    def reload(self) -> TableState:
+        """The state now."""
+        return load_state(self.storage)
+
+    def commits(self, newest: int | None = None) -> Iterator[CommitMetadata]:
+        """What commits did, newest first; each is read when it is asked for."""
+        for instant in list(reversed(self.timeline.commits))[:newest]:
+            yield read_commit(self.storage, self.timeline, instant)
+
+    def slices(self, partitions: Collection[str] | None = None) -> Slices:
+        """The file slices that a writer sees, by partition path; None: of all partitions. One listing each."""
+        found: dict[str, list[FileSlice]] = {}
+        for group, slice_ in latest_slices(load_view(self.storage, self.timeline, self.config, partitions)).items():
+            found.setdefault(group.partition, []).append(slice_)
+        return found
+
+    def record_size(self, sizing: FileSizing) -> int:
+        """Bytes that a record takes in a base file, learnt from recent commits."""
+        return learn_record_size(self.commits(_LEARN_FROM), sizing)
+
+
+def load_state(storage: Storage) -> TableState:
+    """Raises TableNotFound; CorruptFile; UnsupportedTable when the table is of a kind that cannot be read."""
+    config = from_properties(load_properties(storage))
+    require_readable(config)
+    return TableState(storage, config, load_timeline(storage, config))
+
+
+def written_schema(state: TableState) -> pa.Schema | None:
+    """The user's columns by the newest commit that says, else as the table was created; None for a table without."""
+    for commit in state.commits():
+        if commit.schema:
+            return without_meta_fields(from_avro(commit.schema, "commit metadata"))
+    if state.config.create_schema:
+        return without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
+    return None
+
+
+def table_keygen(state: TableState, sample: Collection[str] = ()) -> KeyGenerator:
+    """How rows of the table get their key and partition path.
+
+    sample  some record keys of the table: releases differ in how COMPLEX writes a single key
+    """
+    return following(key_generator(state.config.properties), sample)
+
+
+def key_samples(state: TableState) -> list[str]:
+    """A record key of the table as it is stored, if the generator's form depends on what is there."""
+    keygen = key_generator(state.config.properties)
+    if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1:
+        return []
+    for commit in state.commits():
+        for stats in commit.stats.values():
+            for stat in stats:
+                if stat.path and stat.path.endswith(".parquet") and state.storage.exists(stat.path):
+                    with state.storage.open_input(stat.path) as source:
+                        footer = read_footer(source, stat.path)
+                    return [key for key in (footer.min_key, footer.max_key) if key is not None]
+    return []

@@ -1,0 +1,280 @@
+"""What a task does with the rows of one file group: write a new base file, or rewrite the one that is there."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from uuid import uuid4
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.errors import HoodieError, InvalidInput
+from hoodie.formats.base_footer import read_footer
+from hoodie.formats.conform import conform
+from hoodie.merge.base import BaseMerge, Incoming
+from hoodie.merge.rules import MergeRule
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import FileGroupId
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.plan.write import WriteTask
+from hoodie.storage.protocol import InputFile
+from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp
+from hoodie.table.batch import Batch, one_chunk, order_by_partition
+from hoodie.table.combine import combine
+from hoodie.table.lookup import open_parquet, unreadable
+from hoodie.table.semantics import Semantics
+
+TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
+
+#: Rows of a base file that a rewrite holds at a time.
+BATCH_ROWS = 131_072
+#: Bytes of unsorted rows that a bulk insert groups by partition at once, and holds over all partitions.
+_GROUP_BYTES = 32 * 1024 * 1024
+_HOLD_BYTES = 256 * 1024 * 1024
+
+
+def new_file_id() -> str:
+    """A file id that no other has. It holds no "_", which separates the parts of a file name."""
+    return f"{uuid4()}-0"
+
+
+def run_task(
+    spec: WriteSpec, rule: MergeRule, semantics: Semantics, task: WriteTask, rows: pa.Table, token: str
+) -> list[WriteStat]:
+    """Write the rows of one file group.
+
+    rows   the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`, all of the task's partition
+    token  write token of this attempt
+    """
+    rows = combine(rows, rule, semantics)
+    incoming = _incoming(spec, semantics, task.group.partition, rows, token)
+    if task.slice is None or task.slice.base is None:
+        return _create(spec, rule, task, incoming, token)
+    return [_rewrite(spec, rule, semantics, task, incoming, token)]
+
+
+def _incoming(spec: WriteSpec, semantics: Semantics, partition: str, rows: pa.Table, token: str) -> Incoming:
+    keys = one_chunk(rows.column(RECORD_KEY))
+    if keys.null_count:
+        raise InvalidInput(f"{keys.null_count} rows of partition {partition!r} have no record key (null or empty)")
+    if semantics.delete:
+        nulls = [pa.nulls(len(keys), field.type) for field in spec.schema]
+        schema = pa.schema([field.with_nullable(True) for field in spec.schema])
+        table = pa.Table.from_arrays(nulls, schema=schema)
+        table = table.set_column(schema.get_field_index(RECORD_KEY), schema.field(RECORD_KEY), keys)
+        return Incoming(table, keys, np.ones(len(keys), np.bool_))
+    return Incoming(stamp(rows, keys, partition, spec, token), keys)
+
+
+def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
+    """New base files of at most the maximum size; more than one when rows turn out larger than planned."""
+    deletes = rule.is_delete(incoming.rows)
+    rows = incoming.rows.filter(pa.array(~deletes)) if deletes.any() else incoming.rows
+    if rows.num_rows == 0:
+        return []
+    writer = GroupWriter(spec, task.group, token)
+    with writer:
+        writer.append(rows)
+    stats = writer.stats
+    return [replace(stats[0], num_deletes=int(np.count_nonzero(deletes))), *stats[1:]]
+
+
+def _rewrite(
+    spec: WriteSpec, rule: MergeRule, semantics: Semantics, task: WriteTask, incoming: Incoming, token: str
+) -> WriteStat:
+    """The next version of a base file: stored rows in their order, merged, then the rows with new keys."""
+    assert task.slice is not None
+    base = task.slice.base
+    assert base is not None
+    merge = BaseMerge(incoming, rule)
+    with spec.storage.open_input(base.path) as source:
+        footer = read_footer(source, base.path)
+        source.seek(0)
+        with BaseFileWriter(
+            spec, task.group, token, base=footer, base_path=base.path, expected_rows=footer.rows + task.inserts
+        ) as writer:
+            no_keys = pa.array([], pa.string())
+            for batch in _batches(source, base.path):
+                stored = conform(batch, spec.schema, drop_extra=True)
+                if semantics.match:
+                    writer.append(merge.batch(stored), no_keys)
+                else:
+                    merge.kept += stored.num_rows
+                    writer.append(stored, no_keys)
+            writer.append(merge.inserts())
+    file = writer.file()
+    return WriteStat(
+        file_id=task.group.file_id,
+        path=file.path,
+        partition=task.group.partition,
+        prev_commit=base.instant,
+        num_writes=writer.rows,
+        num_deletes=merge.deleted,
+        num_updates=merge.updated,
+        num_inserts=merge.inserted,
+        total_write_bytes=file.size,
+        file_size=file.size,
+    )
+
+
+def _batches(source: InputFile, path: str) -> Iterator[pa.RecordBatch]:
+    parquet = open_parquet(source, path)
+    batches = parquet.iter_batches(batch_size=BATCH_ROWS)
+    while True:
+        try:
+            batch = next(batches, None)
+        except (pa.ArrowException, ValueError, OSError) as problem:
+            raise unreadable(path, problem) from problem
+        if batch is None:
+            return
+        yield batch
+
+
+class GroupWriter:
+    """New file groups of one partition, one after the other: the next one begins when a file has its maximum size.
+
+    file ids are `<prefix>-0`, `<prefix>-1`, …
+    """
+
+    def __init__(self, spec: WriteSpec, group: FileGroupId, token: str) -> None:
+        self._spec, self._group, self._token = spec, group, token
+        self._prefix = group.file_id.removesuffix("-0")
+        self._count = 0
+        self._stack = ExitStack()
+        self._writer: BaseFileWriter | None = None
+        self._row_bytes = 0.0
+        self.stats: list[WriteStat] = []
+
+    def __enter__(self) -> GroupWriter:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        if raised[0] is None:
+            self._close()
+        else:
+            self._stack.__exit__(*raised)  # type: ignore[arg-type]  # as the with statement hands them
+
+    def append(self, rows: pa.Table) -> None:
+        """Rows of the file's schema."""
+        while rows.num_rows:
+            if self._writer is None:
+                self._open(rows.num_rows)
+            assert self._writer is not None
+            room = self._room(rows)
+            self._writer.append(rows.slice(0, room))
+            rows = rows.slice(room)
+            if rows.num_rows:
+                self._close()
+
+    @property
+    def pending_bytes(self) -> int:
+        """Bytes of rows that are not in a row group yet."""
+        return self._writer.pending_bytes if self._writer else 0
+
+    def flush(self) -> None:
+        """Write what is pending as a row group."""
+        if self._writer is not None:
+            self._writer.flush()
+
+    def _room(self, rows: pa.Table) -> int:
+        """How many of the rows the open file still takes; at least one, so that it goes on."""
+        assert self._writer is not None
+        limit = self._spec.sizing.max_size
+        if self._writer.rows == 0 and rows.nbytes <= limit // 2:
+            return int(rows.num_rows)
+        if self._row_bytes == 0:
+            self._row_bytes = encoded_row_bytes(rows, self._spec.sizing.codec.value)
+        most = int(limit / self._row_bytes)
+        return max(1, min(int(rows.num_rows), most - self._writer.rows))
+
+    def _open(self, expected: int) -> None:
+        group = FileGroupId(self._group.partition, f"{self._prefix}-{self._count}")
+        self._count += 1
+        self._writer = self._stack.enter_context(BaseFileWriter(self._spec, group, self._token, expected_rows=expected))
+
+    def _close(self) -> None:
+        if self._writer is None:
+            return
+        self._stack.close()
+        file, rows = self._writer.file(), self._writer.rows
+        self._writer = None
+        self.stats.append(
+            WriteStat(
+                file_id=file.group.file_id,
+                path=file.path,
+                partition=file.group.partition,
+                num_writes=rows,
+                num_inserts=rows,
+                total_write_bytes=file.size,
+                file_size=file.size,
+            )
+        )
+
+
+def encoded_row_bytes(rows: pa.Table, codec: str) -> float:
+    """Bytes that a row takes in Parquet, measured by encoding a sample of the rows."""
+    sample = rows.slice(0, 20_000)
+    sink = pa.BufferOutputStream()
+    with pq.ParquetWriter(sink, sample.schema, compression=codec, store_schema=False) as writer:
+        writer.write_table(sample)
+    return max(1.0, float(sink.getvalue().size) / float(sample.num_rows))
+
+
+def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBatch], token: str) -> list[WriteStat]:
+    """Bulk insert: rows as they come into new file groups, one or more per partition that occurs.
+
+    Holds at most a few hundred MB: past that the partition with most rows waiting gets a row group. Each partition that
+    occurs keeps a file open; where rows come sorted by partition, files are closed as soon as their partition is over.
+    """
+    groups: dict[str, GroupWriter] = {}
+    stats: list[WriteStat] = []
+    with ExitStack() as stack:
+        seen: deque[str] = deque()
+        first = 0
+        for batch in _grouped(batches):
+            for number, partition in enumerate(batch.partitions):
+                span = batch.range(number)
+                rows = batch.rows.slice(span.start, span.stop - span.start)
+                keys = one_chunk(rows.column(RECORD_KEY))
+                if keys.null_count:
+                    raise InvalidInput(f"{keys.null_count} rows have no record key (null or empty)")
+                if partition is None:
+                    raise InvalidInput(f"{len(rows)} rows have no partition path: a partition column cannot be read")
+                if partition not in groups:
+                    group = FileGroupId(partition, new_file_id())
+                    groups[partition] = stack.enter_context(GroupWriter(spec, group, token))
+                    seen.append(partition)
+                groups[partition].append(stamp(rows, keys, partition, spec, token, first))
+                first += len(rows)
+            _keep_within(groups, _HOLD_BYTES)
+    for partition in seen:
+        stats.extend(groups[partition].stats)
+    return stats
+
+
+def _keep_within(groups: dict[str, GroupWriter], most: int) -> None:
+    while sum(group.pending_bytes for group in groups.values()) > most:
+        max(groups.values(), key=lambda group: group.pending_bytes).flush()
+
+
+def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[Batch]:
+    """Batches put together until grouping them by partition is worth it."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if len(batch) == 0:
+            continue
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= _GROUP_BYTES:
+            yield order_by_partition(pa.Table.from_batches(waiting))
+            waiting, size = [], 0
+    if waiting:
+        yield order_by_partition(pa.Table.from_batches(waiting))
+
+
+__all__ = ["PARTITION_PATH", "HoodieError", "TaskRunner", "new_file_id", "run_task", "write_stream"]

@@ -1,0 +1,143 @@
+"""Reading the timeline: the folder of instants, what single instants hold, and the history of layout 2.
+
+Source: spec/table-and-timeline.md 5.2, 5.3, 8.2 and 9.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime as dt
+import json
+import re
+from collections.abc import Collection
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.config.table import TableConfig, TimelineZone
+from hoodie.errors import CorruptFile
+from hoodie.formats.avro_container import is_container
+from hoodie.formats.commit_json import decode_commit
+from hoodie.formats.timeline_avro import decode_avro_commit, decode_compaction_plan, decode_replace_plan
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.instant import Action, Instant, State, format_time
+from hoodie.model.plans import CompactionPlan, ReplacePlan
+from hoodie.storage.protocol import Entry, Storage, is_temporary
+from hoodie.timeline.names import comparable_action, parse_name
+from hoodie.timeline.timeline import Timeline
+
+_HISTORY_NAME = re.compile(r"(\d+)_(\d+)_\d+\.parquet", re.ASCII)
+_MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
+
+
+def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
+    """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
+
+    Raises CorruptFile on a name that looks like an instant and is none that is known
+    """
+    folder, layout = config.timeline_folder, config.layout
+    highest: dict[tuple[str, Action], Instant] = {}
+    names: dict[Instant, str] = {}
+    for entry in storage.list(folder):
+        if entry.is_dir or is_temporary(entry.name) or (instant := parse_name(entry.name, layout, folder)) is None:
+            continue
+        if layout == 2 and instant.state is State.COMPLETED and not instant.completed:
+            instant = dataclasses.replace(instant, completed=_modified(entry, config.timezone))
+            names[instant] = entry.name
+        key = (instant.requested, comparable_action(instant.action))
+        if key not in highest or instant.state > highest[key].state:
+            highest[key] = instant
+    return Timeline(tuple(sorted(highest.values())), layout, folder, names)
+
+
+def _modified(entry: Entry, zone: TimelineZone) -> str:
+    """When a file was last written, as an instant: the completion time of what version 6 completed."""
+    utc = dt.datetime.fromtimestamp(entry.mtime / 1000, dt.UTC)
+    return format_time(utc if zone is TimelineZone.UTC else utc.astimezone())
+
+
+def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
+    """What a completed commit did, or an inflight one plans; an empty file is a commit without stats.
+
+    Raises FileNotFoundError when it was archived or rolled back meanwhile; CorruptFile
+    """
+    path = timeline.path(instant)
+    data = storage.read(path)
+    if is_container(data):
+        replacing = instant.state is State.COMPLETED and instant.action is Action.REPLACE_COMMIT
+        return decode_avro_commit(data, path, replacing)
+    return decode_commit(data, path)
+
+
+def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CompactionPlan:
+    """The plan of a pending compaction or log compaction."""
+    path = timeline.path(dataclasses.replace(instant, state=State.REQUESTED, completed=""))
+    return decode_compaction_plan(storage.read(path), path)
+
+
+def read_replace_plan(storage: Storage, timeline: Timeline, instant: Instant) -> ReplacePlan:
+    """The plan of a pending replace commit; without content unless it is a clustering or deletes partitions."""
+    path = timeline.path(dataclasses.replace(instant, state=State.REQUESTED, completed=""))
+    return decode_replace_plan(storage.read(path), path)
+
+
+# --- history of layout 2 ---
+
+
+def with_history(storage: Storage, config: TableConfig, timeline: Timeline, instants: Collection[str]) -> Timeline:
+    """The timeline, knowing also when `instants` completed that left it. Layout 1 keeps no such record.
+
+    Opens only files of the history whose range may hold one of them. Raises CorruptFile
+    """
+    known = {instant.requested for instant in timeline.instants} | timeline.history.keys()
+    wanted = sorted(set(instants) - known)
+    if timeline.layout == 1 or not wanted:
+        return timeline
+    found = dict(timeline.history)
+    for name in _history_files(storage, config.history_folder):
+        bounds = _HISTORY_NAME.fullmatch(name)
+        assert bounds is not None  # _history_files saw to it
+        inside = [time for time in wanted if bounds[1] <= time <= bounds[2]]
+        if inside:
+            found |= _completions(storage, f"{config.history_folder}/{name}", inside)
+    return dataclasses.replace(timeline, history=found)
+
+
+def _history_files(storage: Storage, folder: str) -> list[str]:
+    """Names of the files that the current manifest lists; others are being made or are dead."""
+    try:
+        version = storage.read(f"{folder}/_version_").decode("ascii", "replace").strip()
+    except FileNotFoundError:
+        numbers = [int(m[1]) for e in storage.list(folder) if not e.is_dir and (m := _MANIFEST.fullmatch(e.name))]
+        if not numbers:
+            return []
+        version = str(max(numbers))
+    path = f"{folder}/manifest_{version}"
+    if not re.fullmatch(r"\d+", version, re.ASCII):
+        raise CorruptFile(f"{folder}/_version_", f"{version!r} is no version of the history")
+    try:
+        names = [found["fileName"] for found in json.loads(storage.read(path))["files"]]
+    except FileNotFoundError as error:
+        raise CorruptFile(f"{folder}/_version_", f"names version {version}, but {path} is missing") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptFile(path, f"no manifest of the history: {error!r}") from error
+    for name in names:
+        if not isinstance(name, str) or not _HISTORY_NAME.fullmatch(name):
+            raise CorruptFile(path, f"{name!r} is no file of the history")
+    return names
+
+
+def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, str]:
+    try:
+        with storage.open_input(path) as file:
+            rows = pq.read_table(file, columns=["instantTime", "completionTime"])
+        rows = rows.filter(pc.is_in(rows.column("instantTime"), pa.array(instants, pa.string())))
+        times, completed = (rows.column(name).to_pylist() for name in ("instantTime", "completionTime"))
+    except FileNotFoundError as error:
+        raise CorruptFile(path, "missing, though the history's manifest lists it") from error
+    except (pa.ArrowException, KeyError) as error:
+        raise CorruptFile(path, f"no file of the history: {error}") from error
+    if None in times or None in completed:
+        raise CorruptFile(path, "an instant without completion time")
+    return dict(zip(times, completed, strict=True))

@@ -1,0 +1,86 @@
+"""What the files of the timeline are called, and which names are not the timeline's.
+
+Source: spec/table-and-timeline.md 5.2, 5.3 and 9.
+"""
+
+from __future__ import annotations
+
+import re
+
+from hoodie.errors import CorruptFile
+from hoodie.model.instant import Action, Instant, State
+
+_NAMES = {
+    1: re.compile(r"(?P<time>\d+)(?P<action>\.\w+)(?P<state>\.\D+)?", re.ASCII),
+    2: re.compile(r"(?P<time>\d+)(?:_(?P<completed>\d+))?(?P<action>\.\w+)(?P<state>\.\D+)?", re.ASCII),
+}
+# What Hudi writes on HDFS before it renames: the name with a UUID behind.
+_HALF_WRITTEN = re.compile(r"\d+(_\d+)?\.[a-z.]+\.[0-9a-fA-F]{8}(-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}", re.ASCII)
+_STATES = {".requested": State.REQUESTED, ".inflight": State.INFLIGHT, None: State.COMPLETED}
+
+#: The action under which a pending one completes.
+COMPLETES_AS = {
+    Action.COMPACTION: Action.COMMIT,
+    Action.LOG_COMPACTION: Action.DELTA_COMMIT,
+    Action.CLUSTERING: Action.REPLACE_COMMIT,
+}
+
+
+def comparable_action(action: Action) -> Action:
+    """The word that all states of an instant share."""
+    return COMPLETES_AS.get(action, action)
+
+
+def file_name(instant: Instant, layout: int = 1) -> str:
+    """The name of an instant's file, without folder.
+
+    layout  1: `<time>.<action>`; 2: a completed one is `<time>_<completed>.<action>`
+    """
+    if instant.state is State.COMPLETED:
+        time = f"{instant.requested}_{instant.completed}" if layout == 2 else instant.requested
+        return f"{time}.{comparable_action(instant.action)}"
+    if instant.action is Action.COMMIT and instant.state is State.INFLIGHT:
+        return f"{instant.requested}.inflight"
+    return f"{instant.requested}.{instant.action}.{instant.state.name.lower()}"
+
+
+def parse_name(name: str, layout: int, folder: str) -> Instant | None:
+    """The instant that a file of the timeline's folder stands for; None for a known companion.
+
+    Companions: names that do not start with a digit (hoodie.properties, checksums, temporary files) and Hudi's half
+    written ones on HDFS. A completed instant of layout 2 whose name has no completion time keeps it "".
+
+    Raises CorruptFile on any other name: what looks like an instant must not look like nothing.
+    """
+    if not name[:1].isdigit() or _HALF_WRITTEN.fullmatch(name):
+        return None
+    found = _NAMES[layout].fullmatch(name)
+    instant = _instant(found) if found else None
+    if instant is None:
+        raise CorruptFile(
+            f"{folder}/{name}",
+            "looks like an instant, but its kind is unknown",
+            advice="If it does not belong to the table, move it away; else read the table with what wrote it.",
+        )
+    return instant
+
+
+def _instant(found: re.Match[str]) -> Instant | None:
+    groups = found.groupdict()
+    time, word, suffix, completed = groups["time"], groups["action"], groups["state"], groups.get("completed") or ""
+    if word == ".inflight" and suffix is None and not completed:
+        return Instant(time, Action.COMMIT, State.INFLIGHT)
+    if suffix not in _STATES or word[1:] not in _WORDS:
+        return None
+    action, state = Action(word[1:]), _STATES[suffix]
+    completes_otherwise = action in COMPLETES_AS
+    no_such_state = (
+        (state is State.COMPLETED and completes_otherwise)
+        or (state is State.INFLIGHT and action is Action.COMMIT)  # it is `<time>.inflight`
+        or (state is State.REQUESTED and action is Action.SAVEPOINT)
+        or (state is not State.COMPLETED and completed)
+    )
+    return None if no_such_state else Instant(time, action, state, completed)
+
+
+_WORDS = frozenset(action.value for action in Action)

@@ -1,0 +1,156 @@
+"""The timeline as a value: which instants there are, and which of them a reader sees.
+
+Source: spec/table-and-timeline.md 5.3 and 7.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from hoodie.errors import InvalidInput
+from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
+from hoodie.timeline.names import comparable_action, file_name
+
+
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """The completed writes and pending compactions up to some instant: what decides whether a data file counts.
+
+    completed  instants of completed writes, in the active timeline or (layout 2) the history
+    open       instants of pending compactions: their slices take logs, their base files do not count yet
+    pending    instants of other pending writes of the active timeline
+    first      the oldest of `completed` and `open` in the active timeline; "" when there is none
+    archived   whether an instant before `first` counts as completed: up to table version 6, where the archive is not
+               consulted
+    """
+
+    completed: frozenset[str]
+    open: frozenset[str]
+    pending: frozenset[str]
+    first: str
+    archived: bool
+
+    def committed(self, base_instant: str) -> bool:
+        """Whether a file slice of that base instant counts."""
+        if base_instant in self.completed or base_instant in self.open:
+            return True
+        # Files of a pending write are never read, even when it is older than all that is completed.
+        return self.archived and base_instant < self.first and base_instant not in self.pending
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """The active timeline.
+
+    instants  the highest state of each instant, ordered by time; a completed compaction is a COMMIT
+    layout    1: up to table version 6; 2: from version 8, completed instants carry their completion time
+    folder    where the files lie, relative to the base path
+    names     file names of completed instants that do not follow from the instant (layout 2: written by version 6)
+    history   layout 2: completion time of instants that left the active timeline, as far as loaded
+    """
+
+    instants: tuple[Instant, ...] = ()
+    layout: int = 1
+    folder: str = ".hoodie"
+    names: Mapping[Instant, str] = field(default_factory=dict)
+    history: Mapping[str, str] = field(default_factory=dict)
+
+    def path(self, instant: Instant) -> str:
+        """Where the file of an instant lies, relative to the base path."""
+        return f"{self.folder}/{self.names.get(instant) or file_name(instant, self.layout)}"
+
+    def completed(self, actions: Iterable[Action] = COMMITS) -> tuple[Instant, ...]:
+        """Completed instants, oldest first; by default those that publish rows."""
+        wanted = frozenset(actions)
+        return tuple(i for i in self.instants if i.state is State.COMPLETED and i.action in wanted)
+
+    def pending(self, actions: Iterable[Action] = WRITES) -> tuple[Instant, ...]:
+        """Requested and inflight instants, oldest first; by default those that write data files."""
+        wanted = frozenset(actions)
+        return tuple(i for i in self.instants if i.state is not State.COMPLETED and i.action in wanted)
+
+    @property
+    def commits(self) -> tuple[Instant, ...]:
+        """Completed commits, delta commits and replace commits, oldest first."""
+        return self.completed()
+
+    @property
+    def pending_compactions(self) -> tuple[Instant, ...]:
+        return self.pending({Action.COMPACTION})
+
+    @property
+    def pending_replaces(self) -> tuple[Instant, ...]:
+        """Pending replace commits, clusterings among them."""
+        return self.pending({Action.REPLACE_COMMIT, Action.CLUSTERING})
+
+    @property
+    def newest_commit(self) -> str:
+        """Time of the newest completed commit; "" when there is none."""
+        return max((instant.requested for instant in self.commits), default="")
+
+    @property
+    def newest(self) -> str:
+        """The greatest time of any instant, completion times included; "" when there is none. New ones come after."""
+        return max((max(instant.requested, instant.completed) for instant in self.instants), default="")
+
+    def find(self, time: str, action: Action) -> Instant | None:
+        """The instant of a time whose action is, or completes as, the given one."""
+        wanted = comparable_action(action)
+        same = (i for i in self.instants if i.requested == time and comparable_action(i.action) is wanted)
+        return next(same, None)
+
+    def completions(self) -> dict[str, str]:
+        """Layout 2: completion times of all writes that are known, by instant."""
+        return {**self.history, **{instant.requested: instant.completed for instant in self.commits}}
+
+    def visible(self, as_of: str | None = None) -> Visible:
+        """What counts for a reader at `as_of` (inclusive; a request time in both layouts); None: now."""
+
+        def cut(times: Iterable[str]) -> frozenset[str]:
+            return frozenset(time for time in times if as_of is None or time <= as_of)
+
+        completed = cut(instant.requested for instant in self.commits)
+        compactions = cut(instant.requested for instant in self.pending_compactions)
+        known = completed | compactions
+        return Visible(
+            completed=completed | cut(self.history),
+            open=compactions,
+            pending=frozenset(i.requested for i in self.pending()) - compactions,
+            first=min(known, default=""),
+            archived=self.layout == 1,
+        )
+
+    def completed_by(self, instant: str, as_of: str | None = None) -> bool:
+        """Whether the rows that `instant` wrote count at `as_of` (inclusive); one before the active timeline does.
+
+        For many instants take `visible(as_of)` once.
+        """
+        visible = self.visible(as_of)
+        return visible.committed(instant) and instant not in visible.open
+
+
+_FORMS = (
+    (re.compile(r"\d{4}-\d\d-\d\d"), "%Y-%m-%d", "000"),
+    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"), "%Y-%m-%d %H:%M:%S", "999"),
+    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{3}"), "%Y-%m-%d %H:%M:%S.%f", ""),
+)
+
+
+def query_instant(text: str) -> str:
+    """The instant that a query means: `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone.
+
+    Without milliseconds it is the end of that second, a bare date its midnight. Raises InvalidInput.
+    """
+    if re.fullmatch(r"\d{14}|\d{17}", text, re.ASCII):
+        return text if len(text) == 17 else f"{text}999"
+    for form, pattern, millis in _FORMS:
+        if form.fullmatch(text):
+            try:
+                moment = dt.datetime.strptime(text.replace("T", " "), pattern)
+            except ValueError:
+                break
+            return moment.strftime("%Y%m%d%H%M%S") + (millis or f"{moment.microsecond // 1000:03d}")
+    raise InvalidInput(f"{text!r} is no point in time: expected yyyyMMddHHmmss[SSS] or yyyy-MM-dd[ HH:mm:ss[.SSS]]")

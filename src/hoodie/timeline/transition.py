@@ -1,0 +1,100 @@
+"""Moving an instant from state to state: each step is one exclusive create, so that of two writers one goes on.
+
+Instants of layout 1, the one that is written. Source: spec/table-and-timeline.md 5.2 and 5.4.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from contextlib import suppress
+
+from hoodie.errors import InstantNotFound, WriteConflict
+from hoodie.model.instant import Action, Instant, State
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.names import COMPLETES_AS, file_name
+
+_FOLDER = ".hoodie"
+
+
+def instant_path(instant: Instant) -> str:
+    """Where the file of an instant lies, relative to the base path."""
+    return f"{_FOLDER}/{file_name(instant)}"
+
+
+def create_requested(storage: Storage, time: str, action: Action, content: bytes = b"") -> Instant:
+    """Announce an instant.
+
+    content  its plan; empty for commits and delta commits
+    Raises   WriteConflict when the instant is taken
+    """
+    instant = Instant(time, Action.REPLACE_COMMIT if action is Action.CLUSTERING else action, State.REQUESTED)
+    _create(storage, instant, content)
+    return instant
+
+
+def to_inflight(storage: Storage, instant: Instant, content: bytes = b"") -> Instant:
+    """Begin the work of a requested instant; a savepoint begins without being requested.
+
+    content  the workload profile of a write, the plan of a clean, else empty
+    Raises   InstantNotFound when it is not requested (rolled back meanwhile); WriteConflict when another has begun it
+    """
+    made = dataclasses.replace(instant, state=State.INFLIGHT)
+    if instant.action is not Action.SAVEPOINT:
+        _require(storage, dataclasses.replace(instant, state=State.REQUESTED))
+    _create(storage, made, content)
+    return made
+
+
+def complete(storage: Storage, instant: Instant, content: bytes) -> Instant:
+    """Publish an inflight instant: with this one create readers see it. A compaction completes as a commit.
+
+    Raises InstantNotFound when it is not inflight (rolled back meanwhile); WriteConflict when it is completed already
+    """
+    _require(storage, dataclasses.replace(instant, state=State.INFLIGHT))
+    made = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+    _create(storage, made, content)
+    return made
+
+
+def back_to_requested(storage: Storage, instant: Instant) -> Instant:
+    """Take back the beginning of a compaction or clustering to try it again; its plan stays. Twice is as once."""
+    storage.delete(instant_path(dataclasses.replace(instant, state=State.INFLIGHT)))
+    return dataclasses.replace(instant, state=State.REQUESTED)
+
+
+def uncomplete(storage: Storage, instant: Instant, action: Action | None = None) -> Instant:
+    """Take back the completion of an instant, the first step of rolling it back. Twice is as once.
+
+    action  what it was before completion, such as COMPACTION for a commit; None: the same
+    returns the inflight instant
+    """
+    pending = Instant(instant.requested, action or instant.action, State.INFLIGHT)
+    # Both states must be there before the completed file goes: else a crash in between would lose the instant.
+    for state in (State.REQUESTED, State.INFLIGHT):
+        earlier = dataclasses.replace(pending, state=state)
+        if not (state is State.REQUESTED and pending.action is Action.SAVEPOINT):
+            with suppress(FileExistsError):
+                storage.create_new(instant_path(earlier), b"")
+    storage.delete(instant_path(dataclasses.replace(instant, state=State.COMPLETED)))
+    return pending
+
+
+def remove_pending(storage: Storage, instant: Instant) -> None:
+    """Remove a pending instant, the last step of rolling it back. Twice is as once."""
+    # Inflight first: a crash in between leaves a requested instant, which the next rollback takes up.
+    for state in (State.INFLIGHT, State.REQUESTED):
+        storage.delete(instant_path(dataclasses.replace(instant, state=state)))
+
+
+def _require(storage: Storage, instant: Instant) -> None:
+    path = instant_path(instant)
+    if not storage.exists(path):
+        raise InstantNotFound(f"{path} is missing: instant {instant.requested} was rolled back, or never got so far")
+
+
+def _create(storage: Storage, instant: Instant, content: bytes) -> None:
+    path = instant_path(instant)
+    try:
+        storage.create_new(path, content)
+    except FileExistsError as error:
+        raise WriteConflict(f"{path} is there already: another writer took instant {instant.requested}") from error

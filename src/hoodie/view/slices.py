@@ -1,0 +1,215 @@
+"""Which files a reader or a writer sees: file groups and their slices, out of the timeline and a listing.
+
+Pure rules; `hoodie.view.load` lists and reads. Source: spec/table-and-timeline.md 6 and 7.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
+from hoodie.timeline.timeline import Timeline, Visible
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFiles:
+    """All files of one file group on storage, committed or not."""
+
+    bases: tuple[BaseFile, ...] = ()  # oldest first
+    logs: tuple[LogFile, ...] = ()  # in the order in which a reader takes them
+    changes: tuple[LogFile, ...] = ()  # change data (.cdc): beside the slices, never merged
+
+
+@dataclass(frozen=True, slots=True)
+class FileSystemView:
+    """What the rules need to know.
+
+    replaced    the instant of the completed replace commit that took a file group's place; the later one of two
+    compacting  the pending compaction that a file group is in
+    clustering  the pending clustering that a file group is an input of
+    rewriting   instants of all pending clusterings
+    """
+
+    timeline: Timeline
+    groups: Mapping[FileGroupId, GroupFiles] = field(default_factory=dict)
+    replaced: Mapping[FileGroupId, str] = field(default_factory=dict)
+    compacting: Mapping[FileGroupId, str] = field(default_factory=dict)
+    clustering: Mapping[FileGroupId, str] = field(default_factory=dict)
+    rewriting: frozenset[str] = frozenset()
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Partition paths with data files, sorted."""
+        return tuple(sorted({group.partition for group in self.groups}))
+
+
+def group_files(files: Iterable[BaseFile | LogFile]) -> dict[FileGroupId, GroupFiles]:
+    """The files by file group, ordered by partition path and file id."""
+    bases: dict[FileGroupId, list[BaseFile]] = defaultdict(list)
+    logs: dict[FileGroupId, list[LogFile]] = defaultdict(list)
+    for file in files:
+        if isinstance(file, BaseFile):
+            bases[file.group].append(file)
+        else:
+            logs[file.group].append(file)
+    made = {}
+    for group in sorted({*bases, *logs}):
+        ordered = sorted(logs.get(group, ()), key=_log_order)
+        made[group] = GroupFiles(
+            # Attempts of one task can leave two files of one instant, until its commit removes the losers.
+            tuple(sorted(bases.get(group, ()), key=lambda base: (base.instant, base.name))),
+            tuple(log for log in ordered if not log.cdc),
+            tuple(log for log in ordered if log.cdc),
+        )
+    return made
+
+
+def _log_order(log: LogFile) -> tuple[str, int, str, bool]:
+    return log.order
+
+
+def committed_slices(view: FileSystemView, group: FileGroupId, as_of: str | None = None) -> tuple[FileSlice, ...]:
+    """The committed slices of a file group, oldest first, replaced or not.
+
+    A pending compaction of the group counts as a slice, possibly without files: new logs belong to it. What lies there
+    as its base file may be half written. Layout 2 leaves logs of pending delta commits out; in layout 1 they cannot be
+    told by name, and the log reader drops their blocks, as it does with blocks written after `as_of`.
+    """
+    files = view.groups.get(group, GroupFiles())
+    return _slices(view, group, files, view.timeline.visible(as_of), _completions(view))
+
+
+def latest_base_files(view: FileSystemView, as_of: str | None = None) -> dict[FileGroupId, BaseFile]:
+    """The newest committed base file of each file group, from instants up to `as_of` (inclusive; None: now).
+
+    Left out: base files of a compaction or clustering that is pending; file groups replaced by then.
+    """
+    newest = {}
+    for group, slices in _each(view, as_of):
+        bases = [slice_.base for slice_ in slices if slice_.base and not _opened(view, slice_)]
+        if bases:
+            newest[group] = bases[-1]
+    return newest
+
+
+def base_files_in(view: FileSystemView, instants: Collection[str]) -> dict[FileGroupId, BaseFile]:
+    """The newest committed base file that each file group got from one of `instants`.
+
+    Left out: file groups replaced up to the last of them.
+    """
+    wanted = frozenset(instants)
+    if not wanted:
+        return {}
+    newest = {}
+    for group, slices in _each(view, max(wanted)):
+        bases = [s.base for s in slices if s.base and s.base_instant in wanted and not _opened(view, s)]
+        if bases:
+            newest[group] = bases[-1]
+    return newest
+
+
+def latest_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
+    """The slice of each file group that a writer adds to, the empty one that a pending compaction opens included."""
+    return {
+        group: replace(slices[-1], base=None) if _opened(view, slices[-1]) else slices[-1]
+        for group, slices in _each(view, None)
+        if slices
+    }
+
+
+def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGroupId, FileSlice]:
+    """What a snapshot reader merges, per file group, from instants up to `as_of` (inclusive; None: now).
+
+    The newest slice; one that a pending compaction opened is joined to the slice before it.
+    """
+    newest = {}
+    for group, slices in _each(view, as_of):
+        if not slices:
+            continue
+        last = slices[-1]
+        if _opened(view, last):
+            before = slices[-2] if len(slices) > 1 else replace(last, base=None, logs=())
+            last = replace(before, logs=before.logs + last.logs)
+            if last.base is None and not last.logs:
+                continue
+        newest[group] = last
+    return newest
+
+
+def uncompacted_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
+    """The newest slice of each file group that is not the one of a pending compaction: what a plan starts from."""
+    newest = {}
+    for group, slices in _each(view, None):
+        closed = [slice_ for slice_ in slices if not _opened(view, slice_)]
+        if closed:
+            newest[group] = closed[-1]
+    return newest
+
+
+def _each(view: FileSystemView, as_of: str | None) -> Iterator[tuple[FileGroupId, tuple[FileSlice, ...]]]:
+    """The committed slices of every file group that is not replaced by then."""
+    visible = view.timeline.visible(as_of)
+    completions = _completions(view)
+    for group, files in view.groups.items():
+        replaced = view.replaced.get(group)
+        if replaced is None or (as_of is not None and replaced > as_of):
+            yield group, _slices(view, group, files, visible, completions)
+
+
+def _completions(view: FileSystemView) -> Mapping[str, str]:
+    return view.timeline.completions() if view.timeline.layout == 2 else {}
+
+
+def _opened(view: FileSystemView, slice_: FileSlice) -> bool:
+    """Whether a slice is the one that the pending compaction of its group opened."""
+    return view.compacting.get(slice_.group) == slice_.base_instant
+
+
+def _slices(
+    view: FileSystemView, group: FileGroupId, files: GroupFiles, visible: Visible, completions: Mapping[str, str]
+) -> tuple[FileSlice, ...]:
+    def counts(instant: str) -> bool:
+        return visible.committed(instant) and instant not in view.rewriting
+
+    bases = {base.instant: base for base in files.bases if counts(base.instant)}
+    starts = set(bases)
+    opened = view.compacting.get(group)
+    if opened is not None and opened in visible.open:
+        starts.add(opened)
+    if view.timeline.layout == 1:
+        logs = _logs_by_name(files.logs)
+        starts.update(instant for instant in logs if counts(instant))
+    else:
+        logs = _logs_by_completion([log for log in files.logs if counts(log.base_instant)], starts, completions)
+        starts.update(logs)
+    return tuple(FileSlice(group, start, bases.get(start), tuple(logs.get(start, ()))) for start in sorted(starts))
+
+
+def _logs_by_name(logs: Iterable[LogFile]) -> dict[str, list[LogFile]]:
+    """Layout 1: a log belongs to the base instant in its name, whenever it was written."""
+    found: dict[str, list[LogFile]] = defaultdict(list)
+    for log in logs:
+        found[log.base_instant].append(log)
+    return found
+
+
+def _logs_by_completion(
+    logs: Iterable[LogFile], starts: Iterable[str], completions: Mapping[str, str]
+) -> dict[str, list[LogFile]]:
+    """Layout 2: a log belongs to the newest slice that began before its delta commit completed.
+
+    logs    of completed delta commits, in order
+    starts  the base instants there are; a log that completed before all of them begins a slice of its own
+    """
+    found: dict[str, list[LogFile]] = defaultdict(list)
+    ordered = sorted(starts)
+    for log in logs:
+        at = bisect_right(ordered, completions[log.base_instant])
+        if at == 0:
+            ordered.insert(0, log.base_instant)
+            at = 1
+        found[ordered[at - 1]].append(log)
+    return found

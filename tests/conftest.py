@@ -1,0 +1,26 @@
+"""Real tables to test on, and how hard Hypothesis tries."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from oracles import unpack_table
+
+# The same examples in each run: a failure in one run fails in the next. Without a deadline: machines are shared.
+_patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
+settings.register_profile("ci", derandomize=True, max_examples=50, **_patient)
+settings.register_profile("search", max_examples=2000, print_blob=True, **_patient)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+
+
+@pytest.fixture
+def fixture_table(tmp_path: Path) -> Callable[[str], Path]:
+    """Unpacks a table of tests/fixtures/tables by name, a fresh copy at each call; the folder that holds .hoodie."""
+    count = itertools.count()
+    return lambda name: unpack_table(name, tmp_path / f"fixture-{next(count)}")

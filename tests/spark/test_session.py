@@ -1,0 +1,28 @@
+"""The embedded session: found its Java, runs its workers with our Python."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from hoodie.spark.session import local_session
+
+
+def test_workers_run_the_interpreter_of_the_driver(spark: SparkSession) -> None:
+    def who(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            yield pa.record_batch({"python": [sys.executable] * batch.num_rows})
+
+    rows = spark.range(4, numPartitions=2).mapInArrow(who, "python string").distinct().collect()
+    assert [row.python for row in rows] == [sys.executable]
+
+
+def test_a_session_that_runs_is_taken_and_nothing_listens_for_the_world(spark: SparkSession) -> None:
+    again = local_session("another", **{"spark.sql.shuffle.partitions": 2})
+    assert again.sparkContext is spark.sparkContext
+    assert spark.sparkContext.uiWebUrl is None
+    assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"

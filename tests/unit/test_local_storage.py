@@ -1,0 +1,123 @@
+import errno
+import os
+
+import pytest
+
+from hoodie.storage import LocalStorage, is_temporary
+
+
+@pytest.fixture
+def storage(tmp_path):
+    return LocalStorage(tmp_path)
+
+
+def test_a_failed_link_leaves_no_temporary_file(storage, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(OSError, match="hard links"):
+        storage.create_new("a/f", b"1")
+    assert storage.list("a") == []
+
+
+def test_a_link_whose_answer_got_lost_counts_as_ours(storage, monkeypatch):
+    link = os.link
+
+    def link_twice(source, target):
+        link(source, target)
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", link_twice)
+    storage.create_new("a/f", b"1")
+    assert storage.read("a/f") == b"1"
+    assert [entry.name for entry in storage.list("a")] == ["f"]
+
+
+@pytest.mark.parametrize("broken", ["fsync", "replace"])
+def test_a_failed_write_keeps_the_old_content(storage, monkeypatch, broken):
+    storage.write("f", b"old")
+
+    def fail(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    def stream():
+        with storage.open_output("f") as file:
+            file.write(b"new")
+
+    monkeypatch.setattr(os, broken, fail)
+    for call in (lambda: storage.write("f", b"new"), stream):
+        with pytest.raises(OSError, match="No space"):
+            call()
+        assert storage.read("f") == b"old"
+        assert [entry.name for entry in storage.list()] == ["f"]
+
+
+def test_every_published_byte_is_synced_before_its_name(storage, monkeypatch):
+    done = []
+    for name in ("fsync", "link", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *a, name=name, real=real: (done.append(name), real(*a))[1])
+    os.mkdir(os.path.join(storage.root, "d"))
+    storage.create_new("d/f", b"1")
+    assert done == ["fsync", "link", "fsync"]
+    done.clear()
+    storage.write("d/f", b"2")
+    assert done == ["fsync", "replace", "fsync"]
+    done.clear()
+    with storage.open_output("d/g") as file:
+        file.write(b"3")
+    assert done == ["fsync", "replace", "fsync"]
+
+
+def test_temporary_names_repeat_nothing_of_the_file(storage, tmp_path):
+    with storage.open_output(".group_001.log.1_0-1-2") as file:
+        file.write(b"x")
+        (name,) = os.listdir(tmp_path)
+        assert is_temporary(name)
+        assert "log" not in name
+
+
+def test_new_files_have_ordinary_permissions(storage, tmp_path):
+    umask = os.umask(0o022)
+    try:
+        storage.create_new("empty", b"")
+        storage.create_new("new", b"1")
+        storage.write("written", b"1")
+        with storage.open_output("streamed") as file:
+            file.write(b"1")
+    finally:
+        os.umask(umask)
+    assert {name: oct((tmp_path / name).stat().st_mode & 0o777) for name in os.listdir(tmp_path)} == dict.fromkeys(
+        ["empty", "new", "written", "streamed"], "0o644"
+    )
+
+
+def test_links_are_followed_and_a_circle_ends(storage, tmp_path):
+    storage.write("a/f", b"1")
+    os.symlink(tmp_path / "a", tmp_path / "linked")
+    os.symlink(tmp_path, tmp_path / "a" / "up")
+    os.symlink(tmp_path / "nowhere", tmp_path / "a" / "broken")
+    tree = storage.list_tree()
+    assert [entry.name for entry in tree["a"]] == ["f"]
+    assert len(tree) < 10
+
+
+def test_deleting_a_linked_folder_spares_its_target(storage, tmp_path):
+    storage.write("a/f", b"1")
+    os.mkdir(tmp_path / "b")
+    os.symlink(tmp_path / "a", tmp_path / "b" / "link")
+    os.symlink(tmp_path / "a", tmp_path / "top")
+    storage.delete_tree("b")
+    storage.delete_tree("top")
+    assert storage.list_tree().keys() == {"a"}
+
+
+def test_a_folder_that_cannot_be_read_is_no_empty_folder(storage, monkeypatch):
+    def refuse(_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    for call in (storage.list, storage.list_tree, lambda: storage.delete_tree("a")):
+        with pytest.raises(PermissionError):
+            call()

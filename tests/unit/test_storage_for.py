@@ -1,0 +1,61 @@
+import os
+
+import pytest
+
+from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.storage import FsspecStorage, LocalStorage, storage_for
+
+
+@pytest.mark.parametrize(
+    ("given", "root"),
+    [
+        ("/data/t", "/data/t"),
+        ("/data/t/", "/data/t"),
+        ("t", os.path.abspath("t")),
+        ("file:///data/a%20b", "/data/a%20b"),
+        ("file:/data/t", "/data/t"),
+        ("file://localhost/data/t", "/data/t"),
+        ("FILE:///data/x#y?z", "/data/x#y?z"),
+        ("/data/a:b/c://d", "/data/a:b/c:/d"),
+    ],
+)
+def test_paths_and_file_uris_are_local(given, root):
+    storage = storage_for(given)
+    assert isinstance(storage, LocalStorage)
+    assert storage.root == root
+
+
+def test_a_path_object_is_local(tmp_path):
+    assert storage_for(tmp_path).root == str(tmp_path)
+
+
+def test_other_schemes_go_through_fsspec_and_keep_their_uri():
+    storage = storage_for("memory://bucket/t/")
+    assert isinstance(storage, FsspecStorage)
+    assert storage.root == "memory://bucket/t"
+    storage.write("f", b"1")
+    assert storage_for("memory://bucket").read("t/f") == b"1"
+
+
+def test_an_unknown_scheme_names_itself():
+    with pytest.raises(InvalidOption, match=r"nosuch://bucket/t.*nosuch"):
+        storage_for("nosuch://bucket/t")
+
+
+def test_a_chained_url_is_refused():
+    with pytest.raises(InvalidOption, match="chained"):
+        storage_for("simplecache::memory://bucket/t")
+
+
+def test_a_file_uri_of_another_host_is_refused():
+    with pytest.raises(InvalidInput, match="another host"):
+        storage_for("file://server/share/t")
+
+
+def test_a_uri_without_slashes_is_no_local_folder():
+    with pytest.raises(InvalidInput, match="expected hdfs://"):
+        storage_for("hdfs:/data/t")
+
+
+def test_options_are_not_shown():
+    assert "secret" not in repr(storage_for("memory://b/t", {"token": "secret"}))
