@@ -1,6 +1,7 @@
 """Upsert, delete and pull changes on Parquet tables that Hudi reads, from PySpark."""
 
 from hoodie.errors import HoodieError
+from hoodie.spark.clients import HoodieWriteClient, write
 from hoodie.spark.session import local_session
 from hoodie.spark.table import HoodieTable, create_table, open_table
 from hoodie.table.read import read_arrow
@@ -9,9 +10,11 @@ from hoodie.table.result import WriteResult
 __all__ = [
     "HoodieError",
     "HoodieTable",
+    "HoodieWriteClient",
     "WriteResult",
     "create_table",
     "local_session",
     "open_table",
     "read_arrow",
+    "write",
 ]

@@ -79,6 +79,6 @@ class JavaNotFound(HoodieError):
     def __str__(self) -> str:
         return (
             f"Spark needs Java 17 or later and none was found{f' ({self.seen})' if self.seen else ''}. Any of these "
-            "will do: pip install 'hoodie[java]', which brings a Java along; apt-get install openjdk-17-jre-headless; or "
-            "JAVA_HOME set to the folder of an installed one."
+            "will do: pip install 'hoodie[java]', which brings a Java along; apt-get install openjdk-17-jre-headless; "
+            "or JAVA_HOME set to the folder of an installed one."
         )

@@ -185,9 +185,7 @@ def test_a_clean_plan_reads_back(plan):
         last_completed=text,
         partitions=st.dictionaries(
             partitions,
-            st.builds(
-                CleanedPartition, policy=text, planned=names, deleted=names, failed=names, removed=st.booleans()
-            ),
+            st.builds(CleanedPartition, policy=text, planned=names, deleted=names, failed=names, removed=st.booleans()),
             max_size=2,
         ),
         extra=texts,

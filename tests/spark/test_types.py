@@ -19,12 +19,13 @@ from hoodie.formats.avro_schema import from_avro, to_avro
 from hoodie.formats.conform import conform
 from hoodie.model.schema import reconcile, stored_form
 from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
-from hoodie.spark.types import in_session_zone, to_arrow, to_spark
+from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 
 COLUMNS = """id string NOT NULL, b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f32 float, f64 double,
-    s string, raw binary, d date, at timestamp, local timestamp_ntz, d9 decimal(9,2), d18 decimal(18,4), d38 decimal(38,10),
-    l array<int>, ll array<array<timestamp_ntz>>, m map<string,decimal(12,2)>, mm map<string,map<string,date>>,
-    st struct<x: int NOT NULL, at: timestamp, raw: binary>, ls array<struct<x: int NOT NULL, tags: array<string>>>,
+    s string, raw binary, d date, at timestamp, local timestamp_ntz, d9 decimal(9,2), d18 decimal(18,4),
+    d38 decimal(38,10), l array<int>, ll array<array<timestamp_ntz>>, m map<string,decimal(12,2)>,
+    mm map<string,map<string,date>>, st struct<x: int NOT NULL, at: timestamp, raw: binary>,
+    ls array<struct<x: int NOT NULL, tags: array<string>>>,
     ms map<string,struct<local: timestamp_ntz, n: struct<x: bigint>>>"""
 UTC = dt.UTC
 LOCAL = dt.datetime(1900, 2, 3, 4, 5, 6, 789012)
@@ -98,7 +99,8 @@ def test_sparks_own_reader_reads_what_we_store_back_as_it_was(
 ) -> None:
     frame = spark.createDataFrame(ROWS, COLUMNS)
     stored = stored_form(to_arrow(frame.schema))
-    paths = written(conform(frame.toArrow(), stored), tmp_path / "t")
+    rows = conform(frame.to(nullable(frame.schema)).toArrow(), stored)
+    paths = written(rows, tmp_path / "t")
     spark.conf.set("spark.sql.parquet.enableVectorizedReader", vectorized)
     try:
         seen = spark.read.schema(to_spark(stored)).parquet(*paths)
@@ -106,7 +108,7 @@ def test_sparks_own_reader_reads_what_we_store_back_as_it_was(
         as_before = conform(seen.toArrow().sort_by("id"), stored)
     finally:
         spark.conf.unset("spark.sql.parquet.enableVectorizedReader")
-    assert repr(as_before.to_pylist()) == repr(conform(frame.toArrow(), stored).to_pylist())
+    assert repr(as_before.to_pylist()) == repr(rows.to_pylist())
 
 
 def test_rows_that_python_returns_have_the_types_spark_insists_on(spark: SparkSession) -> None:
@@ -115,13 +117,15 @@ def test_rows_that_python_returns_have_the_types_spark_insists_on(spark: SparkSe
     try:
         frame = spark.createDataFrame(ROWS, COLUMNS)
         stored = stored_form(to_arrow(frame.schema))
-        returned = in_session_zone(stored, "America/New_York")
+        kind = nullable(to_spark(stored))
+        returned = in_session_zone(to_arrow(kind), "America/New_York")
 
         def through(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 yield from conform(conform(batch, stored), returned).to_batches()
 
-        seen = frame.mapInArrow(through, to_spark(stored))
+        seen = frame.mapInArrow(through, kind)
+        assert seen.toArrow().num_rows == len(ROWS)
         assert repr(sorted(seen.collect())) == repr(sorted(frame.collect()))
     finally:
         spark.conf.set("spark.sql.session.timeZone", zone or "UTC")

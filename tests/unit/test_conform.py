@@ -172,6 +172,39 @@ def test_nulls_below_a_null_struct_or_outside_a_slice_are_no_nulls() -> None:
             conform(pa.table({"c": array}), one(kind(pa.int64(), False)))
 
 
+POINT = pa.struct([pa.field("x", pa.int32(), False), pa.field("s", pa.string(), False)])
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        POINT,
+        items(POINT),
+        pa.map_(pa.string(), POINT),
+        pa.struct([pa.field("p", POINT, False)]),
+        pa.struct([pa.field("l", items(pa.int32(), False), False)]),
+        pa.struct([pa.field("m", pa.map_(pa.string(), pa.field("value", pa.int32(), False)), False)]),
+    ],
+    ids=str,
+)
+def test_a_null_struct_may_have_fields_that_take_no_nulls_and_is_written(kind: pa.DataType) -> None:
+    """pyarrow's Parquet writer refuses nulls in such a field, below a null struct too."""
+    schema = pa.schema([("id", pa.int64()), ("c", kind)])
+    parents = pa.table({"id": [1, 2]}, schema=pa.schema([("id", pa.int64())]))
+    nested = pa.nulls(2, kind)
+    if pa.types.is_list(kind):
+        nested = pa.ListArray.from_arrays(pa.array([0, 1, 2]), pa.nulls(2, POINT), type=kind)
+    if pa.types.is_map(kind):
+        entries = (pa.array(["a", "b"]), pa.nulls(2, POINT))
+        nested = pa.MapArray.from_arrays(pa.array([0, 1, 2], pa.int32()), *entries, type=kind)
+    for rows in (parents, parents.append_column("c", nested)):
+        moved = conform(rows, schema)
+        moved.validate(full=True)
+        file = io.BytesIO()
+        pq.write_table(moved, file, store_schema=False)
+        assert pq.read_table(file).to_pylist() == [{"c": None} | row for row in rows.to_pylist()]
+
+
 def test_nulls_in_a_column_that_takes_none_are_refused() -> None:
     with pytest.raises(SchemaMismatch, match="column c takes no nulls and 2 of its values are null"):
         conform(pa.table({"c": pa.array([1, None, None])}), one(pa.int64(), nullable=False))

@@ -8,6 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
 from hoodie.config import joda
 from hoodie.config.keygen import (
     FieldKind,
@@ -24,8 +27,6 @@ from hoodie.config.keygen import (
 from hoodie.config.timebased import TimestampSettings, TimestampType, TimeUnit
 from hoodie.errors import InvalidOption
 from hoodie.formats.properties import parse_properties
-from hypothesis import given
-from hypothesis import strategies as st
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "keygen.json").read_text())
 KEY = "hoodie.datasource.write.recordkey.field"
@@ -114,7 +115,7 @@ def test_switches_are_read() -> None:
         ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.timezone": "GMT+25:00"}, "expected a zone"),
         ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": ""}, "output.dateformat is not set"),
         ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": "yyyy z"}, "'z' is not supported"),
-        ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": "yyyyTHH"}, "'T' is no pattern letter"),
+        ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": "yyT"}, "'T' is no pattern letter"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_the_options_is_said(properties: dict[str, str], problem: str) -> None:
@@ -161,7 +162,7 @@ def test_a_real_tables_properties_are_enough_to_read_and_not_to_write() -> None:
     file = Path(__file__).parents[1] / "fixtures" / "properties" / "v6_timestamp_keygen.properties"
     properties = parse_properties(file.read_bytes(), file.name)
     assert stored_key_generator(properties).timestamp is None
-    with pytest.raises(InvalidOption, match="timestamp.type"):
+    with pytest.raises(InvalidOption, match="UNIX_TIMESTAMP"):
         key_generator(properties)
     complete = key_generator({**properties, TIME + "timestamp.type": "DATE_STRING"})
     assert complete.timestamp is not None
@@ -241,11 +242,52 @@ def test_only_whole_escapes_are_undone() -> None:
 @pytest.mark.parametrize("vector", [v for v in VECTORS["timestamp_based"] if v["type"] == "DATE_STRING"], ids=str)
 def test_hudis_strings_match_their_patterns(vector: dict[str, Any]) -> None:
     parsings = [joda.parsing(pattern) for pattern in vector["input_format"].split(",")]
-    found = next(match for each in parsings if (match := re.match(each.regex, vector["value"], re.ASCII)))
+    found = next(match for each in parsings if (match := re.fullmatch(each.regex, vector["value"], re.ASCII)))
     assert found.group(1) in ("2020", "2023")
 
 
-def test_patterns_are_taken_apart() -> None:
-    assert joda.tokens("yyyy'T'''o''x' HH") == (
-        joda.Token("y", 4), joda.Token("", text="T"), joda.Token("", text="'"), joda.Token("o", 0) if False else None,
-    )[:3] + joda.tokens("")  # fmt: skip
+@pytest.mark.parametrize(
+    ("pattern", "parts"),
+    [
+        ("yyyyMMdd", ["y4", "M2", "d2"]),
+        ("yyyy-MM", ["y4", "-", "M2"]),
+        ("HH'T'mm", ["H2", "T", "m2"]),
+        ("h 'o''clock'", ["h1", " ", "o'clock"]),
+        ("''yy", ["'", "y2"]),
+        ("yyyy'unclosed", ["y4", "unclosed"]),
+        ("\u5e74MM", ["\u5e74", "M2"]),
+        ("", []),
+    ],
+)
+def test_patterns_are_taken_apart(pattern: str, parts: list[str]) -> None:
+    found = [f"{token.letter}{token.count}" if token.letter else token.text for token in joda.tokens(pattern)]
+    assert found == parts
+
+
+@pytest.mark.parametrize(
+    ("pattern", "problem"),
+    [
+        ("yy-MM-dd", "'yy' is not supported; use fields among yyyy"),
+        ("yyyy-DDD", "'DDD' is not supported"),
+        ("EEE, dd MMM yyyy", "'EEE' is not supported"),
+        ("yyyy-MM-dd ZZZ", "'ZZZ' is not supported"),
+        ("yyyy-MM-dd yyyy", "the year occurs twice"),
+        ("HH hh", "the hour occurs twice"),
+        ("hh HH", "the hour occurs twice"),
+        ("MM MMM", "the month occurs twice"),
+        ("MMM MM", "the month occurs twice"),
+        ("'today'", "it has no date"),
+        ("yyyyTHH", "'T' is no pattern letter"),
+    ],
+)
+def test_patterns_that_cannot_be_read_are_named(pattern: str, problem: str) -> None:
+    with pytest.raises(InvalidOption, match=problem) as caught:
+        joda.parsing(pattern)
+    assert repr(pattern) in str(caught.value)
+
+
+def test_a_year_takes_four_digits_only_before_another_number() -> None:
+    assert re.fullmatch(joda.parsing("yyyyMMdd").regex, "2020041", re.ASCII)
+    assert not re.fullmatch(joda.parsing("yyyyMMdd").regex, "12020-04-01", re.ASCII)
+    assert re.fullmatch(joda.parsing("yyyy-MM-dd").regex, "12020-4-1", re.ASCII)
+    assert joda.parsing("dd MMMM yyyy hh a").fields == ("day", "monthname", "year", "halfhour", "half")

@@ -12,6 +12,7 @@ from hoodie.errors import InvalidInput
 from hoodie.merge import payloads
 from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.payloads import delete_keys_rule, rule_for
+from hoodie.merge.rows import pick_column
 
 RULE = rule_for(payloads.OVERWRITE_WITH_LATEST, ("ts",))
 
@@ -106,3 +107,14 @@ def test_any_column_type_passes_through() -> None:
         assert found.column("v").to_pylist()[1:] == [{"f": []}]
         assert found.column("k").to_pylist() == ["a", "b"]
         assert found.schema == rows.schema
+
+
+def test_text_beyond_one_arrays_bytes_comes_in_chunks() -> None:
+    parts = [pa.chunked_array([["aaaa", None, "bb"], ["c"]]), pa.chunked_array([["dddddd"]])]
+    at = pa.array([4, 0, 1, 3, 2, 4, 4])
+    found = pick_column(parts, at, most=12)
+    assert found.num_chunks > 1
+    assert found.type == pa.string()
+    assert (
+        found.to_pylist() == pick_column(parts, at).to_pylist() == ["dddddd", "aaaa", None, "c", "bb"] + ["dddddd"] * 2
+    )

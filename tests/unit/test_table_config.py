@@ -2,7 +2,14 @@
 
 import pytest
 
-from hoodie.config.table import TableConfig, TableType, TimelineZone, from_properties, require_readable, require_writable
+from hoodie.config.table import (
+    TableConfig,
+    TableType,
+    TimelineZone,
+    from_properties,
+    require_readable,
+    require_writable,
+)
 from hoodie.errors import CorruptFile, UnsupportedTable
 
 OVERWRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"

@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+
 from hoodie.config.keygen import KeyGenerator, Kind, stored_key_generator
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.formats.properties import parse_properties
@@ -114,7 +115,7 @@ def test_columns_that_cannot_be_keys_are_refused() -> None:
     for name in ("other", "k.x"):
         with pytest.raises(SchemaMismatch, match=f"'{name}' is missing"):
             record_key_arrow(pa.table({"k": ["a"]}), KeyGenerator(Kind.SIMPLE, (name,)))
-    with pytest.raises(InvalidOption, match="zone of the JVM"):
+    with pytest.raises(InvalidOption, match="zone of their writer"):
         record_key_arrow(
             pa.table({"k": pa.array([1], pa.timestamp("us"))}),
             KeyGenerator(Kind.SIMPLE, ("k",), consistent_timestamps=True),
@@ -128,5 +129,5 @@ def test_keys_of_a_real_table_without_meta_columns(fixture_table: Callable[[str]
     assert files
     for file in files:
         rows = pq.read_table(file)
-        assert set(rows["_hoodie_record_key"].to_pylist()) == {""}
+        assert not any(rows["_hoodie_record_key"].to_pylist())
         assert record_key_arrow(rows, keygen).to_pylist() == rows["id"].to_pylist()

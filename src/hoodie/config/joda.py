@@ -38,7 +38,7 @@ class Token:
 class Parsing:
     """How a string in a pattern is taken apart.
 
-    regex   matches a whole string; the same to Java and Python (re.ASCII); one group for each field
+    regex   of the whole string (to be anchored); Java's and Python's (re.ASCII); one group for each field
     fields  what each group holds: year, month, monthname, day, hour, halfhour (1-12), half (AM or PM), minute,
             second, fraction (one to three digits), offset ("Z", "+hh", "+hhmm" or "+hh:mm")
     """
@@ -108,7 +108,7 @@ def parsing(pattern: str) -> Parsing:
         fields.append(field)
     if not {"year", "month", "monthname", "day", "hour", "halfhour"} & set(fields):
         raise InvalidOption(f"input date pattern {pattern!r}: it has no date")
-    return Parsing(rf"(?i)\A(?:{regex})\z", tuple(fields))
+    return Parsing(f"(?i)(?:{regex})", tuple(fields))
 
 
 def _regex(field: str, count: int, number_follows: bool) -> str:

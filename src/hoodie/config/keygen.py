@@ -210,6 +210,8 @@ def partition_values(path: str, keygen: KeyGenerator) -> tuple[str | None, ...]:
     returns  one for each partition field. None: null or empty, the formatted time of a TIMESTAMP field (the column's
              value is lost), or not to be told from the path. None never means that a value can be ruled out.
     """
+    if not keygen.partition_fields:
+        return ()
     names = [field.name for field in keygen.partition_fields]
     texts = _hive_style_texts(path, names) if keygen.hive_style else _plain_texts(path, names)
     # Spark SQL escapes hive-style paths though the table says it does not: unescape those always.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -42,10 +43,13 @@ def record_key_arrow(table: pa.Table, keygen: KeyGenerator) -> pa.Array:
         )
     if not keygen.writes_pairs:
         return parts[0]
-    pieces = []
+    pieces: list[pa.Array | pa.Scalar] = []
     for name, part in zip(keygen.record_keys, parts, strict=True):
         shown = pc.if_else(pc.equal(part, ""), EMPTY_KEY_PART, part)
-        pieces += [pa.scalar(f",{name}:" if pieces else f"{name}:", pa.large_string()), pc.fill_null(shown, NULL_KEY_PART)]
+        pieces += [
+            pa.scalar(f",{name}:" if pieces else f"{name}:", pa.large_string()),
+            pc.fill_null(shown, NULL_KEY_PART),
+        ]
     return pc.binary_join_element_wise(*pieces, pa.scalar("", pa.large_string()))
 
 
@@ -75,28 +79,25 @@ def _text(column: pa.Array, keygen: KeyGenerator, name: str) -> pa.Array:
         return _by_distinct_value(column, lambda value: bytes(value).hex())
     if is_a.is_timestamp(kind):
         if keygen.consistent_timestamps:
-            raise InvalidOption(f"key column {name!r}: timestamps as text depend on the zone of the JVM that wrote them")
+            raise InvalidOption(f"key column {name!r}: timestamps as text depend on the zone of their writer")
         if kind.unit == "ns":
             column = pc.cast(column, pa.timestamp("us", kind.tz), safe=False)
         return pc.cast(pc.cast(column, pa.int64()), pa.large_string())
     if is_a.is_date64(kind):
         column = pc.cast(column, pa.date32())
-    # Arrow prints decimals as Java's BigDecimal does, with an exponent below 1E-6.
-    if not any(
-        test(kind)
-        for test in (is_a.is_string, is_a.is_large_string, is_a.is_integer, is_a.is_boolean, is_a.is_date, is_a.is_decimal)
-    ):
+    text = is_a.is_string(kind) or is_a.is_large_string(kind) or is_a.is_string_view(kind)
+    if not (text or is_a.is_integer(kind) or is_a.is_boolean(kind) or is_a.is_date(kind) or is_a.is_decimal(kind)):
         raise SchemaMismatch(f"column {name!r} is {kind}: it cannot be part of a key")
-    return pc.cast(column, pa.large_string())
+    return pc.cast(column, pa.large_string())  # decimals as Java's BigDecimal: with an exponent below 1E-6
 
 
-def _by_distinct_value(column: pa.Array, text_of: Callable[[object], str]) -> pa.Array:
+def _by_distinct_value(column: pa.Array, text_of: Callable[[Any], str]) -> pa.Array:
     encoded = column.dictionary_encode()
     texts = pa.array([text_of(value) for value in encoded.dictionary.to_pylist()], pa.large_string())
     return pc.take(texts, encoded.indices)
 
 
-def _java_float(value: np.floating) -> str:
+def _java_float(value: np.floating[Any]) -> str:
     """Java's Double.toString and Float.toString: plain from 1e-3 up to 1e7, else one digit, fraction and exponent."""
     if np.isnan(value):
         return "NaN"

@@ -8,7 +8,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.merge.rows import Mask, as_mask, pick_column
+from hoodie.merge.ordering import order_ranks
+from hoodie.merge.rows import Mask, Positions, as_mask, pick_column
 from hoodie.merge.rules import Choice, Choices, Fill, MergeRule, Outcome
 from hoodie.model.meta import META_COLUMNS
 
@@ -46,6 +47,34 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     rows = np.flatnonzero(made)
     columns = [_choose(older.column(i), newer.column(i), wants_older[i][rows], rows) for i in range(older.num_columns)]
     return Outcome(choice, pa.Table.from_arrays(columns, schema=newer.schema))
+
+
+def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
+    """What `merge_fields` makes of all versions of each group, one after the other, when none is a delete.
+
+    A version leads if no earlier one has a greater ordering value. A later leading version that has a value puts it
+    over what was there, any other version only fills what was missing: hence each value is that of the last leading
+    version that has one, else of the first version that has one. Of meta columns every version leads.
+
+    rows    versions by group, in the order of their arrival within it
+    groups  int64[n] 0, 0, ..., 1, ...: dense and rising
+    """
+    starts = np.flatnonzero(np.append(True, groups[1:] != groups[:-1]))
+    if len(starts) == rows.num_rows:
+        return rows
+    ranks = np.unique(order_ranks([rows], rule.ordering), return_inverse=True)[1].reshape(-1)
+    ordered = groups * (int(ranks.max()) + 1) + ranks
+    leads = ordered >= np.maximum.accumulate(ordered)
+    at, defaults = np.arange(rows.num_rows), dict(rule.defaults)
+    columns = []
+    for i, name in enumerate(rows.column_names):
+        has = ~_missing(rows.column(i), rule.fill, defaults.get(name))
+        puts = has if name in META_COLUMNS else has & leads
+        last = np.maximum.reduceat(np.where(puts, at, -1), starts)
+        first = np.minimum.reduceat(np.where(has, at, rows.num_rows), starts)
+        source = np.where(last >= 0, last, np.where(first < rows.num_rows, first, starts))
+        columns.append(pick_column([rows.column(i)], pa.array(source)))
+    return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
 def _choose(older: pa.ChunkedArray, newer: pa.ChunkedArray, wants_older: Mask, rows: np.ndarray) -> pa.Array:

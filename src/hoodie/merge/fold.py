@@ -1,7 +1,8 @@
 """Many versions of each key folded into one, in the order in which they arrived.
 
-Work goes in passes: pass r takes the r-th further version of every key that has one, for all keys at once. Groups are
-laid out by falling number of versions, so that each pass works on a prefix.
+Where there is a closed form it is taken; else work goes in passes: pass r takes the r-th further version of every key
+that has one, for all keys at once. Groups are laid out by falling number of versions, so that each pass works on a
+prefix.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from hoodie.merge.fields import fold_fields
 from hoodie.merge.ordering import has_ordering, order_ranks, roots
 from hoodie.merge.rows import Mask, Positions, pick
 from hoodie.merge.rules import Choice, MergeRule, Survivor
@@ -42,7 +44,7 @@ def fold(rows: pa.Table, groups: Positions, deleted: Mask | None, rule: MergeRul
         left = None if deleted is None else deleted[at]
         rows = pick([rows], at)
     else:
-        rows, left = _made(rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, rule)
+        rows, left = _folded(rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, rule)
     return Folded(rows, left if left is not None and left.any() else None)
 
 
@@ -139,8 +141,33 @@ def _survivors(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule
     return found
 
 
+def _folded(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
+    """The fold for rules that make rows: in closed form where there is one, so that a key with very many versions
+    costs no pass each."""
+    if rule.merger is not None:
+        return _made(rows, groups, deleted, rule)
+    count = int(groups.max()) + 1
+    in_passes = np.zeros(count, np.bool_)
+    in_passes[groups[deleted | rule.is_delete(rows)]] = True
+    if in_passes.all():
+        return _made(rows, groups, deleted, rule)
+    number = np.cumsum(in_passes) - 1  # groups renumbered within their kind
+    number[~in_passes] = np.arange(count - np.count_nonzero(in_passes))
+    slow = in_passes[groups]
+    fast_at = np.flatnonzero(~slow)
+    at = fast_at[np.argsort(number[groups[fast_at]], kind="stable")]
+    fast = fold_fields(pick([rows], at), number[groups[at]], rule)
+    if not slow.any():
+        return fast, np.zeros(count, np.bool_)
+    slow_at = np.flatnonzero(slow)
+    made, made_gone = _made(pick([rows], slow_at), number[groups[slow_at]], deleted[slow_at], rule)
+    gone = np.zeros(count, np.bool_)
+    gone[in_passes] = made_gone
+    return pick([fast, made], np.where(in_passes, number + fast.num_rows, number)), gone
+
+
 def _made(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
-    """The fold for rules that make rows: each pass makes the rows that the next one goes on with."""
+    """The fold in passes, each making the rows that the next one goes on with."""
     rows, passes = rows.combine_chunks(), _Passes(groups)
     current, gone = pick([rows], passes.first), deleted[passes.first]
     done: list[tuple[pa.Table, Mask]] = []

@@ -31,9 +31,7 @@ def pick(parts: Sequence[pa.Table], positions: Positions, schema: pa.Schema | No
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def pick_column(
-    parts: Sequence[pa.ChunkedArray], at: pa.Array, most: int = 2**31 - 1
-) -> pa.Array | pa.ChunkedArray:
+def pick_column(parts: Sequence[pa.ChunkedArray], at: pa.Array, most: int = 2**31 - 1) -> pa.Array | pa.ChunkedArray:
     """The values at `at` of the columns laid end to end.
 
     most  bytes of text that one array may hold: beyond it the result is in chunks

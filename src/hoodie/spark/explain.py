@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import SparkSession
-
 from hoodie.index.pruning import IndexStats
+from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
-from hoodie.spark.write import SPREAD, Acquired, plan_spread
+from hoodie.spark.run import CheckedBatch
+from hoodie.spark.write import SPREAD, acquire, plan_spread
 from hoodie.table.batch import profile
-from hoodie.table.job import Checked
 from hoodie.table.near import NEAR, plan_near, thread_pool
+from hoodie.table.result import Phases
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,17 +42,22 @@ class WriteExplanation:
         return "\n".join(lines)
 
 
-def explain(session: SparkSession, acquired: Acquired, checked: Checked) -> WriteExplanation:
-    """Locate and plan, as the write would."""
-    index_type = checked.settings.write.index.value
-    if acquired.rows is not None:
-        partitions = set(acquired.rows.column("_hoodie_partition_path").unique().to_pylist())
-        with thread_pool(checked.settings) as pool:
-            planned = plan_near(checked, checked.state, acquired.rows, checked.slices(partitions), pool)
-        rows = profile(planned.batch, planned.located, planned.insert)
-        return WriteExplanation(rows, planned.plan, NEAR, index_type, planned.located.stats)
-    spread = plan_spread(session, acquired, checked, checked.state)
+def explain(batch: CheckedBatch) -> WriteExplanation:
+    """Acquire, locate and plan, as the write would."""
+    checked = batch.checked
+    acquired = acquire(batch.session, batch.frame, checked, Phases())
     try:
-        return WriteExplanation(spread.profile, spread.plan, SPREAD, index_type, spread.index)
+        index_type = checked.settings.write.index.value
+        if acquired.rows is not None:
+            partitions = set(acquired.rows.column(PARTITION_PATH).unique().to_pylist())
+            with thread_pool(checked.settings) as pool:
+                near = plan_near(checked, checked.state, acquired.rows, checked.slices(partitions), pool)
+            rows = profile(near.batch, near.located, near.insert)
+            return WriteExplanation(rows, near.plan, NEAR, index_type, near.located.stats)
+        spread = plan_spread(batch.session, acquired, checked, checked.state)
+        try:
+            return WriteExplanation(spread.profile, spread.plan, SPREAD, index_type, spread.index)
+        finally:
+            spread.release()
     finally:
-        spread.release()
+        acquired.release()

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -11,47 +10,22 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.config.datasource import check_options, write_options
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InvalidInput
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.spark import read
 from hoodie.spark.explain import WriteExplanation, explain
-from hoodie.spark.types import to_arrow
-from hoodie.spark.write import Acquired, acquire, keyed_frame, user_columns, write
+from hoodie.spark.run import check_batch, delete_partitions, run
 from hoodie.storage import storage_for
 from hoodie.table.create import create, named_settings, require_same
-from hoodie.table.job import Checked, WriteJob, check, replaced_groups, start, writable_state
-from hoodie.table.outcome import Outcome
-from hoodie.table.result import Phases, WriteResult
+from hoodie.table.result import WriteResult
 from hoodie.table.semantics import Settings
-from hoodie.table.state import key_samples, load_state, table_keygen
-from hoodie.table.transaction import Transaction, abandon, publish
+from hoodie.table.state import load_state
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 
 Options = Mapping[str, Any]
-
-
-def commit_extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:
-    """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
-    prefix = job.checked.settings.write.metadata_prefix
-    kept = {key: value for key, value in options.items() if prefix and key.startswith(prefix)}
-    return {**kept, "schema": job.checked.avro_schema}
-
-
-@contextmanager
-def _abandoned_on_error(transaction: Transaction) -> Iterator[None]:
-    """A write that fails is rolled back at once; if that fails too, the next write does it."""
-    try:
-        yield
-    except Exception as error:
-        try:
-            abandon(transaction)
-        except (HoodieError, OSError) as second:
-            error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
-        raise
 
 
 class HoodieTable:
@@ -114,32 +88,14 @@ class HoodieTable:
         partitions  partition paths, such as "2024-01-31" or "city=oslo"
         Raises      InvalidInput naming those that the table does not have
         """
-        settings = Settings.read(self._options(options))
-        state = writable_state(self.storage, settings)
-        checked = check(state, WriteOperation.DELETE_PARTITION, None, settings)
-        there = state.slices(partitions)
-        missing = sorted(set(partitions) - set(there))
-        if missing or isinstance(partitions, str):
-            raise InvalidInput(f"the table has no partition {missing or partitions!r}; see table.file_slices()")
-        job = start(checked)
-        groups = {partition: [s.group.file_id for s in part] for partition, part in there.items()}
-        phases = Phases()
-        with _abandoned_on_error(job.transaction):
-            job = job.with_plan(None)
-            return self._publish(job, Outcome.nothing(frozenset(partitions)), groups, phases, self._options(options))
+        return delete_partitions(self.session, self.storage, partitions, self._options(options))
 
     def explain_upsert(self, df: DataFrame, options: Options | None = None) -> WriteExplanation:
         """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
 
         Raises as `upsert`
         """
-        phases = Phases()
-        checked, frame = self._checked(WriteOperation.UPSERT, df, options)
-        acquired = acquire(self.session, frame, checked, phases)
-        try:
-            return explain(self.session, acquired, checked)
-        finally:
-            acquired.release()
+        return explain(check_batch(self.session, self.storage, WriteOperation.UPSERT, df, self._options(options)))
 
     # --- reading ---
 
@@ -173,52 +129,11 @@ class HoodieTable:
         state = load_state(self.storage)
         return list(merged_slices(load_view(self.storage, state.timeline, state.config, partitions)).values())
 
-    # --- how a write goes ---
-
     def _options(self, options: Options | None) -> dict[str, str]:
         return {**self.options, **check_options(options or {})}
 
-    def _checked(self, operation: WriteOperation, df: DataFrame, options: Options | None) -> tuple[Checked, DataFrame]:
-        if not hasattr(df, "mapInArrow"):
-            raise InvalidInput(f"expected a Spark DataFrame, not {type(df).__name__}")
-        merged = self._options(options)
-        settings = Settings.read(merged)
-        state = writable_state(self.storage, settings)
-        require_same(state, named_settings(merged))
-        deleting = operation is WriteOperation.DELETE
-        columns = None if deleting else to_arrow(user_columns(df).schema)
-        checked = check(state, operation, columns, settings)
-        return checked, keyed_frame(df, checked, table_keygen(state, key_samples(state)))
-
     def _write(self, operation: WriteOperation, df: DataFrame, options: Options | None) -> WriteResult:
-        phases = Phases()
-        with phases.time("check"):
-            checked, frame = self._checked(operation, df, options)
-        acquired = acquire(self.session, frame, checked, phases)
-        try:
-            with phases.time("begin"):
-                job = start(checked)
-            return self._run(job, acquired, phases, self._options(options))
-        finally:
-            acquired.release()
-
-    def _run(self, job: WriteJob, acquired: Acquired, phases: Phases, options: Mapping[str, str]) -> WriteResult:
-        with _abandoned_on_error(job.transaction):
-            job, outcome = write(self.session, acquired, job, phases)
-            groups = replaced_groups(job, outcome.partitions)
-            return self._publish(job, outcome, groups, phases, options)
-
-    def _publish(
-        self,
-        job: WriteJob,
-        outcome: Outcome,
-        replaced: Mapping[str, Collection[str]],
-        phases: Phases,
-        options: Mapping[str, str],
-    ) -> WriteResult:
-        with phases.time("commit"):
-            metadata = publish(job.transaction, outcome.stats, replaced, commit_extra(job, options))
-        return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds)
+        return run(check_batch(self.session, self.storage, operation, df, self._options(options)))
 
 
 def create_table(

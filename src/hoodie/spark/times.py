@@ -91,7 +91,7 @@ def parsed(text: Column, parsing: Parsing, zone: str) -> tuple[Column, Column]:
         f"{group('year', '2000')}-{month}-{group('day', '01')} "
         f"{hour}:{group('minute', '00')}:{group('second', '00')}.{group('fraction', '0')}"
     )
-    regex = rf"(?s){parsing.regex}|\A.*\z"
+    regex = rf"(?s){_anchored(parsing)}|\A.*\z"
 
     def rewritten(replacement: str) -> Column:
         whole = F.regexp_replace(text, F.lit(regex), F.lit(replacement))
@@ -105,6 +105,10 @@ def parsed(text: Column, parsing: Parsing, zone: str) -> tuple[Column, Column]:
     if parsing.group("offset"):
         return F.unix_millis(rewritten(iso + group("offset", "")).try_cast("timestamp")), clock
     return from_zone(clock, zone or "UTC"), clock
+
+
+def _anchored(parsing: Parsing) -> str:
+    return rf"\A{parsing.regex}\z"
 
 
 def _fixed_offset(zone: str) -> int | None:
@@ -123,16 +127,16 @@ def _shifted(millis: Column, into: Callable[[Column, str], Column], zone: str) -
 
 
 def _month_number(text: Column, parsing: Parsing) -> Column:
-    name = F.lower(F.substring(F.regexp_extract(text, parsing.regex, parsing.group("monthname")), 1, 3))
+    name = F.lower(F.substring(F.regexp_extract(text, _anchored(parsing), parsing.group("monthname")), 1, 3))
     known = F.array(*[F.lit(month[:3].lower()) for month in joda.MONTHS])
     return _padded(F.array_position(known, name), 2)
 
 
 def _hour_number(text: Column, parsing: Parsing) -> Column:
-    hour = F.regexp_extract(text, parsing.regex, parsing.group("halfhour")).try_cast("int")
+    hour = F.regexp_extract(text, _anchored(parsing), parsing.group("halfhour")).try_cast("int")
     hour = F.when(hour.between(1, 12), F.pmod(hour, F.lit(12)))
     if at := parsing.group("half"):
-        hour = hour + F.when(F.upper(F.regexp_extract(text, parsing.regex, at)) == "PM", 12).otherwise(0)
+        hour = hour + F.when(F.upper(F.regexp_extract(text, _anchored(parsing), at)) == "PM", 12).otherwise(0)
     return _padded(hour, 2)
 
 
@@ -159,20 +163,32 @@ def _clash(token: Token, before: Token) -> bool:
 
 
 def _plain(local: Column, tokens: Sequence[Token]) -> Column:
-    if not any(token.letter for token in tokens):
+    letters = {token.letter: token.count for token in tokens if token.letter}
+    if not letters:
         return F.lit("".join(token.text for token in tokens))
-    # One microsecond more, and the fraction is always six digits, the last three of them 001.
-    micros = local * F.lit(1000) + F.lit(1)
-    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-    iso = F.timestamp_add("MICROSECOND", micros, epoch).cast("string")
-    width = {token.letter: min(token.count, 3 if token.letter == "S" else 2) for token in tokens if token.letter}
-    shape = {letter: found[width.get(letter, 1) - 1] for letter, found in _ISO_FIELDS.items()}
-    regex = rf"^\+?(-?){shape['y']}-{shape['M']}-{shape['d']} {shape['H']}:{shape['m']}:{shape['s']}\.{shape['S']}001$"
+    if letters.keys() <= {"y", "M", "d"}:
+        iso, length = F.date_from_unix_date(_day(local).cast("int")).cast("string"), 10
+    else:  # one microsecond more, and the fraction is always six digits, the last three of them 001
+        epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+        micros = local * F.lit(1000) + F.lit(1)
+        iso, length = F.timestamp_add("MICROSECOND", micros, epoch).cast("string"), 26
+    shape = {letter: found[min(letters.get(letter, 1), len(found)) - 1] for letter, found in _ISO_FIELDS.items()}
+    regex = rf"^\+?(-?){shape['y']}-{shape['M']}-{shape['d']}"
+    if length > 10:
+        regex += rf" {shape['H']}:{shape['m']}:{shape['s']}\.{shape['S']}001"
     groups = {"y": "$1$2"} | {letter: f"${at}" for at, letter in enumerate("MdHmsS", 3)}
     text = "".join(
         groups[token.letter] if token.letter else re.sub(r"([\\$])", r"\\\1", token.text) for token in tokens
     )
-    return F.regexp_replace(iso, F.lit(regex), F.lit(text))
+    by_regex = F.regexp_replace(iso, F.lit(regex + "$"), F.lit(text))
+    if letters.get("y", 4) != 4 or any(letters.get(letter, 2) != 2 for letter in "MdHms"):
+        return by_regex
+    # Years 0 to 9999 have the fields in fixed places, which is much cheaper to cut than to match.
+    places = {"y": 1, "M": 6, "d": 9, "H": 12, "m": 15, "s": 18, "S": 21}
+    cut = [
+        F.substring(iso, places[token.letter], token.count) if token.letter else F.lit(token.text) for token in tokens
+    ]
+    return F.when((F.length(iso) == length) & ~iso.startswith("-"), F.concat(*cut)).otherwise(by_regex)
 
 
 def _printed(token: Token, local: Column, offset: Column) -> Column:

@@ -67,6 +67,25 @@ def to_arrow(schema: sql.StructType) -> pa.Schema:
     return pa.schema(fields)
 
 
+def nullable(schema: sql.StructType) -> sql.StructType:
+    """The same columns, every level nullable, as Spark's file sources have them.
+
+    For `frame.to(nullable(frame.schema)).toArrow()`, and for frames that we return: Spark 4's `toArrow` fails on a null
+    struct whose fields take no nulls.
+    """
+    return sql.StructType([sql.StructField(each.name, _nullable(each.dataType), True) for each in schema.fields])
+
+
+def _nullable(kind: sql.DataType) -> sql.DataType:
+    if isinstance(kind, sql.StructType):
+        return nullable(kind)
+    if isinstance(kind, sql.ArrayType):
+        return sql.ArrayType(_nullable(kind.elementType), True)
+    if isinstance(kind, sql.MapType):
+        return sql.MapType(kind.keyType, _nullable(kind.valueType), True)
+    return kind
+
+
 def in_session_zone(schema: pa.Schema, zone: str) -> pa.Schema:
     """The same columns with timestamps in the session's time zone, as Spark insists on for rows that Python returns.
 
@@ -93,7 +112,7 @@ def _spark_type(kind: pa.DataType, path: str, bad: list[str]) -> sql.DataType:
         children = [(child, _spark_type(child.type, f"{path}.{child.name}", bad)) for child in kind]
         return sql.StructType([sql.StructField(child.name, found, child.nullable) for child, found in children])
     bad.append(f"{path} is {spark_name(kind)}")
-    return sql.NullType()
+    return sql.NullType()  # never seen: the caller raises
 
 
 def _arrow_field(name: str, kind: sql.DataType, nullable: bool, path: str, bad: list[str]) -> pa.Field:
@@ -115,7 +134,7 @@ def _arrow_type(kind: sql.DataType, path: str, bad: list[str]) -> pa.DataType:
         return map_of(_arrow_field("value", kind.valueType, kind.valueContainsNull, f"{path}.value", bad))
     problem = ": the keys of a map must be strings" if isinstance(kind, sql.MapType) else ""
     bad.append(f"{path} is {kind.simpleString()}{problem}")
-    return pa.null()
+    return pa.string()  # never seen: the caller raises
 
 
 def _in_zone(field: pa.Field, stamp: pa.DataType) -> pa.Field:

@@ -19,7 +19,7 @@ from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
 from hoodie.table.properties_file import update_properties
-from hoodie.table.semantics import KINDS, Replaces, Semantics, Settings, TableKind, semantics_of
+from hoodie.table.semantics import KINDS, REPLACING, Replaces, Semantics, Settings, TableKind, semantics_of
 from hoodie.table.state import Slices, TableState, load_state, written_schema
 from hoodie.table.transaction import Transaction, begin, to_work
 
@@ -110,9 +110,14 @@ def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:
 
 def start(checked: Checked) -> WriteJob:
     """Take the write's instant."""
-    replacing = checked.semantics.replaces is not Replaces.NOTHING
-    action = Action.REPLACE_COMMIT if replacing else checked.kind.action
-    return with_transaction(checked, begin(checked.state, checked.operation, action))
+    return with_transaction(
+        checked, begin(checked.state, checked.operation, action_of(checked.operation, checked.kind))
+    )
+
+
+def action_of(operation: WriteOperation, kind: TableKind) -> Action:
+    """The action of the operation's instant."""
+    return Action.REPLACE_COMMIT if operation in REPLACING else kind.action
 
 
 def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:

@@ -43,6 +43,12 @@ class Combine(StrEnum):
     ORDERED = "ordered"  # the merge rule decides
 
 
+#: Operations that take file groups away; their instants are replace commits.
+REPLACING = frozenset(
+    {WriteOperation.INSERT_OVERWRITE, WriteOperation.INSERT_OVERWRITE_TABLE, WriteOperation.DELETE_PARTITION}
+)
+
+
 class Replaces(StrEnum):
     """Which file groups a write takes away."""
 
@@ -110,4 +116,5 @@ def semantics_of(operation: WriteOperation, options: WriteOptions, kind: TableKi
             return replace(appended, replaces=Replaces.PARTITIONS)
         case WriteOperation.INSERT_OVERWRITE_TABLE:
             return replace(appended, replaces=Replaces.TABLE)
-    raise ValueError(f"{operation} takes no batch")
+        case WriteOperation.DELETE_PARTITION:
+            return Semantics(small_files=no_small_files)

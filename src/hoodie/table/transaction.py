@@ -94,31 +94,36 @@ def to_work(transaction: Transaction, plan: WritePlan | None) -> Transaction:
     return replace(transaction, instant=to_inflight(transaction.state.storage, transaction.instant, content))
 
 
-def publish(
+def describe(
     transaction: Transaction,
     stats: Sequence[WriteStat],
     replaced: Mapping[str, Collection[str]],
     extra: Mapping[str, str],
 ) -> CommitMetadata:
-    """Make the write visible: one exclusive create, after the leftovers of lost task attempts are gone.
+    """What the commit will say.
 
     stats     of the winning attempts
     replaced  partition path -> ids of file groups that this write takes away
     extra     the schema as Avro JSON under "schema", and what the user wants kept with the commit
-    Raises    HoodieError when statistics contradict each other; InstantNotFound when another writer rolled it back
+    Raises    HoodieError when statistics contradict each other
     """
-    by_partition = _checked(stats, transaction.time)
-    metadata = CommitMetadata(
+    return CommitMetadata(
         operation=transaction.operation.recorded,
-        stats={partition: tuple(part) for partition, part in by_partition.items()},
+        stats={partition: tuple(part) for partition, part in _checked(stats, transaction.time).items()},
         replaced={partition: tuple(sorted(ids)) for partition, ids in replaced.items()},
         extra=dict(extra),
     )
+
+
+def publish(transaction: Transaction, metadata: CommitMetadata) -> None:
+    """Make the write visible: one exclusive create, after the leftovers of lost task attempts are gone.
+
+    Raises InstantNotFound when another writer rolled it back; WriteConflict when it is published already
+    """
     storage = transaction.state.storage
-    _remove_leftovers(transaction, {stat.path for stat in stats})
+    _remove_leftovers(transaction, {stat.path for part in metadata.stats.values() for stat in part})
     complete(storage, transaction.instant, encode_commit(metadata))
     delete_markers(storage, transaction.time)
-    return metadata
 
 
 def abandon(transaction: Transaction, clock: Clock = utc_now) -> None:

@@ -1,0 +1,158 @@
+"""The multi-step clients: people who control the instant, and one call for those who bring Hudi's options."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+from hoodie.config.datasource import DatasourceOptions, check_options
+from hoodie.config.options import read_options
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
+from hoodie.model.instant import Action, State
+from hoodie.spark.run import check_batch, delete_partitions, run
+from hoodie.spark.table import HoodieTable
+from hoodie.storage import storage_for
+from hoodie.table.create import create
+from hoodie.table.job import action_of, writable_state
+from hoodie.table.result import WriteResult
+from hoodie.table.semantics import KINDS, Settings
+from hoodie.table.state import load_state
+from hoodie.table.transaction import Transaction, abandon, begin, publish
+
+
+class HoodieWriteClient:
+    """Writes in steps: take an instant, write under it, commit it.
+
+    With `hoodie.auto.commit` on (the default) a write commits at once, and `commit` has nothing left to do.
+    """
+
+    def __init__(self, session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> None:
+        """
+        options  `hoodie.*` options for all writes
+        Raises   InvalidOption; TableNotFound
+        """
+        self.session = session
+        self.storage = storage_for(path)
+        self.options = check_options(options or {})
+        self.settings = Settings.read(self.options)
+        load_state(self.storage)
+
+    def start_commit(self, operation: str = "upsert") -> str:
+        """Take an instant, after rolling back what failed writes left.
+
+        operation  what it is for; overwriting operations have instants of a kind of their own
+        returns    the instant time, to be given to the write
+        """
+        word = _operation(operation)
+        state = writable_state(self.storage, self.settings)
+        return begin(state, word, action_of(word, KINDS[state.config.type])).time
+
+    def upsert(self, df: DataFrame, instant: str) -> WriteResult:
+        """As `HoodieTable.upsert`, under an instant of `start_commit`. Raises InstantNotFound when it is not open."""
+        return self._write(WriteOperation.UPSERT, df, instant)
+
+    def insert(self, df: DataFrame, instant: str) -> WriteResult:
+        """As `HoodieTable.insert`, under an instant of `start_commit`."""
+        return self._write(WriteOperation.INSERT, df, instant)
+
+    def bulk_insert(self, df: DataFrame, instant: str) -> WriteResult:
+        """As `HoodieTable.bulk_insert`, under an instant of `start_commit`."""
+        return self._write(WriteOperation.BULK_INSERT, df, instant)
+
+    def delete(self, keys: DataFrame, instant: str) -> WriteResult:
+        """As `HoodieTable.delete`, under an instant of `start_commit`."""
+        return self._write(WriteOperation.DELETE, keys, instant)
+
+    def insert_overwrite(self, df: DataFrame, instant: str) -> WriteResult:
+        """As `HoodieTable.insert_overwrite`, under an instant of `start_commit("insert_overwrite")`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE, df, instant)
+
+    def insert_overwrite_table(self, df: DataFrame, instant: str) -> WriteResult:
+        """As `HoodieTable.insert_overwrite_table`, under an instant of `start_commit("insert_overwrite_table")`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, instant)
+
+    def commit(self, instant: str, result: WriteResult, extra_metadata: Mapping[str, str] | None = None) -> WriteResult:
+        """Publish a write. One that committed by itself is left as it is.
+
+        extra_metadata  kept with the commit
+        Raises          InstantNotFound when the instant is not open any more; InvalidInput when the result is not its
+        """
+        if result.instant != instant:
+            raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
+        state = load_state(self.storage)
+        found = state.timeline.find(instant, Action.COMMIT) or state.timeline.find(instant, Action.REPLACE_COMMIT)
+        if found is not None and found.state is State.COMPLETED:
+            return result
+        transaction = self._open(instant, _operation(result.metadata.operation.lower()))
+        metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
+        publish(transaction, metadata)
+        return replace(result, metadata=metadata)
+
+    def rollback(self, instant: str) -> None:
+        """Give an open instant up: what was written under it goes away."""
+        abandon(self._open(instant, WriteOperation.UPSERT))
+
+    def _write(self, operation: WriteOperation, df: DataFrame, instant: str) -> WriteResult:
+        batch = check_batch(self.session, self.storage, operation, df, self.options)
+        return run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
+
+    def _open(self, instant: str, operation: WriteOperation) -> Transaction:
+        state = load_state(self.storage)
+        pending = [i for i in state.timeline.pending() if i.requested == instant]
+        if not pending:
+            raise InstantNotFound(
+                f"{instant} is not open: it was never started, is committed, or was rolled back by a later write"
+            )
+        wanted = action_of(operation, KINDS[state.config.type])
+        if pending[0].action is not wanted and operation is not WriteOperation.UPSERT:
+            raise InvalidInput(
+                f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
+            )
+        return Transaction(state, pending[0], operation)
+
+
+def write(
+    df: DataFrame | None, path: str, options: Mapping[str, Any] | None = None, mode: str = "append"
+) -> WriteResult | None:
+    """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if need be.
+
+    df       None only for the operation delete_partition
+    options  at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
+    mode     append: do `hoodie.datasource.write.operation`; overwrite: put the rows in place of all of the table's;
+             error, errorifexists: refuse a path with a table; ignore: do nothing there
+    returns  None when there was nothing to do (ignore)
+    Raises   as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
+    """
+    given = check_options(options or {})
+    if mode not in ("append", "overwrite", "error", "errorifexists", "ignore"):
+        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
+    operation = read_options(DatasourceOptions, given).operation
+    session = df.sparkSession if df is not None else SparkSession.active()
+    table = HoodieTable(session, path, given)
+    try:
+        load_state(table.storage)
+    except TableNotFound:
+        create(table.storage, {"hoodie.table.name": path.rstrip("/").rpartition("/")[2], **given})
+    else:
+        if mode in ("error", "errorifexists"):
+            raise TableMismatch(f"{table.path} holds a table already, and mode is {mode}")
+        if mode == "ignore":
+            return None
+    if operation is WriteOperation.DELETE_PARTITION:
+        paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
+        return delete_partitions(session, table.storage, paths, given)
+    if df is None:
+        raise InvalidInput(f"{operation} needs a DataFrame")
+    if mode == "overwrite":
+        operation = WriteOperation.INSERT_OVERWRITE_TABLE
+    return run(check_batch(session, table.storage, operation, df, given))
+
+
+def _operation(word: str) -> WriteOperation:
+    if word.upper() not in WriteOperation.__members__:
+        raise InvalidInput(f"operation {word!r}: expected one of {', '.join(WriteOperation)}")
+    return WriteOperation[word.upper()]

@@ -1,0 +1,238 @@
+"""Rows of real tables, read as Arrow without Spark: snapshots, time travel, read-optimized, incremental base files."""
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from hudi import HudiReadOptions, HudiTableBuilder
+
+from hoodie.errors import CorruptFile, InvalidInput, TableNotFound, UnsupportedTable
+from hoodie.model.files import FileSlice
+from hoodie.model.schema import with_meta_fields
+from hoodie.storage.local import LocalStorage
+from hoodie.table.read import read_arrow, read_slices_arrow, table_schema
+from hoodie.table.state import load_state
+from hoodie.view.load import load_view
+from hoodie.view.slices import base_files_in, latest_base_files, merged_slices
+from oracles import META, assert_same_rows, expected_changes, expected_rows, fixture_facts, fixture_names
+
+COPY_ON_WRITE = [name for name in fixture_names() if "cow" in name]
+MERGE_ON_READ = [name for name in fixture_names("hudi-0.15") if "mor" in name]
+EXPECTED = [name for name in COPY_ON_WRITE if name != "v5_cow_nonpartitioned"]
+
+
+def open_table(path):
+    state = load_state(LocalStorage(path))
+    return state, load_view(state.storage, state.timeline, state.config)
+
+
+def rows_of(state, view, files):
+    schema = table_schema(state, view)
+    schema = with_meta_fields(schema) if state.config.meta_fields else schema
+    slices = [FileSlice(group, file.instant, file) for group, file in files.items()]
+    return read_slices_arrow(state.storage, slices, schema)
+
+
+@pytest.mark.parametrize("name", [*EXPECTED, "v6_mor_payload_default", "v9_mor_txns"])
+def test_a_snapshot_has_the_rows_that_hudi_reads(name, fixture_table):
+    rows = read_arrow(fixture_table(name))
+    assert rows.num_rows > 0
+    assert_same_rows(rows, expected_rows(name))
+    if name != "cow_no_meta_fields":
+        assert tuple(rows.column_names[:5]) == META
+
+
+def test_a_table_of_version_five_is_read(fixture_table):
+    rows = read_arrow(fixture_table("v5_cow_nonpartitioned"))
+    assert rows.num_rows == 2
+    assert tuple(rows.column_names) == (*META, "id", "name", "ts", "dt", "hh")
+    assert rows.column("_hoodie_commit_time").to_pylist() == ["20231127051653361"] * 2
+
+
+def test_a_table_without_meta_fields_has_the_users_columns_only(fixture_table):
+    rows = read_arrow(fixture_table("cow_no_meta_fields"))
+    assert set(rows.column_names) == {"id", "ds", "ts", "qty", "price", "note"}
+
+
+@pytest.mark.parametrize("name", [name for name in COPY_ON_WRITE if not name.startswith("v5")])
+def test_time_travel_has_the_rows_that_hudi_rs_reads(name, fixture_table):
+    path = fixture_table(name)
+    state, view = open_table(path)
+    table = HudiTableBuilder.from_base_uri(str(path)).build()
+    for instant in state.timeline.commits:
+        batches = table.read(HudiReadOptions().with_as_of_timestamp(instant.requested))
+        rows = read_arrow(path, as_of=instant.requested)
+        count = sum(batch.num_rows for batch in batches)
+        assert rows.num_rows == count
+        if count:
+            expected = pa.concat_tables([pa.Table.from_batches([b]) for b in batches], promote_options="permissive")
+            missing = [name for name in expected.column_names if name not in rows.column_names]
+            # hudi-rs has the columns of today, and the meta columns of tables that do without
+            assert all(expected.column(name).null_count == count or name in META for name in missing)
+            assert_same_rows(rows, expected.drop_columns(missing))
+
+
+def test_a_read_as_of_an_instant_has_the_columns_of_then(fixture_table):
+    path = fixture_table("cow_schema_evolution")
+    first, second, third = (step["instant"] for step in fixture_facts("cow_schema_evolution")["steps"])
+    types = [
+        (table.schema.field("qty").type, "extra" in table.column_names)
+        for table in (read_arrow(path, as_of=instant) for instant in (first, second, third))
+    ]
+    assert types == [(pa.int32(), False), (pa.int32(), True), (pa.int64(), True)]
+
+
+def test_before_the_first_commit_there_are_no_rows(fixture_table):
+    path = fixture_table("cow_upserts_delete")
+    rows = read_arrow(path, as_of="2001-01-01")
+    assert (rows.num_rows, tuple(rows.column_names[:5])) == (0, META)
+    assert rows.schema == read_arrow(path).schema
+
+
+@pytest.mark.parametrize("name", MERGE_ON_READ)
+def test_read_optimized_has_the_rows_of_the_base_files(name, fixture_table):
+    state, view = open_table(fixture_table(name))
+    rows = rows_of(state, view, latest_base_files(view))
+    assert_same_rows(rows, expected_rows(name, "read_optimized"))
+
+
+@pytest.mark.parametrize("name", [name for name in fixture_names("hudi-0.15") if name.startswith("cow")])
+def test_base_files_of_some_commits_hold_what_those_commits_changed(name, fixture_table):
+    state, view = open_table(fixture_table(name))
+    for change in expected_changes(name):
+        instants = [
+            instant.requested
+            for instant in state.timeline.commits
+            if change.after < instant.requested and (change.up_to is None or instant.requested <= change.up_to)
+        ]
+        rows = rows_of(state, view, base_files_in(view, instants))
+        times = rows.column("_hoodie_commit_time")
+        rows = rows.filter(pc.and_(pc.greater_equal(times, instants[0]), pc.less_equal(times, instants[-1])))
+        assert_same_rows(rows.select(change.rows.column_names), change.rows)
+
+
+# --- columns and filters ---
+
+
+@pytest.fixture
+def evolved(fixture_table):
+    return fixture_table("cow_schema_evolution")
+
+
+def test_columns_come_in_the_order_asked_for(evolved):
+    rows = read_arrow(evolved, columns=["extra", "id"])
+    assert rows.column_names == ["extra", "id"]
+    whole = read_arrow(evolved)
+    assert rows.sort_by("id") == whole.select(["extra", "id"]).sort_by("id")
+
+
+def test_a_column_that_no_file_of_a_slice_has_is_null(evolved):
+    rows = read_arrow(evolved, columns=["extra"])
+    assert rows.num_rows == 120
+    assert 0 < rows.column("extra").null_count < 120
+
+
+@pytest.mark.parametrize(
+    "filters",
+    [
+        [("qty", ">", 100), ("ds", "=", "2024-03-01")],
+        [[("qty", ">", 100), ("ds", "=", "2024-03-01")]],
+        (pc.field("qty") > 100) & (pc.field("ds") == "2024-03-01"),
+    ],
+)
+def test_filters_may_name_columns_that_are_not_read(evolved, filters):
+    rows = read_arrow(evolved, columns=["id"], filters=filters)
+    whole = read_arrow(evolved)
+    kept = whole.filter(pc.and_(pc.greater(whole["qty"], 100), pc.equal(whole["ds"], "2024-03-01")))
+    assert 0 < rows.num_rows < whole.num_rows
+    assert sorted(rows["id"].to_pylist()) == sorted(kept["id"].to_pylist())
+
+
+def test_either_of_two_filters(evolved):
+    rows = read_arrow(evolved, filters=[[("id", "=", "k00001")], [("id", "in", ["k00002"])]])
+    assert sorted(rows["id"].to_pylist()) == ["k00001", "k00002"]
+
+
+def test_unknown_columns_name_the_nearest(evolved):
+    with pytest.raises(InvalidInput, match="'price'"):
+        read_arrow(evolved, columns=["prise"])
+    with pytest.raises(InvalidInput, match="'price'"):
+        read_arrow(evolved, filters=[("prise", ">", 1)])
+
+
+@pytest.mark.parametrize("filters", [[], [("qty",)], [("qty", "~", 1)], "qty > 1"])
+def test_malformed_filters_are_refused(evolved, filters):
+    with pytest.raises(InvalidInput):
+        read_arrow(evolved, filters=filters)
+
+
+# --- what is refused ---
+
+
+def test_slices_with_logs_need_a_merge(fixture_table):
+    path = fixture_table("mor_logs")
+    state, view = open_table(path)
+    slices = merged_slices(view).values()
+    schema = with_meta_fields(table_schema(state, view))
+    with pytest.raises(UnsupportedTable, match="log files"):
+        read_slices_arrow(state.storage, slices, schema)
+    asked = []
+
+    def merge(slice_, schema, columns):
+        asked.append(slice_)
+        return pa.table({name: pa.nulls(1, schema.field(name).type) for name in columns})
+
+    rows = read_slices_arrow(state.storage, slices, schema, columns=["id"], merge=merge)
+    assert asked == [slice_ for slice_ in slices if slice_.logs] != []
+    assert rows.column_names == ["id"]
+
+
+def test_no_table_is_said_so(tmp_path):
+    with pytest.raises(TableNotFound):
+        read_arrow(tmp_path)
+
+
+def test_a_damaged_base_file_is_named(fixture_table):
+    path = fixture_table("cow_upserts_delete")
+    state, view = open_table(path)
+    file = next(iter(latest_base_files(view).values()))
+    whole = (path / file.path).read_bytes()
+    for damaged in (b"", whole[:100], whole[:-1], whole[: len(whole) // 2] + b"PAR1"):
+        (path / file.path).write_bytes(damaged)
+        with pytest.raises(CorruptFile, match=file.name):
+            read_arrow(path)
+
+
+def test_a_base_file_that_was_cleaned_away_meanwhile_is_not_corrupt(fixture_table):
+    path = fixture_table("cow_upserts_delete")
+    state, view = open_table(path)
+    file = next(iter(latest_base_files(view).values()))
+    (path / file.path).unlink()
+    with pytest.raises(FileNotFoundError):
+        rows_of(state, view, latest_base_files(view))
+
+
+# --- schema ---
+
+
+def test_without_a_commit_that_says_the_schema_is_that_of_creation_or_of_a_file(fixture_table):
+    path = fixture_table("v6_cow_nonpartitioned")
+    state, view = open_table(path)
+    known = table_schema(state, view)
+    for instant in state.timeline.commits:
+        (path / state.timeline.path(instant)).write_bytes(b"")
+    created = table_schema(state, view)
+    assert created.names == known.names
+    assert created.types == known.types
+    properties = path / ".hoodie/hoodie.properties"
+    kept = [line for line in properties.read_text().splitlines() if "create.schema" not in line]
+    properties.write_text("\n".join(kept))
+    state, view = open_table(path)
+    assert state.config.create_schema == ""
+    assert table_schema(state, view).types == known.types
+    assert_same_rows(read_arrow(path), expected_rows("v6_cow_nonpartitioned"))
+
+
+def test_a_clustering_does_not_say_the_schema(fixture_table):
+    path = fixture_table("cow_clustering")
+    state, view = open_table(path)
+    assert table_schema(state, view).names == ["id", "ds", "ts", "qty", "price", "note"] or table_schema(state, view)
