@@ -80,6 +80,7 @@ def expected_changes(name: str) -> list[Changes]:
     return [
         Changes(read["begin_exclusive"], read["end_inclusive"], _decode_view(facts, read["result"]))
         for read in facts.get("incremental", ())
+        if "result" in read  # Hudi refuses to read commits whose files were cleaned
     ]
 
 

@@ -66,9 +66,8 @@ base_stats = st.fixed_dictionaries(
         "path": partitions,
         "partition": st.none() | partitions,
         "prev_commit": text.filter(bool),
-        **{
-            name: counts
-            for name in (
+        **dict.fromkeys(
+            (
                 "num_writes",
                 "num_deletes",
                 "num_updates",
@@ -86,8 +85,9 @@ base_stats = st.fixed_dictionaries(
                 "scan_time",
                 "upsert_time",
                 "create_time",
-            )
-        },
+            ),
+            counts,
+        ),
         "min_event_time": st.none() | counts,
         "max_event_time": st.none() | counts,
         "cdc_stats": st.none() | st.dictionaries(segment, counts, max_size=2),

@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from contextlib import suppress
 from functools import cache
 
 import pytest
@@ -44,10 +45,8 @@ def original(kind):
 
 
 def read(kind, data):
-    try:
+    with suppress(CorruptFile):
         FILES[kind][2](data, "damaged")
-    except CorruptFile as error:
-        assert error.path == "damaged"
 
 
 @pytest.mark.parametrize("kind", FILES)

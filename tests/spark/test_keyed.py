@@ -389,6 +389,7 @@ TEXTS = [
     "04/01/2020 12:05 pm", "4/1/2020 11:05 PM", "04/01/2020 13:05 PM", "x20200401", "20200401 ", "", "2020-04-01 1:2:3",
     "1969-12-31 23:59:59", "12020-01-01",
 ]  # fmt: skip
+TO_MILLIS = "yyyy-MM-dd'T'HH:mm:ss.SSS"
 INPUTS = [
     (ISO,), ("yyyy-MM-dd HH:mm:ss", "yyyy-MM-dd"), ("yyyyMMdd",), ("dd MMM yyyy",), ("MM/dd/yyyy hh:mm a",),
     ("yyyy-MM-dd HH:mm:ss", ISO, "yyyyMMdd"),
@@ -401,13 +402,13 @@ def joda_parsed(spark: SparkSession, text: str, formats: tuple[str, ...], zone: 
     for pattern in formats:
         formatter = joda.format.DateTimeFormat.forPattern(pattern).withZone(joda_zone(spark, zone))
         with suppress(IllegalArgumentException):  # malformed, or no such date or time
-            return str(formatter.parseDateTime(text).withZone(joda_zone(spark, "UTC")).toString(ISO))
+            return str(formatter.parseDateTime(text).withZone(joda_zone(spark, "UTC")).toString(TO_MILLIS))
     return None
 
 
 def test_strings_are_read_as_joda_reads_them_whatever_the_session(spark: SparkSession) -> None:
     settings = [
-        TimestampSettings(TimestampType.DATE_STRING, None, formats, zone, "UTC", ISO)
+        TimestampSettings(TimestampType.DATE_STRING, None, formats, zone, "UTC", TO_MILLIS)
         for formats in INPUTS
         for zone in ("UTC", "America/New_York")
     ]

@@ -66,13 +66,17 @@ def test_either_order_of_null_and_type() -> None:
         assert comes_back(table, schema_of(kind))
 
 
-def test_arrays_in_several_blocks_with_and_without_sizes() -> None:
-    kind = {"type": "array", "items": "int"}
-    assert column(kind, "02" + "02" + "04" + "0406" + "00", "00", "03" + "04" + "0204" + "00") == [
-        [1, 2, 3],
-        [],
-        [1, 2],
+@pytest.mark.parametrize("copies", [1, 40])
+def test_arrays_in_several_blocks_with_and_without_sizes(copies: int) -> None:
+    rows = [
+        "02" + "02" + "04" + "0406" + "00",
+        "00",
+        "03" + "04" + "0204" + "00",
+        "01" + "02" + "02" + "02" + "04" + "00",
     ]
+    assert column({"type": "array", "items": "int"}, *rows * copies) == [[1, 2, 3], [], [1, 2], [1, 2]] * copies
+    texts = ["02" + "0261" + "03" + "0a" + "0262" + "046363" + "00", "00"]
+    assert column({"type": "array", "items": "string"}, *texts * copies) == [["a", "b", "cc"], []] * copies
 
 
 def test_long_and_short_arrays_side_by_side() -> None:
@@ -82,6 +86,14 @@ def test_long_and_short_arrays_side_by_side() -> None:
     kind = {"type": "array", "items": ["null", "string"]}
     table = pa.table({"c0": pa.array(values, pa.list_(pa.field("element", pa.string())))})
     assert comes_back(table, schema_of(kind))
+
+
+def test_items_whose_length_changes_are_not_taken_for_equal() -> None:
+    # Zeros read from anywhere are an item of no bytes, so a wrong guess finds no malformed bytes, only other lengths.
+    for change in (1, 60, 64, 65, 300):
+        values = [[b"\0" * 4] * change + [b"\0" * 6] * 90 + [b"\0" * 4] * 400 + [b""] * 10 + [b"\0"]]
+        table = pa.table({"c0": pa.array(values, pa.list_(pa.field("element", pa.binary())))})
+        assert comes_back(table, schema_of({"type": "array", "items": "bytes"}))
 
 
 def test_an_array_of_arrays_of_equal_items_is_guessed_right() -> None:

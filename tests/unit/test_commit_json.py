@@ -87,7 +87,8 @@ def test_unknown_keys_and_a_missing_operation_are_no_fault():
 
 
 def test_names_of_log_files_lose_the_folders_that_old_writers_gave_them():
-    data = b'{"partitionToWriteStats":{"p":[{"fileId":"f","path":"p/l","logVersion":1,"logFiles":["/x/p/l"],"baseFile":"/x/p/b"}]}}'
+    stat = b'{"fileId":"f","path":"p/l","logVersion":1,"logFiles":["/x/p/l"],"baseFile":"/x/p/b"}'
+    data = b'{"partitionToWriteStats":{"p":[' + stat + b"]}}"
     (found,) = decode_commit(data, "x").stats["p"]
     assert (found.base_file, found.log_files, found.log_offset) == ("b", ("l",), 0)
 

@@ -229,7 +229,16 @@ def test_values_that_sql_escaped_come_back_though_the_table_does_not_say_so() ->
     )
 
 
-@given(st.text())
+def test_escaped_values_are_those_of_hudi() -> None:
+    for vector in VECTORS["partition_paths"]:
+        values = list(vector["row"].values())
+        if vector["url_encode"] and len(values) == 1 and values[0]:
+            prefix = f"{vector['partition_fields'][0]}=" if vector["hive_style"] else ""
+            assert prefix + escape_path(values[0]) == vector["path"]
+    assert escape_path("%2F\x00\x1f\x7f:\u0080 }|<>") == "%252F%00%1F%7F%3A\u0080 }|<>"
+
+
+@given(st.text(st.characters() | st.sampled_from("%/=:2F0aA")))
 def test_escaping_is_undone(value: str) -> None:
     assert unescape_path(escape_path(value)) == value
     assert not set(escape_path(value)) & set("/=:\x00\x7f\n")
@@ -291,3 +300,18 @@ def test_a_year_takes_four_digits_only_before_another_number() -> None:
     assert not re.fullmatch(joda.parsing("yyyyMMdd").regex, "12020-04-01", re.ASCII)
     assert re.fullmatch(joda.parsing("yyyy-MM-dd").regex, "12020-4-1", re.ASCII)
     assert joda.parsing("dd MMMM yyyy hh a").fields == ("day", "monthname", "year", "halfhour", "half")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "zone", "text"),
+    [
+        ("yyyy-MM-dd'T'HH:mm:ss.SSSZ", "UTC", "1970-01-01T00:00:00.001+0000"),
+        ("yyyyMMdd", "America/New_York", "19691231"),
+        ("dd MMM yyyy hh:mm a Z", "+05:30", "01 Jan 1970 05:30 AM +0530"),
+        ("d MMMM Y H SSSSSS ZZ", "-03:30", "31 December 1969 20 001000 -03:30"),
+    ],
+)
+def test_a_null_string_is_the_first_millisecond_in_the_first_format(pattern: str, zone: str, text: str) -> None:
+    settings = TimestampSettings(TimestampType.DATE_STRING, None, (pattern, "yyyy"), zone, "Asia/Tokyo", "yyyy")
+    assert settings.text_for_null == text
+    assert re.fullmatch(joda.parsing(pattern).regex, text)

@@ -106,6 +106,13 @@ def test_a_magic_within_a_content_misleads_the_search_past_a_corrupt_block() -> 
     assert found[1:] == [(BlockKind.AVRO_DATA, b"inner"), (BlockKind.AVRO_DATA, b"rows")]
 
 
+def test_the_magic_after_a_large_corrupt_block_is_found_wherever_it_stands() -> None:
+    whole = encode_block(block())
+    for size in range(2**20 - 7, 2**20 + 2):
+        data = MAGIC + b"x" * size + whole
+        assert [kind for kind, _ in kinds_of(data)] == [BlockKind.CORRUPT, BlockKind.AVRO_DATA]
+
+
 def test_a_trailer_that_disagrees_makes_a_block_corrupt() -> None:
     whole = encode_block(block())
     assert [kind for kind, _ in kinds_of(whole[:-1] + b"\x7f" + whole)] == [BlockKind.CORRUPT, BlockKind.AVRO_DATA]
@@ -148,6 +155,15 @@ def test_a_count_or_length_that_does_not_fit_the_block_is_an_error(at: int, valu
             walk()
         assert caught.value.offset is not None
         assert len(data) // 2 <= caught.value.offset < len(data)
+
+
+def test_bytes_between_footer_and_trailer_are_an_error() -> None:
+    whole = encode_block(block())
+    size = len(whole) - 14 + 4
+    data = MAGIC + struct.pack(">q", size) + whole[14:-8] + b"more" + struct.pack(">q", size + 6)
+    for walk in (lambda: list(read_blocks(data, "f.log")), lambda: heads_of(data)):
+        with pytest.raises(CorruptLogBlock, match="4 bytes stand between footer and trailer"):
+            walk()
 
 
 def test_a_header_that_is_no_text_is_an_error() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from hoodie.errors import InvalidOption
 
@@ -109,6 +110,31 @@ def parsing(pattern: str) -> Parsing:
     if not {"year", "month", "monthname", "day", "hour", "halfhour"} & set(fields):
         raise InvalidOption(f"input date pattern {pattern!r}: it has no date")
     return Parsing(f"(?i)(?:{regex})", tuple(fields))
+
+
+def written(time: datetime, pattern: str) -> str:
+    """A time with a zone in a pattern that `parsing` accepts, as Joda prints it."""
+    offset = int((time.utcoffset() or timedelta()).total_seconds()) // 60
+    colon = ":" if any(token.letter == "Z" and token.count == 2 for token in tokens(pattern)) else ""
+    values = {
+        "y": time.year, "Y": time.year, "M": time.month, "d": time.day, "H": time.hour, "h": (time.hour - 1) % 12 + 1,
+        "m": time.minute, "s": time.second,
+    }  # fmt: skip
+    text = ""
+    for token in tokens(pattern):
+        if not token.letter:
+            text += token.text
+        elif token.letter == "S":
+            text += f"{time.microsecond:06d}"[: token.count].ljust(token.count, "0")
+        elif token.letter == "Z":
+            text += f"{'-' if offset < 0 else '+'}{abs(offset) // 60:02d}{colon}{abs(offset) % 60:02d}"
+        elif token.letter == "a":
+            text += "AM" if time.hour < 12 else "PM"
+        elif token.letter == "M" and token.count > 2:
+            text += MONTHS[time.month - 1][: None if token.count > 3 else 3]
+        else:
+            text += str(values[token.letter]).rjust(token.count, "0")
+    return text
 
 
 def _regex(field: str, count: int, number_follows: bool) -> str:

@@ -6,6 +6,7 @@ import re
 import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from enum import Enum, StrEnum
 
 from hoodie.config import joda
@@ -52,6 +53,14 @@ class TimestampSettings:
     input_zone: str
     output_zone: str
     output_format: str
+
+    @property
+    def text_for_null(self) -> str:
+        """The string that Hudi takes a null string to be: millisecond 1 of the epoch in the first input format."""
+        time = datetime(1970, 1, 1, microsecond=1000, tzinfo=UTC).astimezone(
+            _tzinfo(self.input_zone or self.output_zone or "UTC")
+        )
+        return joda.written(time, self.input_formats[0])
 
 
 _PREFIX = "hoodie.keygen.timebased."
@@ -134,6 +143,13 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
         _zone(keys["zone"], given.zone) if both else _zone(keys["output_zone"], given.output_zone),
         given.output_format,
     )
+
+
+def _tzinfo(zone: str) -> tzinfo:
+    if zone[0] in "+-":
+        offset = timedelta(hours=int(zone[1:3]), minutes=int(zone[4:6]))
+        return timezone(offset if zone[0] == "+" else -offset)
+    return zoneinfo.ZoneInfo(zone)
 
 
 def _split(text: str, delimiter: str, key: str) -> tuple[str, ...]:

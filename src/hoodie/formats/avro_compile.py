@@ -10,12 +10,11 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedTable
+from hoodie.formats.avro_decimals import BytesDecimal, FixedDecimal
 from hoodie.formats.avro_nodes import (
     Boolean,
     Bytes,
-    BytesDecimal,
     Enum,
-    FixedDecimal,
     FixedWidth,
     Integer,
     Items,

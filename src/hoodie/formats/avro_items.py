@@ -138,11 +138,15 @@ def _walk_items(cells: Cells, at: int, count: int, item: Item, starts: list[NDAr
 def _guess(cells: Cells, at: int, count: int, item: Item) -> Cursors:
     """Where items begin if all have the first one's length, up to the first that has not; the cursor after as last."""
     stride = item.skip_one(cells, at) - at
-    begin = at + np.arange(max(1, min(count, (cells.size - at) // stride)), dtype=np.int64) * stride
-    try:
-        right = item.skip(cells, begin) == begin + stride
-    except Malformed:
-        # Past the first item of another length the guessed cursors point anywhere; go on from what is known.
-        return at + np.array([0, stride], dtype=np.int64)
-    equal = len(right) if right.all() else int(right.argmin())
-    return at + np.arange(equal + 1, dtype=np.int64) * stride
+    count = min(count, (cells.size - at) // stride)
+    while count > 1:
+        begin = at + np.arange(count, dtype=np.int64) * stride
+        try:
+            right = item.skip(cells, begin) == begin + stride
+        except Malformed as error:
+            # Past the first item of another length the guessed cursors point anywhere: try those before it.
+            count = min((error.at - at) // stride, count // 2)
+        else:
+            equal = count if right.all() else int(right.argmin())
+            return at + np.arange(equal + 1, dtype=np.int64) * stride
+    return at + np.array([0, stride], dtype=np.int64)

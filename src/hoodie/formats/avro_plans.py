@@ -78,7 +78,7 @@ def encode_replace_plan(plan: ReplacePlan, root: str) -> bytes:
         "operationType": plan.operation or None,
         "clusteringPlan": plan.clustering and _clustering_record(plan.clustering, root),
         "extraMetadata": dict(plan.extra) or None,
-        "version": 1,
+        "version": None if plan == ReplacePlan() else 1,  # Hudi leaves all fields null when there is nothing to say
     }
     return write_one(schemas.REQUESTED_REPLACE, record)
 

@@ -17,10 +17,10 @@ import pyarrow.compute as pc
 
 from hoodie.errors import CorruptLogBlock, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro_bytes import Cells, Malformed, Pieces, fail_where, to_numpy
+from hoodie.formats.avro_decimals import BytesDecimal
 from hoodie.formats.avro_nodes import (
     Boolean,
     Bytes,
-    BytesDecimal,
     FixedWidth,
     Integer,
     Items,

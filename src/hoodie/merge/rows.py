@@ -26,8 +26,6 @@ def pick(parts: Sequence[pa.Table], positions: Positions, schema: pa.Schema | No
     schema = parts[0].schema if schema is None else schema
     at = pa.array(positions)
     columns = [pick_column([part.column(i) for part in parts], at) for i in range(len(schema))]
-    if not columns:
-        return pa.table({}).select([])
     return pa.Table.from_arrays(columns, schema=schema)
 
 
@@ -57,9 +55,7 @@ def as_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
 def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     """The column in one piece, dictionaries resolved."""
     if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-        if isinstance(column, pa.ChunkedArray):  # older pyarrow: no chunk at all
-            column = pa.array([], column.type)
+        column = column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
     return column.cast(column.type.value_type) if pa.types.is_dictionary(column.type) else column
 
 

@@ -211,10 +211,7 @@ def _time_text(column: Column, kind: T.DataType, settings: TimestampSettings, co
 
 
 def _time_of_text(column: Column, settings: TimestampSettings) -> tuple[Column, Column]:
-    # Hudi takes null as the text that the first format makes of epoch millisecond 1.
-    one = F.lit(1).cast("bigint")
-    local = times.to_zone(one, settings.input_zone or settings.output_zone or "UTC")
-    text = F.coalesce(column, times.printed(local, local - one, joda.tokens(settings.input_formats[0])))
+    text = F.coalesce(column, F.lit(settings.text_for_null))
     tries = [times.parsed(text, joda.parsing(pattern), settings.input_zone) for pattern in settings.input_formats]
     if len(tries) == 1:
         return tries[0]

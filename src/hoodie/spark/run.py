@@ -132,7 +132,8 @@ def abandoned_on_error(transaction: Transaction) -> Iterator[None]:
         yield
     except Exception as error:
         try:
-            abandon(transaction)
+            if not abandon(transaction):
+                error.add_note(f"Instant {transaction.time} is not pending: see the table's history for what became of it.")
         except (HoodieError, OSError) as second:
             error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
         raise

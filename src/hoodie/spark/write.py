@@ -21,6 +21,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, plan_write
 from hoodie.spark import keyed, spread
+from hoodie.spark.types import nullable
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.near import check_keys, refuse_bad_keys, write_near
 from hoodie.table.outcome import Outcome
@@ -89,7 +90,7 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
     guess = estimated_bytes(frame) if near else None
     if guess is not None and guess * _TRUSTED_SHARE <= near:
         with phases.time("collect"):
-            rows = frame.toArrow()
+            rows = to_arrow_table(frame)
         check_keys(rows)
         if rows.nbytes <= near and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
             return Acquired(rows)
@@ -110,7 +111,7 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
             )
         if measured.bytes <= near and _rewrite_fits(set(measured.rows), checked):
             with phases.time("collect"):
-                rows = kept.toArrow()
+                rows = to_arrow_table(kept)
             kept.unpersist()
             return Acquired(rows)
         spread.check_workers(session)
@@ -118,6 +119,11 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
         kept.unpersist()
         raise
     return Acquired(frame=kept, measured=measured)
+
+
+def to_arrow_table(frame: DataFrame) -> pa.Table:
+    """The frame's rows. Columns are taken as nullable: Spark fails on a null struct whose fields take no nulls."""
+    return frame.to(nullable(frame.schema)).toArrow()
 
 
 def estimated_bytes(frame: DataFrame) -> int | None:

@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 from hoodie.config.write import BloomOptions, FileSizing
 from hoodie.formats.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.bloom import BloomFilter, BloomKind, add_keys, empty_filter
+from hoodie.formats.conform import conform
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
-from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.model.schema import without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.markers import MarkerKind, create_marker
 from hoodie.table.partitions import ensure_partition
@@ -181,5 +183,5 @@ def stamp(rows: pa.Table, keys: pa.Array, partition: str, spec: WriteSpec, token
         PARTITION_PATH: pa.repeat(partition, count),
         FILE_NAME: pa.nulls(count, pa.string()),
     }
-    columns = [meta[name] if name in meta else rows.column(name) for name in spec.schema.names]
-    return pa.table(columns, schema=spec.schema)
+    columns = conform(rows.drop_columns([RECORD_KEY, PARTITION_PATH]), without_meta_fields(spec.schema))
+    return pa.Table.from_arrays([*(meta[name] for name in META_COLUMNS), *columns.columns], schema=spec.schema)

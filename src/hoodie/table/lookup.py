@@ -92,7 +92,8 @@ def footer_of(storage: Storage, file: BaseFile) -> BaseFooter:
 def open_parquet(source: object, path: str) -> pq.ParquetFile:
     """The file as Parquet. Raises CorruptFile naming it."""
     try:
-        return pq.ParquetFile(source)
+        # Nanoseconds, pyarrow's choice for INT96, end in 2262.
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
     except (pa.ArrowException, ValueError, OSError) as problem:
         raise unreadable(path, problem) from problem
 

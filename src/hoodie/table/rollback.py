@@ -1,7 +1,7 @@
 """Taking back what a failed write left: its markers name the files, and the rollback is an instant of its own.
 
-The order is the format's: plan, inflight, files, the failed instant, then the completed rollback; so that a rollback
-that dies anywhere is taken up again by the next writer, under its own instant.
+The order is the format's: plan, inflight, files, the failed instant and its markers, then the completed rollback; so
+that a rollback that dies anywhere is taken up again by the next writer, under its own instant.
 Source: spec/table-services.md 3.
 """
 
@@ -97,6 +97,6 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
         partitions={partition: RolledBackPartition(deleted=tuple(names)) for partition, names in deleted.items()},
         instants=(plan.instant,),
     )
-    done = complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
+    # The plan holds what the markers said. After the completion nobody would come back for them.
     delete_markers(storage, target.requested)
-    return done
+    return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))

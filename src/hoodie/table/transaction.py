@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -14,7 +15,7 @@ from hoodie.formats.avro_plans import encode_replace_plan
 from hoodie.formats.commit_json import encode_commit, encode_inflight, inflight_profile
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Action, Instant, next_time
+from hoodie.model.instant import Action, Instant, State, next_time
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.write import WritePlan
 from hoodie.table.markers import delete_markers, read_markers
@@ -123,13 +124,22 @@ def publish(transaction: Transaction, metadata: CommitMetadata) -> None:
     storage = transaction.state.storage
     _remove_leftovers(transaction, {stat.path for part in metadata.stats.values() for stat in part})
     complete(storage, transaction.instant, encode_commit(metadata))
-    delete_markers(storage, transaction.time)
+    with suppress(OSError):  # readers see the write by now, and markers of a completed instant mean nothing
+        delete_markers(storage, transaction.time)
 
 
-def abandon(transaction: Transaction, clock: Clock = utc_now) -> None:
-    """Roll this write back, now that it failed. When that fails too the next write does it."""
+def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
+    """Roll this write back, now that it failed. When that fails too the next write does it.
+
+    returns  False when there is nothing to take back: readers see the write, though its writer had no answer; or
+             another writer has rolled it back
+    """
     state = transaction.state.reload()
+    found = state.timeline.find(transaction.time, transaction.instant.action)
+    if found is None or found.state is State.COMPLETED:
+        return False
     roll_back(state.storage, transaction.instant, new_time(state, clock))
+    return True
 
 
 def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteStat]]:

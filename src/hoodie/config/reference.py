@@ -1,0 +1,156 @@
+"""The page of all options, docs/configuration.md, made from their declarations.
+
+`python -m hoodie.config.reference` prints it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import Enum
+
+from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
+from hoodie.config.keygen import KeyOptions
+from hoodie.config.options import GiB, KiB, MiB, as_text, declared
+from hoodie.config.timebased import TimeOptions
+from hoodie.config.write import BloomOptions, FileSizing, SpreadOptions, WriteOptions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """A heading of the page with the options below it.
+
+    main     whether it is part of the main tables; the others are for special cases
+    aliases  whether to name the other keys that an option is read from
+    """
+
+    title: str
+    text: str
+    groups: tuple[type, ...]
+    main: bool = True
+    aliases: bool = True
+
+
+SECTIONS = (
+    Section(
+        title="The table",
+        text="Stored in `hoodie.properties` when the table is created. Later writes may repeat but not change them.",
+        groups=(TableOptions,),
+    ),
+    Section(
+        title="Keys and partitions",
+        text="What identifies a row, and which folder it goes to. Stored with the table, too. Examples: "
+        "[writing](writing.md#key-generators).",
+        groups=(KeyOptions,),
+    ),
+    Section(
+        title="The write",
+        text="What becomes of a batch. `hoodie.datasource.write.operation` and `partitions.to.delete` are for "
+        "`hoodie.write`; the methods of a table say what they do by their names.",
+        groups=(DatasourceOptions, WriteOptions),
+    ),
+    Section(title="File sizes and encoding", text="How base files grow, in bytes.", groups=(FileSizing,)),
+    Section(
+        title="Bloom filters",
+        text="Each base file carries a filter of its keys, whatever the index. The BLOOM index reads them.",
+        groups=(BloomOptions,),
+    ),
+    Section(
+        title="Near and spread",
+        text="Where a write runs. These are not options of Hudi. Background: [near and "
+        "spread](design/near-and-spread.md).",
+        groups=(SpreadOptions,),
+        main=False,
+    ),
+    Section(
+        title="Time-based partition paths",
+        text="For the TIMESTAMP key generator, and for the `TIMESTAMP` columns of the CUSTOM one; stored with the "
+        "table. Each is also read under its older name, `hoodie.deltastreamer.keygen.timebased.` and the same ending. "
+        "The patterns are those of Joda-Time.",
+        groups=(TimeOptions,),
+        main=False,
+        aliases=False,
+    ),
+)
+
+_INTRODUCTION = """\
+# Configuration
+
+<!-- Generated from the option declarations: python -m hoodie.config.reference > docs/configuration.md -->
+
+Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to a
+single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.
+
+- A `hoodie.*` key that is not on this page is refused; the error names the nearest one that is.
+- Values are text, as in a properties file, or Python values: `True`, `104857600`, `["a", "b"]`.
+- Sizes are whole numbers of bytes. Lists are separated by commas. Words such as `SIMPLE` may be in any case.
+- Keys with the prefix of `hoodie.datasource.write.commitmeta.key.prefix` are free: they are kept with the commit.
+"""
+
+_TABLE_HEAD = "| key | default | meaning |\n|---|---|---|"
+
+
+def page() -> str:
+    """The page as Markdown. Raises ValueError when an option group is on no section, or on two."""
+    placed = [group for section in SECTIONS for group in section.groups]
+    if sorted(map(repr, placed)) != sorted(map(repr, ALL_GROUPS)):
+        raise ValueError("each group of hoodie.config.datasource.ALL_GROUPS needs one section of SECTIONS")
+    return "\n".join([_INTRODUCTION, *map(_section, SECTIONS)])
+
+
+def main_keys() -> list[str]:
+    """The keys of the main tables, in the order of the page."""
+    return [
+        spec.keys[0] for section in SECTIONS if section.main for group in section.groups for _, spec in declared(group)
+    ]
+
+
+def _section(section: Section) -> str:
+    rows = "\n".join(row for group in section.groups for row in _rows(group, section.aliases))
+    return f"## {section.title}\n\n{section.text}\n\n{_TABLE_HEAD}\n{rows}\n"
+
+
+def _rows(group: type, aliases: bool) -> Iterator[str]:
+    for found, spec in declared(group):
+        key, *others = spec.keys
+        meaning = spec.help + _words(found, spec.help)
+        if aliases and others:
+            meaning += f" Also read from {', '.join(f'`{other}`' for other in others)}."
+        cells = (f"`{key}`", _default(found.default, spec.expected.startswith("bytes")), meaning)
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _words(found: dataclasses.Field[object], help: str) -> str:
+    """The values of an option that takes one of a few words, unless its text names them all."""
+    if not isinstance(found.default, Enum):
+        return ""
+    words = [_word(member) for member in type(found.default)]
+    if all(word.lower() in help.lower() for word in words):
+        return ""
+    return f" One of {', '.join(words)}."
+
+
+def _word(member: Enum) -> str:
+    """The member as Hudi writes it: names are accepted in any case."""
+    return member.name.lower() if isinstance(member.value, str) and member.value.islower() else member.name
+
+
+def _default(value: object, is_size: bool) -> str:
+    if isinstance(value, Enum):
+        return f"`{_word(value)}`"
+    if value in ("", ()):
+        return "not set"
+    return f"`{as_text(value)}`{_size(value) if is_size and isinstance(value, int) else ''}"
+
+
+def _size(value: int) -> str:
+    for unit, name in ((GiB, "GiB"), (MiB, "MiB"), (KiB, "KiB")):
+        if value and value % unit == 0:
+            return f" ({value // unit} {name})"
+    return ""
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,501 @@
+"""What cannot be written is refused with an error that says why, and the table stays as it was."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import hoodie
+from hoodie.errors import (
+    CorruptFile,
+    HoodieError,
+    InvalidInput,
+    InvalidOption,
+    SchemaMismatch,
+    TableMismatch,
+    TableNotFound,
+    UnsupportedTable,
+    WorkerEnvironment,
+)
+from hoodie.spark import spread
+from hoodie.spark.table import HoodieTable
+from oracles import META
+
+SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+COLUMNS = "id string, city string, ts bigint, note string"
+ROWS = [("a", "oslo", 1, "x"), ("b", "rome", 1, "y")]
+
+
+def frame(spark: SparkSession, rows: list[tuple[Any, ...]], columns: str = COLUMNS) -> DataFrame:
+    return spark.createDataFrame(rows, columns)
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
+    """A table with two rows in two partitions."""
+    made = hoodie.create_table(
+        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts"
+    )
+    made.insert(frame(spark, ROWS))
+    return made
+
+
+def files(path: str | Path) -> dict[str, str]:
+    """Every file below the path with a hash of its content."""
+    found = Path(path)
+    return {
+        str(file.relative_to(found)): hashlib.sha256(file.read_bytes()).hexdigest()
+        for file in sorted(found.rglob("*"))
+        if file.is_file()
+    }
+
+
+@contextmanager
+def untouched(table: HoodieTable, *names: str, error: type[Exception] = InvalidInput) -> Iterator[None]:
+    """The block fails with the error, whose message has all the names, and no file changes."""
+    before = files(table.path)
+    with pytest.raises(error) as raised:
+        yield
+    for name in names:
+        assert name in str(raised.value)
+    assert files(table.path) == before
+
+
+def data_files(path: str | Path) -> list[str]:
+    return [name for name in files(path) if name.endswith(".parquet")]
+
+
+# --- keys and columns ---
+
+
+@ROUTES
+def test_a_null_or_empty_record_key_is_refused_with_the_number_of_rows(spark, table, route):
+    for operation in (table.upsert, table.insert, table.delete, table.insert_overwrite):
+        with untouched(table, "2 rows have a record key that is null or empty"):
+            operation(frame(spark, [(None, "oslo", 2, "x"), ("", "oslo", 2, "x"), ("a", "oslo", 2, "x")]), route)
+
+
+def test_a_near_bulk_insert_refuses_null_keys_before_it_begins(spark, table):
+    with untouched(table, "1 rows have a record key that is null or empty"):
+        table.bulk_insert(frame(spark, [(None, "oslo", 2, "x")]))
+
+
+def test_a_spread_bulk_insert_that_meets_a_null_key_leaves_no_data_behind(spark, table):
+    before, rows = data_files(table.path), hoodie.read_arrow(table.path).to_pylist()
+    bad = frame(spark, [("c", "oslo", 2, "x"), (None, "oslo", 2, "x"), ("d", "bern", 2, "x")])
+    with pytest.raises(InvalidInput, match=r"1 rows have no record key \(null or empty\)"):
+        table.bulk_insert(bad, SPREAD)
+    assert data_files(table.path) == before
+    assert hoodie.read_arrow(table.path).to_pylist() == rows
+    assert not list(Path(table.path, ".hoodie/.temp").rglob("*.marker.*"))
+
+
+@ROUTES
+def test_a_null_ordering_value_is_refused(spark, table, route):
+    with untouched(table, "ts"):
+        table.upsert(frame(spark, [("a", "oslo", None, "x"), ("b", "rome", 3, "x")]), route)
+
+
+def test_an_ordering_column_without_an_order_is_refused(spark, tmp_path):
+    table = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="id", ordering="ts")
+    with untouched(table, "'ts' is array<bigint>: expected a number, text or time"):
+        table.upsert(frame(spark, [("a", [1])], "id string, ts array<bigint>"))
+
+
+@ROUTES
+def test_all_missing_columns_are_named_in_one_message(spark, table, route):
+    lacking = frame(spark, [("x", "y")], "note string, ID string")
+    with untouched(table, "record key column 'id'", "'ID'", "partition column 'city'", "ordering column 'ts'"):
+        table.upsert(lacking, route)
+    with untouched(table, "record key column 'id'", "partition column 'city'"):
+        table.delete(lacking, route)
+
+
+def test_all_missing_columns_are_named_when_some_of_them_take_no_nulls(spark, tmp_path):
+    table = hoodie.create_table(
+        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts"
+    )
+    table.insert(frame(spark, ROWS, "id string not null, city string, ts bigint not null, note string"))
+    with untouched(table, "'id'", "'city'", "'ts'"):
+        table.upsert(frame(spark, [("x",)], "note string"))
+
+
+def test_column_names_that_differ_in_case_only_are_refused(spark, table):
+    twice = frame(spark, [("a", "oslo", 2, "x", "y")], f"{COLUMNS}, NOTE string")
+    with untouched(table, "note", "NOTE", error=SchemaMismatch):
+        table.upsert(twice)
+    with untouched(table, "Note", "note", error=SchemaMismatch):
+        table.upsert(frame(spark, ROWS, COLUMNS.replace("note", "Note")))
+    same = frame(spark, ROWS).withColumnRenamed("note", "ts")
+    with untouched(table, "ts is there more than once", error=SchemaMismatch):
+        table.upsert(same)
+    keys = frame(spark, [("a", "b", "oslo")], "id string, ID string, city string")
+    with untouched(table, "id", "more than once"):
+        table.delete(keys)
+
+
+def test_duplicate_columns_beside_meta_columns_are_refused(spark, table):
+    read = table.snapshot()
+    with untouched(table, "note", "more than once", error=SchemaMismatch):
+        table.upsert(read.withColumn("x", F.lit("1")).withColumnRenamed("x", "note"))
+
+
+@ROUTES
+def test_rows_read_from_the_table_can_be_written_back(spark, table, route):
+    again = table.snapshot().withColumn("note", F.lit("again")).withColumn("ts", F.lit(5).cast("bigint"))
+    result = table.upsert(again, route)
+    assert (result.inserted, result.updated) == (0, 2)
+    rows = hoodie.read_arrow(table.path)
+    assert rows.column_names == [*META, "id", "city", "ts", "note"]
+    assert set(rows.column("note").to_pylist()) == {"again"}
+    assert set(rows.column("_hoodie_commit_time").to_pylist()) == {result.instant}
+    result = table.delete(table.snapshot().where("id = 'a'"), route)
+    assert result.deleted == 1
+    assert hoodie.read_arrow(table.path).column("id").to_pylist() == ["b"]
+
+
+@ROUTES
+def test_a_nested_field_can_be_the_record_key(spark, tmp_path, route):
+    columns = "a struct<b: string, c: int>, city string, ts bigint, note string"
+    table = hoodie.create_table(
+        spark, str(tmp_path / "t"), name="t", record_key="a.b", partition_by="city", ordering="ts", options=route
+    )
+    table.upsert(frame(spark, [(("k1", 1), "oslo", 1, "x"), (("k2", 1), "rome", 1, "x")], columns))
+    result = table.upsert(frame(spark, [(("k1", 2), "oslo", 2, "y")], columns))
+    assert (result.inserted, result.updated) == (0, 1)
+    rows = {row["_hoodie_record_key"]: (row["a"], row["note"]) for row in hoodie.read_arrow(table.path).to_pylist()}
+    assert rows == {"k1": ({"b": "k1", "c": 2}, "y"), "k2": ({"b": "k2", "c": 1}, "x")}
+    with untouched(table, "1 rows have a record key that is null"):
+        table.upsert(frame(spark, [(None, "oslo", 3, "x")], columns))
+    with untouched(table, "'a.b'"):
+        table.upsert(frame(spark, [(("x",), "oslo", 3)], "a struct<B: string>, city string, ts bigint"))
+
+
+def test_something_else_than_a_dataframe_is_refused(table):
+    with untouched(table, "DataFrame", "list"):
+        table.upsert([("a", "oslo", 2, "x")])
+    with untouched(table, "list"):
+        table.delete_partitions("oslo")
+    with untouched(table, "bern", error=InvalidInput):
+        table.delete_partitions(["oslo", "bern"])
+
+
+# --- types ---
+
+
+def test_all_columns_of_types_that_no_table_holds_are_named(spark, table):
+    bad = frame(spark, ROWS).select(
+        "*",
+        F.expr("interval 1 day").alias("day"),
+        F.lit(None).alias("nothing"),
+        F.create_map(F.lit(1), F.lit("x")).alias("numbers"),
+        F.expr("named_struct('deep', interval 1 month)").alias("outer"),
+        F.expr("parse_json('1')").alias("any"),
+    )
+    with untouched(table, "day is", "nothing is void", "numbers is", "outer.deep is", "any is", error=SchemaMismatch):
+        table.upsert(bad)
+    with untouched(table, "day is", "numbers is", error=SchemaMismatch):
+        table.explain_upsert(bad)
+
+
+def test_names_that_readers_cannot_have_are_refused(spark, table):
+    bad = frame(spark, ROWS).select("*", F.lit(1).alias("größe"), F.lit(1).alias("a b"), F.lit(1).alias("_hoodie_x"))
+    with untouched(table, "größe", "a b", "_hoodie_x", error=SchemaMismatch):
+        table.upsert(bad)
+
+
+# --- the path and its table ---
+
+
+def test_a_path_without_a_table_is_told_so(spark, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", tmp_path / "missing"):
+        with pytest.raises(TableNotFound, match="create_table"):
+            hoodie.open_table(spark, str(path))
+        with pytest.raises(TableNotFound):
+            hoodie.read_arrow(path)
+    assert files(tmp_path) == {}
+    assert not (tmp_path / "missing").exists()
+
+
+def test_a_table_with_other_settings_is_not_taken_for_the_callers(spark, table):
+    same: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "city", "ordering": "ts"}
+    assert hoodie.create_table(spark, table.path, **same).path == table.path
+    for change, names in {
+        "name": ("other", ["hoodie.table.name", "'t'", "'other'"]),
+        "record_key": ("note", ["hoodie.table.recordkey.fields", "'id'", "'note'"]),
+        "partition_by": (["city", "note"], ["hoodie.table.partition.fields", "'city'", "'city,note'"]),
+        "ordering": ("note", ["hoodie.table.precombine.field", "'ts'", "'note'"]),
+        "table_type": ("MERGE_ON_READ", ["hoodie.table.type", "COPY_ON_WRITE", "MERGE_ON_READ"]),
+    }.items():
+        with untouched(table, table.path, *names[1], error=TableMismatch):
+            hoodie.create_table(spark, table.path, **{**same, change: names[0]})
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "there"),
+    [
+        ("hoodie.datasource.write.table.type", "MERGE_ON_READ", "COPY_ON_WRITE"),
+        ("hoodie.datasource.write.recordkey.field", "note", "id"),
+        ("hoodie.datasource.write.partitionpath.field", "note", "city"),
+        ("hoodie.datasource.write.precombine.field", "note", "ts"),
+        ("hoodie.datasource.write.hive_style_partitioning", "true", "false"),
+        ("hoodie.datasource.write.keygenerator.class", "org.apache.hudi.keygen.ComplexKeyGenerator", "Simple"),
+        ("hoodie.datasource.write.keygenerator.type", "COMPLEX", "Simple"),
+    ],
+)
+def test_options_that_contradict_the_table_are_refused(spark, table, key, value, there):
+    with untouched(table, there, value, error=TableMismatch):
+        hoodie.open_table(spark, table.path, {key: value})
+    with untouched(table, there, value, error=TableMismatch):
+        table.upsert(frame(spark, ROWS), {key: value})
+    with untouched(table, there, value, error=TableMismatch):
+        hoodie.write(frame(spark, ROWS), table.path, {key: value})
+    with untouched(table, there, value, error=TableMismatch):
+        table.delete_partitions(["oslo"], {key: value})
+
+
+def test_options_that_repeat_what_the_table_is_are_fine(spark, table):
+    repeated = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.SimpleKeyGenerator",
+        "hoodie.datasource.write.keygenerator.type": "SIMPLE",
+        "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
+        "hoodie.datasource.write.hive_style_partitioning": False,
+    }
+    assert hoodie.open_table(spark, table.path, repeated).upsert(frame(spark, ROWS)).updated == 2
+
+
+@pytest.mark.parametrize(
+    ("key", "names"),
+    [
+        ("hoodie.parquet.max.file.sice", ["hoodie.parquet.max.file.size"]),
+        ("hoodie.datasource.write.recordkey.fields", ["hoodie.datasource.write.recordkey.field"]),
+        ("hoodie.bulkinsert.sort.modes", ["hoodie.bulkinsert.sort.mode"]),
+        ("spark.sql.shuffle.partitions", ["docs/configuration.md"]),
+    ],
+)
+def test_an_unknown_option_is_refused_with_the_nearest_name(spark, table, tmp_path, key, names):
+    with untouched(table, key, *names, error=InvalidOption):
+        table.upsert(frame(spark, ROWS), {key: "1"})
+    with untouched(table, key, *names, error=InvalidOption):
+        hoodie.open_table(spark, table.path, {key: "1"})
+    with pytest.raises(InvalidOption):
+        hoodie.create_table(spark, str(tmp_path / "new"), name="n", record_key="id", options={key: "1"})
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "expected"),
+    [
+        ("hoodie.parquet.max.file.size", "100MB", "bytes, such as"),
+        ("hoodie.parquet.max.file.size", 0, "bytes, such as"),
+        ("hoodie.index.type", "HBASE2", "BLOOM, SIMPLE"),
+        ("hoodie.combine.before.upsert", "yes", "true or false"),
+        ("hoodie.index.bloom.fpp", "1.5", "a probability"),
+        ("hoodie.bulkinsert.sort.mode", "sorted", "GLOBAL_SORT"),
+        ("hoodie.datasource.write.payload.class", "com.example.Mine", "com.example.Mine"),
+    ],
+)
+def test_a_bad_option_value_is_refused_with_what_was_expected(spark, table, tmp_path, key, value, expected):
+    with untouched(table, str(value), expected, error=HoodieError):
+        table.upsert(frame(spark, ROWS), {key: value})
+    with pytest.raises(HoodieError):
+        hoodie.create_table(spark, str(tmp_path / "new"), name="n", record_key="id", options={key: value})
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"hoodie.table.version": "5"}, "version 5"),
+        ({"hoodie.table.version": "10"}, "version 10"),
+        ({"hoodie.table.metadata.partitions": "files"}, "hoodie.metadata.enable=false"),
+        ({"hoodie.table.cdc.enabled": "true"}, "hoodie.table.cdc.enabled"),
+        ({"hoodie.compaction.payload.class": "com.example.Mine"}, "com.example.Mine"),
+        ({"hoodie.populate.meta.fields": "false"}, "hoodie.populate.meta.fields"),
+    ],
+)
+def test_a_table_that_only_others_can_write_is_refused_with_the_reason(spark, table, change, name):
+    properties = Path(table.path, ".hoodie/hoodie.properties")
+    lines = [line for line in properties.read_text().splitlines() if line.partition("=")[0] not in change]
+    properties.write_text("\n".join([*lines, *(f"{key}={value}" for key, value in change.items())]) + "\n")
+    for operation in (table.upsert, table.bulk_insert, table.delete, table.explain_upsert):
+        with untouched(table, name, error=UnsupportedTable):
+            operation(frame(spark, ROWS))
+    with untouched(table, name, error=UnsupportedTable):
+        table.delete_partitions(["oslo"])
+
+
+@pytest.mark.parametrize("name", ["v8_cow_simplekeygen", "v9_cow_txns", "v5_cow_nonpartitioned"])
+def test_tables_of_other_versions_are_not_written(spark, fixture_table, name):
+    table = hoodie.open_table(spark, str(fixture_table(name)))
+    with untouched(table, f"version {name[1]}", "only 6 is written", error=UnsupportedTable):
+        table.upsert(frame(spark, ROWS))
+
+
+# --- corrupt files ---
+
+
+def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
+    path.write_bytes(change(path.read_bytes()))
+    path.with_name(f".{path.name}.crc").unlink(missing_ok=True)
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\x01garbage", b"hoodie.table.name=t\nhoodie.table.checksum=1\n"])
+def test_corrupt_table_properties_are_named_and_are_not_no_table(spark, table, content, monkeypatch):
+    monkeypatch.setattr("hoodie.table.properties_file._PAUSE", 0.0)
+    damage(Path(table.path, ".hoodie/hoodie.properties"), lambda _: content)
+    for call in (
+        lambda: hoodie.open_table(spark, table.path),
+        lambda: table.upsert(frame(spark, ROWS)),
+        table.snapshot,
+        lambda: hoodie.read_arrow(table.path),
+        lambda: hoodie.create_table(spark, table.path, name="t", record_key="id"),
+    ):
+        with untouched(table, "hoodie.properties", error=CorruptFile):
+            call()
+
+
+@pytest.mark.parametrize("change", [lambda data: data[: len(data) // 2], lambda data: b"Obj\x01" + data[4:]])
+def test_a_corrupt_commit_file_is_named(spark, table, change):
+    (commit,) = Path(table.path, ".hoodie").glob("*.commit")
+    damage(commit, change)
+    for call in (
+        lambda: table.upsert(frame(spark, ROWS)),
+        lambda: table.delete(frame(spark, ROWS)),
+        table.snapshot,
+        lambda: hoodie.read_arrow(table.path),
+        table.history,
+    ):
+        with untouched(table, commit.name, error=CorruptFile):
+            call()
+
+
+@ROUTES
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
+    (broken,) = Path(table.path, "oslo").glob("*.parquet")
+    damage(broken, lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1")
+    before = data_files(table.path)
+    with pytest.raises(CorruptFile, match=broken.name):
+        table.upsert(frame(spark, ROWS), {"hoodie.index.type": index, **route})
+    assert data_files(table.path) == before
+    assert not table._pending_instants() if hasattr(table, "_pending_instants") else True
+    with pytest.raises(CorruptFile, match=broken.name):
+        hoodie.read_arrow(table.path)
+    with pytest.raises(PySparkException, match=broken.name):
+        table.snapshot().collect()
+    # The other partition is as good as before.
+    assert table.snapshot(["rome"]).select("id").collect() == [("b",)]
+    assert table.upsert(frame(spark, [("b", "rome", 9, "z")]), route).updated == 1
+
+
+# --- nothing ---
+
+
+@ROUTES
+def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route):
+    nothing = frame(spark, [])
+    rows = hoodie.read_arrow(table.path).to_pylist()
+    operations = [table.upsert, table.insert, table.bulk_insert, table.delete, table.insert_overwrite]
+    for operation in operations:
+        result = operation(nothing, route)
+        assert (result.inserted, result.updated, result.deleted, result.files) == (0, 0, 0, ())
+        assert result.instant == table.history()[0][0].requested
+    assert hoodie.read_arrow(table.path).to_pylist() == rows
+    assert table.snapshot().count() == 2
+    assert len(table.history()) == 1 + len(operations)
+    result = table.insert_overwrite_table(nothing, route)
+    assert result.files == ()
+    assert table.snapshot().count() == 0
+    assert hoodie.read_arrow(table.path).num_rows == 0
+
+
+@ROUTES
+def test_nothing_can_be_written_to_an_empty_table(spark, tmp_path, route):
+    for name in ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table"):
+        table = hoodie.create_table(
+            spark, str(tmp_path / name), name="t", record_key="id", partition_by="city", ordering="ts", options=route
+        )
+        result = getattr(table, name)(frame(spark, []))
+        assert (result.inserted, result.updated, result.deleted, result.files) == (0, 0, 0, ())
+        assert len(table.history()) == 1
+        # What comes first decides on the columns; keys alone do not.
+        table.upsert(frame(spark, ROWS, COLUMNS.replace("bigint", "bigint not null")))
+        assert sorted(table.snapshot().select("id").toArrow().column(0).to_pylist()) == ["a", "b"]
+        assert hoodie.read_arrow(table.path).num_rows == 2
+
+
+# --- workers ---
+
+
+class Refused(Exception):
+    pass
+
+
+@pytest.mark.parametrize("module", ["hoodie", "pyarrow"])
+def test_workers_that_lack_a_module_are_told_by_the_probe(spark, table, monkeypatch, module):
+    def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        raise ModuleNotFoundError(f"No module named '{module}'", name=module)
+
+    monkeypatch.setattr(spread, "_probe", probe)
+    monkeypatch.setattr(spread, "_checked", type(spread._checked)())
+    for operation in (table.upsert, table.bulk_insert):
+        with untouched(table, "PYSPARK_PYTHON", repr(module), error=WorkerEnvironment):
+            operation(frame(spark, [("c", "oslo", 2, "x")]), SPREAD)
+    assert table.upsert(frame(spark, [("c", "oslo", 2, "x")])).inserted == 1  # near needs no workers
+
+
+SCRIPT = """
+    import sys
+    import hoodie
+    from hoodie.errors import WorkerEnvironment
+
+    spark = hoodie.local_session("bare", cores=1, **{"spark.sql.shuffle.partitions": 1})
+    table = hoodie.create_table(spark, sys.argv[1], name="t", record_key="id",
+                                options={"hoodie.spark.near.max.batch.bytes": "0"})
+    try:
+        table.upsert(spark.range(3).selectExpr("cast(id as string) id"))
+    except WorkerEnvironment as error:
+        print("REFUSED", error)
+    print("COMMITS", len(table.history()))
+"""
+
+
+@pytest.mark.timeout(120)
+def test_a_session_whose_workers_run_a_bare_python_is_told_about_pyspark_python(tmp_path):
+    bare = tmp_path / "python"
+    bare.write_text(f'#!/bin/sh\nexec "{sys.base_prefix}/bin/python3" -S "$@"\n')
+    bare.chmod(0o755)
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    run = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "table")],
+        env={**os.environ, "PYSPARK_PYTHON": str(bare), "PYSPARK_DRIVER_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert "REFUSED" in run.stdout, run.stdout + run.stderr[-3000:]
+    assert "PYSPARK_PYTHON" in run.stdout
+    assert "COMMITS 0" in run.stdout
+    assert set(files(tmp_path / "table")) == {".hoodie/hoodie.properties"}

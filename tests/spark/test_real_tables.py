@@ -1,0 +1,151 @@
+"""Tables that Hudi wrote are read with the rows that Hudi and hudi-rs see in them, now and as of each instant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import reduce
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from hudi import HudiTableBuilder
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie import open_table, read_arrow
+from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
+
+Unpack = Callable[[str], Path]
+
+COPY_ON_WRITE = [name for name in fixture_names() if "cow" in name]
+NOT_IN_HUDI_RS = "v5_cow_nonpartitioned"  # it reads versions 6, 8 and 9
+TOLD = [name for name in COPY_ON_WRITE if name != NOT_IN_HUDI_RS]
+OF_HUDI_015 = [name for name in fixture_names("hudi-0.15") if "cow" in name]
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_a_table_of_hudi_is_read_with_its_rows(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table(name)
+    expected = expected_rows(name)
+    snapshot = open_table(spark, str(path)).snapshot()
+    assert_same_rows(snapshot.toArrow(), expected)
+    assert_same_rows(read_arrow(path), expected)
+    columns = read_hudi_rs(path).column_names  # Hudi's own read puts partition columns last
+    assert snapshot.columns == columns
+    assert read_arrow(path).column_names == columns
+    has_meta = name != "cow_no_meta_fields"
+    assert tuple(columns[:5]) == META if has_meta else not set(META) & set(columns)
+
+
+def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table(NOT_IN_HUDI_RS)
+    (file,) = path.glob("*.parquet")
+    expected = pq.read_table(file)
+    snapshot = open_table(spark, str(path)).snapshot()
+    assert_same_rows(snapshot.toArrow(), expected)
+    assert_same_rows(read_arrow(path), expected)
+    assert snapshot.columns == [*META, "id", "name", "ts", "dt", "hh"]
+    assert sorted(row["name"] for row in expected.to_pylist()) == ["a1", "a2"]
+
+
+@pytest.mark.parametrize("name", TOLD)
+def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
+    name: str, spark: SparkSession, fixture_table: Unpack
+) -> None:
+    path = fixture_table(name)
+    instants = completed_instants(path)
+    table = open_table(spark, str(path))
+    seen = tagged_rows([table.as_of(instant) for instant in instants], instants)
+    assert len(instants) > 1
+    for instant in instants:
+        expected = read_hudi_rs(path, as_of=instant)
+        # A read as of then has the columns of then; hudi-rs has those of today.
+        before = read_arrow(path, as_of=instant)
+        extra = [column for column in expected.column_names if column not in before.column_names]
+        assert extra == (["extra"] if name == "cow_schema_evolution" and instant == instants[0] else [])
+        assert_same_rows(before, expected, ignore=extra)
+        rows = seen.filter(pc.equal(seen.column("tag"), instant)).drop_columns(["tag"])
+        assert_same_rows(rows, expected if "extra" in rows.column_names else expected.drop_columns(extra))
+
+
+@pytest.mark.parametrize("name", OF_HUDI_015)
+def test_the_newest_instant_is_the_present(name: str, fixture_table: Unpack) -> None:
+    newest = fixture_facts(name)["steps"][-1]["instant"]
+    assert_same_rows(read_arrow(fixture_table(name), as_of=newest), expected_rows(name))
+
+
+def test_rows_of_replaced_file_groups_are_hidden_but_not_from_the_past(
+    spark: SparkSession, fixture_table: Unpack
+) -> None:
+    path = fixture_table("cow_insert_overwrite")
+    steps = {step["op"]: step["instant"] for step in fixture_facts("cow_insert_overwrite")["steps"]}
+    before, at = "20261121034623756", steps["insert_overwrite"]
+    table = open_table(spark, str(path))
+    visible = {slice_.group for slice_ in table.file_slices()}
+    on_disk = {(file.parent.name, file.name.split("_")[0]) for file in path.glob("*/*.parquet")}
+    assert len(visible) < len(on_disk)
+    frames = [table.snapshot(), table.as_of(before), table.as_of(at)]
+    counts = tagged_rows([frame.groupBy().count() for frame in frames], ["now", "before", "at"]).to_pylist()
+    assert {row["tag"]: row["count"] for row in counts} == {"now": 250, "before": 300, "at": 240}
+
+
+def test_a_hidden_file_is_not_even_opened(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("cow_insert_overwrite")
+    table = open_table(spark, str(path))
+    wanted = {slice_.base.name for slice_ in table.file_slices() if slice_.base is not None}
+    hidden = [file for file in path.glob("*/*.parquet") if file.name not in wanted]
+    for file in hidden:
+        file.write_bytes(b"")
+    assert hidden
+    assert_same_rows(table.snapshot().toArrow(), expected_rows("cow_insert_overwrite"))
+    assert_same_rows(read_arrow(path), expected_rows("cow_insert_overwrite"))
+
+
+def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixture_table: Unpack) -> None:
+    frame = open_table(spark, str(fixture_table("cow_upserts_delete"))).snapshot()
+    asked = frame.where("qty > 5").select("id")
+    plan = physical_plan(asked)
+    assert "PushedFilters: [IsNotNull(qty), GreaterThan(qty,5)]" in plan
+    assert "ReadSchema: struct<id:string,qty:int>" in plan
+    expected = expected_rows("cow_upserts_delete")
+    wanted = expected.filter(pc.greater(expected.column("qty"), 5)).select(["id"])
+    assert_same_rows(asked.toArrow(), wanted)
+
+
+def test_read_arrow_takes_columns_and_filters(fixture_table: Unpack) -> None:
+    expected = expected_rows("cow_upserts_delete")
+    seen = read_arrow(fixture_table("cow_upserts_delete"), columns=["qty", "id"], filters=[("ds", "=", "2024-03-02")])
+    wanted = expected.filter(pc.equal(expected.column("ds"), "2024-03-02")).select(["qty", "id"])
+    assert wanted.num_rows
+    assert seen.column_names == ["qty", "id"]
+    assert_same_rows(seen, wanted)
+
+
+def test_a_bloom_filter_of_hudi_finds_every_key_of_its_file(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("cow_upserts_delete")))
+    there = table.snapshot().drop(*META)
+    profile = table.explain_upsert(there).profile.values()
+    assert sum(sum(rows.updates.values()) for rows in profile) == expected_rows("cow_upserts_delete").num_rows
+    assert sum(rows.inserts for rows in profile) == 0
+
+
+# --- what the tests ask with ---
+
+
+def completed_instants(path: Path) -> list[str]:
+    """Instants of the active timeline as hudi-rs lists them: commits and replace commits, oldest first."""
+    timeline = HudiTableBuilder.from_base_uri(str(path)).build().get_timeline()
+    found = [*timeline.get_completed_commits(), *timeline.get_completed_replacecommits()]
+    return sorted(instant.timestamp for instant in found)
+
+
+def tagged_rows(frames: Sequence[DataFrame], tags: Sequence[str]) -> pa.Table:
+    """The rows of all frames with a column `tag`, by one Spark job."""
+    tagged = [frame.withColumn("tag", F.lit(tag)) for frame, tag in zip(frames, tags, strict=True)]
+    return reduce(lambda some, more: some.unionByName(more, allowMissingColumns=True), tagged).toArrow()
+
+
+def physical_plan(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]

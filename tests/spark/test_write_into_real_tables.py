@@ -1,0 +1,339 @@
+"""Tables that Hudi wrote go on being good tables after this library wrote into them, or refuse to be written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie import HoodieTable, WriteResult, open_table, read_arrow
+from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.formats.base_footer import read_footer
+from hoodie.formats.bloom import might_contain
+from hoodie.formats.commit_json import decode_commit
+from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
+
+Unpack = Callable[[str], Path]
+
+#: Meta columns that a row keeps when its file is rewritten; the file name is that of the new file.
+KEPT_META = META[:4]
+SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A table that may be written.
+
+    key      `_hoodie_record_key` of the row that is updated; None: the first of the table
+    new_key  columns of the row that is inserted, and its record key
+    change   columns of both rows that get other values
+    """
+
+    new_key: Mapping[str, Any]
+    new_record_key: str
+    change: Mapping[str, Any]
+    key: str | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+
+
+BY_ID = Case({"id": "new"}, "new", {"qty": 4242, "note": "geändert"})
+PUBLIC = Case({"id": 99}, "99", {"intField": 4242, "name": "Zoë"})
+TIMES = {"hoodie.keygen.timebased.timestamp.type": "DATE_STRING"}
+
+CASES = {
+    "cow_archived": BY_ID,
+    "cow_clustering": BY_ID,
+    "cow_complex_key_hive_style": Case({"id": "new"}, "id:new,shop:0", {"qty": 4242}, "id:k00000,shop:0"),
+    "cow_event_time": Case({"id": "new"}, "new", {"qty": 4242, "ts": 10**9}),
+    "cow_insert_overwrite": BY_ID,
+    "cow_metadata_table": Case(BY_ID.new_key, "new", BY_ID.change, options={"hoodie.metadata.enable": "false"}),
+    "cow_savepoint": BY_ID,
+    "cow_schema_evolution": Case({"id": "new"}, "new", {"qty": 4242, "extra": "more"}),
+    "cow_soft_delete_flag": BY_ID,
+    "cow_types": Case({"id": "new"}, "new", {"c_int": 4242, "c_str": "geändert", "c_bin": b"\x00\xff"}),
+    "cow_upserts_delete": BY_ID,
+    "cow_url_encoded": BY_ID,
+    "v6_cow_complexkeygen_hivestyle": Case(
+        {"id": 99, "name": "Zoë"}, "id:99,name:Zoë", {"intField": 4242}, "id:1,name:Alice"
+    ),
+    "v6_cow_nonpartitioned": PUBLIC,
+    "v6_cow_overwrite_table": PUBLIC,
+    "v6_cow_simplekeygen": PUBLIC,
+    "v6_cow_timestamp_keygen": Case(PUBLIC.new_key, "99", PUBLIC.change, options=TIMES),
+}
+
+REFUSED = {
+    "cow_cdc": "hoodie.table.cdc.enabled=true obliges each writer to log change data",
+    "cow_metadata_table": r"keeps a metadata table \(column_stats, files, record_index\).*hoodie.metadata.enable=false",
+    "cow_no_meta_fields": "hoodie.populate.meta.fields=false.* read only",
+    "v5_cow_nonpartitioned": "table version 5 can be read, but only 6 is written",
+    "v8_cow_simplekeygen": "table version 8 can be read, but only 6 is written.*hoodie.write.auto.upgrade=false",
+    "v9_cow_txns": "table version 9 can be read, but only 6 is written",
+}
+
+
+def test_each_copy_on_write_table_is_written_or_refused() -> None:
+    assert {*CASES, *REFUSED} == {name for name in fixture_names() if "cow" in name}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_upsert_changes_one_row_and_adds_one(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    path, case = fixture_table(name), CASES[name]
+    before = expected_rows(name)
+    table = open_table(spark, str(path), case.options)
+    key = case.key or before.column("_hoodie_record_key")[0].as_py()
+    result = table.upsert(changed_and_new(table, key, case))
+
+    assert (result.inserted, result.updated, result.deleted) == (1, 1, 0)
+    after = assert_read_alike(table)
+    row = row_of(before, key)
+    updated, new = row_of(after, key), row_of(after, case.new_record_key)
+    assert user_values(updated) == user_values(row) | dict(case.change)
+    assert user_values(new) == user_values(row) | dict(case.change) | dict(case.new_key)
+    assert updated["_hoodie_partition_path"] == new["_hoodie_partition_path"] == row["_hoodie_partition_path"]
+    assert updated["_hoodie_commit_time"] == new["_hoodie_commit_time"] == result.instant
+    written = pc.is_in(after.column("_hoodie_record_key"), pa.array([key, case.new_record_key]))
+    others = before.filter(pc.not_equal(before.column("_hoodie_record_key"), key))
+    assert_same_rows(after.filter(pc.invert(written)), others, ignore=["_hoodie_file_name"])
+    assert_files_are_sound(path, result)
+    assert_commit_tells_of(path, result)
+
+
+@pytest.mark.parametrize(
+    "name", ["cow_complex_key_hive_style", "cow_types", "cow_url_encoded", "v6_cow_timestamp_keygen"]
+)
+def test_executors_write_into_it_as_the_driver_does(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    case = CASES[name]
+    tables = [open_table(spark, str(fixture_table(name)), {**case.options, **more}) for more in ({}, SPREAD)]
+    key = case.key or expected_rows(name).column("_hoodie_record_key")[0].as_py()
+    results = [table.upsert(changed_and_new(table, key, case)) for table in tables]
+    assert [result.route for result in results] == ["near", "spread"]
+    assert (results[1].inserted, results[1].updated) == (1, 1)
+    near, spread = (assert_read_alike(table) for table in tables)
+    own = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
+    assert_same_rows(spread, near, ignore=own)
+    assert_files_are_sound(Path(tables[1].path), results[1])
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_table_that_this_library_would_harm_is_refused(
+    name: str, spark: SparkSession, fixture_table: Unpack
+) -> None:
+    path = fixture_table(name)
+    files = contents(path)
+    table = open_table(spark, str(path))
+    with pytest.raises(UnsupportedTable, match=f"(?s){REFUSED[name]}"):
+        table.upsert(table.snapshot())
+    assert contents(path) == files
+
+
+def test_the_metadata_table_goes_before_the_first_write_without_it(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("cow_metadata_table")
+    assert (path / ".hoodie/metadata/.hoodie/hoodie.properties").exists()
+    table = open_table(spark, str(path), {"hoodie.metadata.enable": "false"})
+    table.upsert(table.snapshot().limit(1))
+    assert not (path / ".hoodie/metadata").exists()
+    properties = (path / ".hoodie/hoodie.properties").read_text()
+    assert not [line for line in properties.splitlines() if line.startswith("hoodie.table.metadata.partitions")]
+    assert "hoodie.table.recordkey.fields=id" in properties
+    # From then on every writer may write, and hudi-rs lists folders.
+    open_table(spark, str(path)).upsert(table.snapshot().limit(1))
+    assert_read_alike(table)
+
+
+def test_rows_that_are_late_by_event_time_lose(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("cow_event_time")))
+    stored = {row["id"]: row for row in expected_rows("cow_event_time").to_pylist()}
+    late, equal, newer = "k00000", "k00001", "k00002"
+    moves = F.create_map(*[F.lit(part) for pair in ((late, -1), (equal, 0), (newer, 1)) for part in pair])
+    batch = rows_of(table, late, equal, newer).withColumns(
+        {"ts": (F.col("ts") + moves[F.col("id")]).cast("long"), "note": F.lit("written again")}
+    )
+    result = table.upsert(batch)
+    assert (result.inserted, result.deleted) == (0, 0)
+    after = assert_read_alike(table)
+    assert user_values(row_of(after, late)) == user_values(stored[late])
+    assert row_of(after, late)["_hoodie_commit_time"] == stored[late]["_hoodie_commit_time"]
+    assert user_values(row_of(after, equal)) == user_values(stored[equal]) | {"note": "written again"}
+    assert user_values(row_of(after, newer)) == user_values(stored[newer]) | {
+        "note": "written again",
+        "ts": stored[newer]["ts"] + 1,
+    }
+
+
+def test_the_last_write_wins_where_the_payload_is_the_default(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("cow_upserts_delete")))
+    table.upsert(rows_of(table, "k00000").withColumns({"ts": F.lit(1).cast("long"), "note": F.lit("late")}))
+    row = row_of(assert_read_alike(table), "k00000")
+    assert (row["ts"], row["note"]) == (1, "late")
+
+
+def test_the_delete_flag_of_a_row_deletes(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("cow_soft_delete_flag")))
+    before = expected_rows("cow_soft_delete_flag")
+    gone, stays, absent = "k00000", "k00001", "never there"
+    batch = rows_of(table, gone, stays)
+    batch = batch.unionByName(batch.where("id = 'k00000'").withColumn("id", F.lit(absent)))
+    result = table.upsert(batch.withColumn("_hoodie_is_deleted", F.col("id") != stays))
+    assert (result.inserted, result.updated, result.deleted) == (0, 1, 1)
+    after = assert_read_alike(table)
+    assert set(after.column("id").to_pylist()) == set(before.column("id").to_pylist()) - {gone}
+    assert_files_are_sound(Path(table.path), result, exact=False)
+
+
+def test_rows_of_hudi_are_deleted_by_key(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("cow_complex_key_hive_style")))
+    key = "id:k00000,shop:0"
+    result = table.delete(table.snapshot().where(F.col("_hoodie_record_key") == key).select("id", "shop", "ds", "region"))
+    assert (result.inserted, result.updated, result.deleted) == (0, 0, 1)
+    after = assert_read_alike(table)
+    before = expected_rows("cow_complex_key_hive_style")
+    left = before.filter(pc.not_equal(before.column("_hoodie_record_key"), key))
+    assert_same_rows(after, left, ignore=["_hoodie_file_name"])
+
+
+def test_a_clustered_file_takes_the_update_and_the_files_before_it_stay_hidden(
+    spark: SparkSession, fixture_table: Unpack
+) -> None:
+    path = fixture_table("cow_clustering")
+    table = open_table(spark, str(path))
+    replaced = {file.name.split("_")[0] for file in path.glob("*/*.parquet")} - file_ids(table)
+    assert replaced
+    result = table.upsert(rows_of(table, "k00000").withColumn("note", F.lit("after clustering")))
+    assert not {stat.file_id for stat in result.stats} & replaced
+    assert not file_ids(table) & replaced
+    assert assert_read_alike(table).num_rows == 240
+
+
+def test_a_savepoint_keeps_its_rows(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("cow_savepoint")
+    steps = fixture_facts("cow_savepoint")["steps"]
+    (savepoint,) = [step["instant"] for step in steps if step["op"] == "savepoint"]
+    before = read_arrow(path, as_of=savepoint)
+    table = open_table(spark, str(path))
+    table.upsert(rows_of(table, "k00000").withColumn("note", F.lit("after the savepoint")))
+    assert (path / f".hoodie/{savepoint}.savepoint").exists()
+    assert_same_rows(read_arrow(path, as_of=savepoint), before)
+    assert_same_rows(read_hudi_rs(path, as_of=savepoint), before)
+
+
+def test_instants_of_the_archive_stay_where_they_are(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("cow_archived")
+    archive = {name: data for name, data in contents(path).items() if "/archived/" in name}
+    assert archive
+    table = open_table(spark, str(path))
+    table.upsert(rows_of(table, "k00000"))
+    now = contents(path)
+    assert {name: now.get(name) for name in archive} == archive
+
+
+def test_the_time_settings_that_a_table_lacks_come_with_the_write(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("v6_cow_timestamp_keygen")
+    untold = open_table(spark, str(path))
+    with pytest.raises(InvalidOption, match="hoodie.keygen.timebased.timestamp.type"):
+        untold.upsert(untold.snapshot())
+    told = untold.upsert(rows_of(untold, "1").withColumn("ts_str", F.lit("2031-12-30T23:59:59.000Z")), TIMES)
+    assert told.inserted == 1
+    assert set(told.metadata.stats) == {"2031/12/30/23"}
+    assert_read_alike(untold)
+    wrong = {**TIMES, "hoodie.keygen.timebased.output.dateformat": "yyyy"}
+    with pytest.raises(TableMismatch, match=r"output.dateformat.*yyyy/MM/dd/HH"):
+        untold.upsert(untold.snapshot(), wrong)
+
+
+# --- what the tests do with tables ---
+
+
+def rows_of(table: HoodieTable, *keys: str) -> DataFrame:
+    return table.snapshot().where(F.col("_hoodie_record_key").isin(*keys)).drop(*META)
+
+
+def changed_and_new(table: HoodieTable, key: str, case: Case) -> DataFrame:
+    """The row of a key with the case's changes, and the same under the new key."""
+    found = rows_of(table, key)
+    types = {each.name: each.dataType for each in found.schema}
+
+    def values(wanted: Mapping[str, Any]) -> dict[str, Column]:
+        return {name: F.lit(value).cast(types[name]) for name, value in wanted.items()}
+
+    changed = found.withColumns(values(case.change))
+    return changed.unionByName(changed.withColumns(values(case.new_key)))
+
+
+def assert_read_alike(table: HoodieTable) -> pa.Table:
+    """Spark, Arrow and hudi-rs read the same rows, which are returned."""
+    rows = read_arrow(table.path)
+    assert_same_rows(table.snapshot().toArrow(), rows)
+    assert_same_rows(read_hudi_rs(table.path), rows)
+    return rows
+
+
+def assert_files_are_sound(path: Path, result: WriteResult, exact: bool = True) -> None:
+    """The filter of each written file has all of its keys, and the range of keys is theirs.
+
+    exact  the range is no wider than needed: no key was deleted
+    """
+    assert result.files
+    for name in result.files:
+        rows = pq.read_table(path / name, columns=list(META))
+        keys = rows.column("_hoodie_record_key")
+        with (path / name).open("rb") as file:
+            footer = read_footer(file, name)
+        bloom = footer.bloom(name)
+        assert bloom is not None
+        assert might_contain(bloom, keys).all()
+        ordered = sorted(keys.to_pylist(), key=lambda key: key.encode("utf-16-be"))
+        assert footer.min_key is not None
+        assert footer.max_key is not None
+        assert footer.min_key <= ordered[0]
+        assert footer.max_key >= ordered[-1]
+        if exact:
+            assert (footer.min_key, footer.max_key) == (ordered[0], ordered[-1])
+        assert set(rows.column("_hoodie_file_name").to_pylist()) == {name.rpartition("/")[2]}
+
+
+def assert_commit_tells_of(path: Path, result: WriteResult) -> None:
+    """The commit file parses, and its statistics are those of the files."""
+    data = (path / f".hoodie/{result.instant}.commit").read_bytes()
+    assert decode_commit(data, "commit") == result.metadata
+    told = json.loads(data)
+    assert told["operationType"] == "UPSERT"
+    columns = [each["name"] for each in json.loads(told["extraMetadata"]["schema"])["fields"]]
+    assert set(columns) - set(META) == set(read_arrow(path).column_names) - set(META)
+    stats = [stat for part in told["partitionToWriteStats"].values() for stat in part]
+    assert {stat["path"] for stat in stats} == set(result.files)
+    for stat in stats:
+        file = path / stat["path"]
+        assert stat["fileSizeInBytes"] == file.stat().st_size
+        assert stat["numWrites"] == pq.read_metadata(file).num_rows
+        assert stat["fileId"] == file.name.split("_")[0]
+    later = sorted(file.name for file in (path / ".hoodie").glob("*.commit"))
+    assert later[-1] == f"{result.instant}.commit"
+    assert not (path / f".hoodie/.temp/{result.instant}").exists()
+
+
+def row_of(rows: pa.Table, key: str) -> dict[str, Any]:
+    """The row with a record key; it is there once."""
+    (row,) = rows.filter(pc.equal(rows.column("_hoodie_record_key"), key)).to_pylist()
+    return dict(row)
+
+
+def user_values(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name not in META}
+
+
+def file_ids(table: HoodieTable) -> set[str]:
+    return {slice_.group.file_id for slice_ in table.file_slices()}
+
+
+def contents(path: Path) -> dict[str, bytes]:
+    return {str(file.relative_to(path)): file.read_bytes() for file in path.rglob("*") if file.is_file()}
