@@ -82,3 +82,17 @@ class JavaNotFound(HoodieError):
             "will do: pip install 'hoodie[java]', which brings a Java along; apt-get install openjdk-17-jre-headless; "
             "or JAVA_HOME set to the folder of an installed one."
         )
+
+
+class DamagedLog(UserWarning):
+    """Bytes of a log that were skipped, as the format has it: a writer died there, or the file is damaged.
+
+    `warnings.simplefilter("error", DamagedLog)` makes reads fail on them.
+    """
+
+    def __init__(self, path: str, offset: int, problem: str) -> None:
+        super().__init__(path, offset, problem)
+        self.path, self.offset, self.problem = path, offset, problem
+
+    def __str__(self) -> str:
+        return f"{self.path} at byte {self.offset}: {self.problem}. Skipped: rows may be missing."

@@ -1,5 +1,6 @@
 """Rows of real tables, read as Arrow without Spark: snapshots, time travel, read-optimized, incremental base files."""
 
+import io
 from dataclasses import replace
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
 from hoodie.model.schema import with_meta_fields
 from hoodie.storage.local import LocalStorage
+from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.read import read_arrow, read_slices_arrow, table_schema
 from hoodie.table.state import load_state
 from hoodie.timeline.load import read_commit
@@ -218,6 +220,36 @@ def test_a_base_file_that_was_cleaned_away_meanwhile_is_not_corrupt(fixture_tabl
         rows_of(state, view, latest_base_files(view))
 
 
+class OpensLate(WrappedStorage):
+    """As drivers of object stores, which find out at the first read that a file is not there."""
+
+    fault = FileNotFoundError
+
+    def open_input(self, path):
+        fault = self.fault
+
+        class Absent(io.RawIOBase):
+            def seekable(self):
+                return True
+
+            readable = seekable
+
+            def seek(self, offset, whence=0):
+                raise fault(path)
+
+        return Absent()
+
+
+@pytest.mark.parametrize("fault", [FileNotFoundError, PermissionError, ConnectionResetError, TimeoutError])
+def test_a_fault_of_the_storage_is_not_taken_for_damage(fixture_table, fault):
+    state, view = open_table(fixture_table("cow_upserts_delete"))
+    schema = with_meta_fields(table_schema(state, view))
+    storage = OpensLate(state.storage)
+    storage.fault = fault
+    with pytest.raises(fault):
+        read_slices_arrow(storage, merged_slices(view).values(), schema)
+
+
 # --- schema ---
 
 
@@ -237,6 +269,15 @@ def test_without_a_commit_that_says_the_schema_is_that_of_creation_or_of_a_file(
     assert state.config.create_schema == ""
     assert table_schema(state, view).types == known.types
     assert_same_rows(read_arrow(path), expected_rows("v6_cow_nonpartitioned"))
+
+
+def test_a_read_as_of_before_all_commits_has_the_columns_of_the_first(fixture_table):
+    path = fixture_table("cow_schema_evolution")
+    properties = path / ".hoodie/hoodie.properties"
+    kept = [line for line in properties.read_text().splitlines() if "create.schema" not in line]
+    properties.write_text("\n".join(kept))
+    rows = read_arrow(path, as_of="2001-01-01")
+    assert (rows.num_rows, rows.column_names[5:]) == (0, ["id", "ds", "ts", "qty", "price", "note"])
 
 
 def test_a_clustering_does_not_say_the_schema(fixture_table):

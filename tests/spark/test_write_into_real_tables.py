@@ -47,13 +47,15 @@ class Case:
 
 BY_ID = Case({"id": "new"}, "new", {"qty": 4242, "note": "geändert"})
 PUBLIC = Case({"id": 99}, "99", {"intField": 4242, "name": "Zoë"})
+#: On Copy-on-Write Hudi leaves the payload class to the options of each write.
+EVENT_TIME = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}
 TIMES = {"hoodie.keygen.timebased.timestamp.type": "DATE_STRING"}
 
 CASES = {
     "cow_archived": BY_ID,
     "cow_clustering": BY_ID,
     "cow_complex_key_hive_style": Case({"id": "new"}, "id:new,shop:0", {"qty": 4242}, "id:k00000,shop:0"),
-    "cow_event_time": Case({"id": "new"}, "new", {"qty": 4242, "ts": 10**9}),
+    "cow_event_time": Case({"id": "new"}, "new", {"qty": 4242, "ts": 10**9}, options=EVENT_TIME),
     "cow_insert_overwrite": BY_ID,
     "cow_metadata_table": Case(BY_ID.new_key, "new", BY_ID.change, options={"hoodie.metadata.enable": "false"}),
     "cow_savepoint": BY_ID,
@@ -124,10 +126,19 @@ def test_executors_write_into_it_as_the_driver_does(name: str, spark: SparkSessi
     assert_files_are_sound(Path(tables[1].path), results[1])
 
 
+def test_a_refused_table_keeps_its_metadata_table(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("cow_metadata_table")
+    properties = path / ".hoodie/hoodie.properties"
+    properties.write_text(without_checksum(properties.read_text()).replace("cdc.enabled=false", "cdc.enabled=true"))
+    files = contents(path)
+    table = open_table(spark, str(path), {"hoodie.metadata.enable": "false"})
+    with pytest.raises(UnsupportedTable, match="cdc"):
+        table.upsert(table.snapshot())
+    assert contents(path) == files
+
+
 @pytest.mark.parametrize("name", REFUSED)
-def test_a_table_that_this_library_would_harm_is_refused(
-    name: str, spark: SparkSession, fixture_table: Unpack
-) -> None:
+def test_a_table_that_this_library_would_harm_is_refused(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
     files = contents(path)
     table = open_table(spark, str(path))
@@ -151,7 +162,7 @@ def test_the_metadata_table_goes_before_the_first_write_without_it(spark: SparkS
 
 
 def test_rows_that_are_late_by_event_time_lose(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("cow_event_time")))
+    table = open_table(spark, str(fixture_table("cow_event_time")), EVENT_TIME)
     stored = {row["id"]: row for row in expected_rows("cow_event_time").to_pylist()}
     late, equal, newer = "k00000", "k00001", "k00002"
     moves = F.create_map(*[F.lit(part) for pair in ((late, -1), (equal, 0), (newer, 1)) for part in pair])
@@ -193,7 +204,9 @@ def test_the_delete_flag_of_a_row_deletes(spark: SparkSession, fixture_table: Un
 def test_rows_of_hudi_are_deleted_by_key(spark: SparkSession, fixture_table: Unpack) -> None:
     table = open_table(spark, str(fixture_table("cow_complex_key_hive_style")))
     key = "id:k00000,shop:0"
-    result = table.delete(table.snapshot().where(F.col("_hoodie_record_key") == key).select("id", "shop", "ds", "region"))
+    result = table.delete(
+        table.snapshot().where(F.col("_hoodie_record_key") == key).select("id", "shop", "ds", "region")
+    )
     assert (result.inserted, result.updated, result.deleted) == (0, 0, 1)
     after = assert_read_alike(table)
     before = expected_rows("cow_complex_key_hive_style")
@@ -333,6 +346,10 @@ def user_values(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def file_ids(table: HoodieTable) -> set[str]:
     return {slice_.group.file_id for slice_ in table.file_slices()}
+
+
+def without_checksum(properties: str) -> str:
+    return "".join(line for line in properties.splitlines(True) if not line.startswith("hoodie.table.checksum"))
 
 
 def contents(path: Path) -> dict[str, bytes]:

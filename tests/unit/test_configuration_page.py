@@ -59,6 +59,17 @@ def test_other_keys_of_an_option_are_named() -> None:
     assert row["meaning"].endswith("Also read from `hoodie.datasource.write.table.name`.")
 
 
+def test_an_option_that_is_seldom_needed_is_not_in_the_main_tables() -> None:
+    assert reference.SELDOM.isdisjoint(reference.main_keys())
+    assert {row["key"] for row in rows(reference.page())} >= reference.SELDOM
+
+
+def test_a_seldom_option_that_no_section_has_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "SELDOM", reference.SELDOM | {"hoodie.gone"})
+    with pytest.raises(ValueError, match=r"no section has \['hoodie.gone'\]"):
+        reference.page()
+
+
 def test_a_group_without_a_section_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reference, "SECTIONS", reference.SECTIONS[1:])
     with pytest.raises(ValueError, match="needs one section"):

@@ -1,5 +1,10 @@
 """Which files a reader and a writer see: each rule with values."""
 
+import io
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.table import TableConfig
@@ -266,10 +271,13 @@ def test_a_clustering_older_than_the_timeline_is_hidden_too():
     assert instants(latest_base_files(view)) == {"f": "4"}
 
 
-def test_a_pending_insert_overwrite_is_no_clustering():
-    overwrite = (Instant("3", replaced, State.INFLIGHT), ReplacePlan())
+@pytest.mark.parametrize(
+    "plan", [ReplacePlan(), ReplacePlan(operation="CLUSTER"), replace(clustering("3", "f")[1], operation="INSERT")]
+)
+def test_a_pending_insert_overwrite_is_no_clustering(plan):
+    overwrite = (Instant("3", replaced, State.INFLIGHT), plan)
     view = build_view(timeline(done("1"), [overwrite[0]]), [base("1"), base("3", "g")], clusterings=[overwrite])
-    assert (view.rewriting, view.clustering) == (frozenset(), {})
+    assert view.clustering == {}
     assert instants(latest_base_files(view)) == {"f": "1"}
 
 
@@ -293,6 +301,11 @@ def test_a_log_belongs_to_the_newest_slice_that_began_before_it_completed():
     assert [file.base_instant for file in slice_.logs] == ["20", "50"]
     assert shown(merged_slices(view, "20")) == {"f": ("10", "10", [1])}
     assert shown(merged_slices(view, "10")) == {"f": ("10", "10", [])}
+
+
+def test_a_log_that_completed_as_a_slice_began_belongs_to_it():
+    found = layout_two(done("10", "30", completed="31"), done("20", action=delta, completed="30"))
+    assert shown(merged_slices(build_view(found, [base("10"), base("30"), log("20")]))) == {"f": ("30", "30", [1])}
 
 
 def test_a_log_that_completed_before_all_slices_begins_its_own():
@@ -366,6 +379,27 @@ def test_reading_n_partitions_lists_n_times():
     storage.reset()
     assert len(latest_base_files(load_view(storage, found, V6))) == 4
     assert storage.count() == storage.count("list_tree") == 1
+
+
+def test_in_layout_two_the_history_is_read_for_files_that_are_older_than_the_timeline():
+    rows = io.BytesIO()
+    pq.write_table(pa.table({"instantTime": ["1"], "completionTime": ["2"]}), rows)
+    history = {
+        ".hoodie/timeline/history/_version_": b"1",
+        ".hoodie/timeline/history/manifest_1": b'{"files":[{"fileName":"1_2_0.parquet"}]}',
+        ".hoodie/timeline/history/1_2_0.parquet": rows.getvalue(),
+    }
+    names = [f"p/{METAFILE}", "p/f_0-0-0_1.parquet", "p/rolledback_0-0-0_2.parquet", "p/g_0-0-0_5.parquet"]
+    storage = CountingStorage(MemoryStorage(dict.fromkeys(names, b"") | history | {".hoodie/timeline/5_6.commit": b""}))
+    config = TableConfig(name="t", version=8, layout=2)
+    view = load_view(storage, load_timeline(storage, config), config)
+    assert instants(latest_base_files(view)) == {"f": "1", "g": "5"}
+    assert view.timeline.history == {"1": "2"}
+    storage.reset()
+    storage.delete("p/f_0-0-0_1.parquet")
+    storage.delete("p/rolledback_0-0-0_2.parquet")
+    load_view(storage, load_timeline(storage, config), config)
+    assert storage.count("read") == storage.count("open_input") == 0
 
 
 def test_a_partition_asked_for_without_metafile_is_none():

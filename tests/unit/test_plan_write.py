@@ -8,9 +8,10 @@ from hypothesis import strategies as st
 from hoodie.config.write import FileSizing
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
-from hoodie.plan.write import PartitionProfile, learn_record_size, new_group_sizes, plan_write
+from hoodie.plan.write import PartitionProfile, Work, Works, learn_record_size, new_group_sizes, plan_write
 
 SIZING = FileSizing(max_size=1000, small_limit=500)
+WORKS = Works(insert=Work.CREATE, fill=Work.REWRITE, update=Work.APPEND)
 
 
 def base(file_id, size, partition="p"):
@@ -27,6 +28,7 @@ def plan(profile, small=(), slices=(), sizing=SIZING, record_size=10):
         sizing,
         record_size,
         lambda: next(ids),
+        WORKS,
     )
 
 
@@ -38,7 +40,7 @@ def test_inserts_fill_small_files_before_new_file_groups():
 
 def test_a_small_file_that_is_updated_too_gets_one_task():
     made = plan({"p": PartitionProfile(inserts=5, updates={"a": 3})}, small=[base("a", 400)], slices=[base("a", 400)])
-    assert [(t.updates, t.inserts, t.small) for t in made.tasks] == [(3, 5, True)]
+    assert [(t.updates, t.inserts, t.work) for t in made.tasks] == [(3, 5, Work.REWRITE)]
 
 
 def test_an_update_without_inserts_leaves_small_files_alone():

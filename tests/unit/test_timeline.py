@@ -280,6 +280,10 @@ def test_the_history_tells_when_instants_completed_that_left_the_timeline():
     assert completions(history(), "03", "09", "08", "20") == {"03": "06", "09": "10"}
 
 
+def test_the_first_and_last_instant_of_a_file_are_found():
+    assert completions(history(), "01", "04", "05") == {"01": "02", "04": "05", "05": "07"}
+
+
 def test_only_files_that_may_hold_the_instants_are_opened():
     storage = CountingStorage(history())
     assert completions(storage, "03") == {"03": "06"}

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.options import as_text, check_known, declared, option
+from hoodie.config.read import READ_GROUPS
 from hoodie.config.timebased import TimeOptions
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
 
@@ -53,7 +54,7 @@ class DatasourceOptions:
     )
 
 
-ALL_GROUPS = (TableOptions, KeyOptions, TimeOptions, DatasourceOptions, *WRITE_GROUPS)
+ALL_GROUPS = (TableOptions, KeyOptions, TimeOptions, DatasourceOptions, *WRITE_GROUPS, *READ_GROUPS)
 
 _PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
 

@@ -7,15 +7,18 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.keygen import KeyOptions
-from hoodie.config.options import GiB, KiB, MiB, as_text, declared
+from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
+from hoodie.config.read import MergeOptions
 from hoodie.config.timebased import TimeOptions
-from hoodie.config.write import BloomOptions, FileSizing, SpreadOptions, WriteOptions
+from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOptions, WriteOptions
+
+Row = tuple[dataclasses.Field[object], Declared]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +44,8 @@ SECTIONS = (
     ),
     Section(
         title="Keys and partitions",
-        text="What identifies a row, and which folder it goes to. Stored with the table, too. Examples: "
+        text="What identifies a row, and which folder it goes to. Stored with the table; its later writes use "
+        "what is stored. Examples: "
         "[writing](writing.md#key-generators).",
         groups=(KeyOptions,),
     ),
@@ -52,10 +56,17 @@ SECTIONS = (
         groups=(DatasourceOptions, WriteOptions),
     ),
     Section(title="File sizes and encoding", text="How base files grow, in bytes.", groups=(FileSizing,)),
+    Section(title="Log files", text="Of Merge-on-Read tables.", groups=(LogOptions,)),
     Section(
         title="Bloom filters",
         text="Each base file carries a filter of its keys, whatever the index. The BLOOM index reads them.",
         groups=(BloomOptions,),
+    ),
+    Section(
+        title="Reading logs",
+        text="How much memory a task takes to merge the logs of a Merge-on-Read file slice into its base file.",
+        groups=(MergeOptions,),
+        main=False,
     ),
     Section(
         title="Near and spread",
@@ -75,13 +86,32 @@ SECTIONS = (
     ),
 )
 
+#: Options of the main tables' groups that few people need: they stand in a table of their own.
+SELDOM = frozenset(
+    {
+        "hoodie.database.name",
+        "hoodie.write.complex.keygen.new.encoding",
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
+        "hoodie.datasource.write.commitmeta.key.prefix",
+        "hoodie.combine.before.delete",
+        "hoodie.copyonwrite.insert.auto.split",
+        "hoodie.copyonwrite.insert.split.size",
+        "hoodie.record.size.estimation.threshold",
+        "hoodie.merge.small.file.group.candidates.limit",
+        "hoodie.logfile.to.parquet.compression.ratio",
+        "hoodie.bloom.index.filter.type",
+        "hoodie.bloom.index.filter.dynamic.max.entries",
+        "hoodie.bloom.index.keys.per.bucket",
+    }
+)
+
 _INTRODUCTION = """\
 # Configuration
 
 <!-- Generated from the option declarations: python -m hoodie.config.reference > docs/configuration.md -->
 
-Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to a
-single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.
+Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to
+a single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.
 
 - A `hoodie.*` key that is not on this page is refused; the error names the nearest one that is.
 - Values are text, as in a properties file, or Python values: `True`, `104857600`, `["a", "b"]`.
@@ -93,33 +123,54 @@ _TABLE_HEAD = "| key | default | meaning |\n|---|---|---|"
 
 
 def page() -> str:
-    """The page as Markdown. Raises ValueError when an option group is on no section, or on two."""
+    """The page as Markdown.
+
+    Raises ValueError when an option group is on no section or on two, or `SELDOM` has a key that no section has
+    """
     placed = [group for section in SECTIONS for group in section.groups]
     if sorted(map(repr, placed)) != sorted(map(repr, ALL_GROUPS)):
         raise ValueError("each group of hoodie.config.datasource.ALL_GROUPS needs one section of SECTIONS")
-    return "\n".join([_INTRODUCTION, *map(_section, SECTIONS)])
+    main = [row for section in SECTIONS if section.main for row in _options(section)]
+    seldom = [row for row in main if _key(row) in SELDOM]
+    if len(seldom) != len(SELDOM):
+        raise ValueError(f"no section has {sorted(SELDOM - set(map(_key, seldom)))}")
+    parts = [
+        *(_section(section, _main(section)) for section in SECTIONS if section.main),
+        _section(Section(title="Seldom needed", text="Details of the groups above.", groups=()), seldom),
+        *(_section(section, _options(section)) for section in SECTIONS if not section.main),
+    ]
+    return "\n".join([_INTRODUCTION, *parts])
 
 
 def main_keys() -> list[str]:
     """The keys of the main tables, in the order of the page."""
-    return [
-        spec.keys[0] for section in SECTIONS if section.main for group in section.groups for _, spec in declared(group)
-    ]
+    return [_key(row) for section in SECTIONS if section.main for row in _main(section)]
 
 
-def _section(section: Section) -> str:
-    rows = "\n".join(row for group in section.groups for row in _rows(group, section.aliases))
+def _options(section: Section) -> list[Row]:
+    return [row for group in section.groups for row in declared(group)]
+
+
+def _main(section: Section) -> list[Row]:
+    return [row for row in _options(section) if _key(row) not in SELDOM]
+
+
+def _key(row: Row) -> str:
+    return row[1].keys[0]
+
+
+def _section(section: Section, options: Iterable[Row]) -> str:
+    rows = "\n".join(_row(*row, section.aliases) for row in options)
     return f"## {section.title}\n\n{section.text}\n\n{_TABLE_HEAD}\n{rows}\n"
 
 
-def _rows(group: type, aliases: bool) -> Iterator[str]:
-    for found, spec in declared(group):
-        key, *others = spec.keys
-        meaning = spec.help + _words(found, spec.help)
-        if aliases and others:
-            meaning += f" Also read from {', '.join(f'`{other}`' for other in others)}."
-        cells = (f"`{key}`", _default(found.default, spec.expected.startswith("bytes")), meaning)
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+def _row(found: dataclasses.Field[object], spec: Declared, aliases: bool) -> str:
+    key, *others = spec.keys
+    meaning = spec.help + _words(found, spec.help)
+    if aliases and others:
+        meaning += f" Also read from {', '.join(f'`{other}`' for other in others)}."
+    cells = (f"`{key}`", _default(found.default, spec.expected.startswith("bytes")), meaning)
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
 def _words(found: dataclasses.Field[object], help: str) -> str:

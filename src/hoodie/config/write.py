@@ -15,6 +15,11 @@ class IndexType(StrEnum):
     BLOOM = "BLOOM"
     SIMPLE = "SIMPLE"
 
+    @property
+    def sees_logs(self) -> bool:
+        """Whether keys are found that only log files hold, so that inserts may go there."""
+        return False
+
 
 class BulkInsertSort(StrEnum):
     """How bulk_insert orders rows before they are written."""
@@ -38,6 +43,13 @@ class Codec(StrEnum):
     SNAPPY = "snappy"
     GZIP = "gzip"
     UNCOMPRESSED = "none"
+
+
+class LogFormat(StrEnum):
+    """How the rows of a log block are laid out."""
+
+    AVRO = "avro"
+    PARQUET = "parquet"
 
 
 class WriteOperation(StrEnum):
@@ -121,6 +133,44 @@ class FileSizing:
         500_000,
         "Rows of a new file group when auto.split is off.",
         check=_positive,
+    )
+    small_candidates: int = option(
+        "hoodie.merge.small.file.group.candidates.limit",
+        1,
+        "Merge-on-Read: at most this many small file groups of a partition take inserts in one write, the smallest "
+        "first; each is rewritten.",
+        check=_positive,
+    )
+    log_ratio: float = option(
+        "hoodie.logfile.to.parquet.compression.ratio",
+        0.35,
+        "Bytes that one byte of log takes in a base file: what a file group will grow to by its next compaction.",
+        check=_positive,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogOptions:
+    """The log files of Merge-on-Read tables."""
+
+    max_size: int = option(
+        "hoodie.logfile.max.size",
+        1 * GiB,
+        "After this many bytes a write goes on in a further log file.",
+        expected=_BYTES,
+        check=_positive,
+    )
+    block_size: int = option(
+        "hoodie.logfile.data.block.max.size",
+        256 * MiB,
+        "The rows of one block take at most this many bytes, encoded; a single row may take more.",
+        expected=f"bytes up to {GiB}, as blocks of 2 GiB cannot be read",
+        check=lambda value: 0 < value <= GiB,
+    )
+    block_format: LogFormat = option(
+        "hoodie.logfile.data.block.format",
+        LogFormat.AVRO,
+        "avro or parquet: the latter is smaller and compressed like base files.",
     )
 
 
@@ -243,4 +293,4 @@ class SpreadOptions:
     )
 
 
-WRITE_GROUPS = (FileSizing, BloomOptions, WriteOptions, SpreadOptions)
+WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, SpreadOptions)

@@ -8,6 +8,7 @@ import json
 import struct
 from collections.abc import Mapping
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import fastavro
@@ -66,12 +67,12 @@ def read_one(data: bytes, schema: Mapping[str, Any], path: str) -> dict[str, Any
     try:
         reader = fastavro.reader(io.BytesIO(data), reader_schema=_parsed(json.dumps(schema).encode()))
         written = reader.writer_schema
-        name = written.get("name", "") if isinstance(written, dict) else ""
-        records = [record for _, record in zip(range(2), reader, strict=False)]
+        name = str(written.get("name")).rpartition(".")[2] if isinstance(written, dict) else str(written)
+        if name != schema["name"]:
+            raise CorruptFile(path, f"an Avro file of {name}, expected {schema['name']}")
+        records = list(islice(reader, 2))
     except _MALFORMED as error:
         raise CorruptFile(path, f"malformed Avro: {type(error).__name__}: {error}") from error
-    if str(name).rpartition(".")[2] != schema["name"]:
-        raise CorruptFile(path, f"an Avro file of {name!r}, expected {schema['name']}")
     if len(records) != 1 or not isinstance(records[0], dict):
         raise CorruptFile(path, f"an Avro file of {len(records)} records, expected one")
     return records[0]

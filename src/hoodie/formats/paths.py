@@ -11,7 +11,7 @@ def inside(path: str, source: str) -> str:
     source  the file that names it, for the error
     Raises  CorruptFile when it leaves the table or is no plain relative path
     """
-    if path and ("\0" in path or path.startswith("/") or not {"", ".", ".."}.isdisjoint(path.split("/"))):
+    if path and ("\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/"))):
         raise CorruptFile(source, f"{path!r} is no path inside the table")
     return path
 

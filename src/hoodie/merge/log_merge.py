@@ -6,6 +6,8 @@ a record is there whose ordering value is of the same Java class and greater. A 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -19,6 +21,18 @@ from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import RECORD_KEY
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Versions:
+    """Versions of rows in the order of their arrival.
+
+    rows     the table's columns, made nullable
+    deleted  bool[n]: rows that are tombstones, as in `Incoming`; None: none
+    """
+
+    rows: pa.Table
+    deleted: Mask | None = None
+
+
 class LogMerge:
     """Folds blocks, fed one at a time in the order of the scan.
 
@@ -29,13 +43,13 @@ class LogMerge:
     def __init__(self, schema: pa.Schema, rule: MergeRule, fold_rows: int = 1 << 18) -> None:
         """schema: the table's, meta columns included; every block must be given with these columns."""
         self._schema, self._rule, self._fold_rows = nullable(schema), rule, fold_rows
-        self._waiting: list[tuple[pa.Table, Mask | None]] = []  # the first is what is folded already
+        self._waiting: list[Versions] = []  # the first is what is folded already
         self._folded = self._fresh = 0
+        self.nbytes = 0  # of the rows held
 
     def add_rows(self, rows: pa.Table) -> None:
         """The records of a data block. Raises SchemaMismatch when its columns are not those of the table."""
-        check_same_columns(rows.schema, self._schema, "log block")
-        self._add(pa.Table.from_arrays(rows.columns, schema=self._schema), None)
+        self.add(self.records(rows))
 
     def add_deletes(self, deletes: pa.Table, path: str = "") -> None:
         """The entries of a delete block, as `formats.delete_block.decode_deletes` gives them.
@@ -43,46 +57,74 @@ class LogMerge:
         path    the log file, for errors
         Raises  CorruptFile when an ordering value is of the column's class but no value of its type
         """
+        self.add(self.tombstones(deletes, path))
+
+    def records(self, rows: pa.Table) -> Versions:
+        """What `add_rows` adds."""
+        check_same_columns(rows.schema, self._schema, "log block")
+        return Versions(pa.Table.from_arrays(rows.columns, schema=self._schema))
+
+    def tombstones(self, deletes: pa.Table, path: str = "") -> Versions:
+        """What `add_deletes` adds: rows that hold the key, and the ordering value where it compares with the column's.
+
+        Raises as `add_deletes`
+        """
         check_same_columns(deletes.schema, DELETES, "delete block")
-        self._add(self._tombstones(deletes, path), np.ones(deletes.num_rows, np.bool_))
-
-    def finish(self) -> Incoming:
-        """What the logs say: rows to write and tombstones, each key once."""
-        rows, deleted = self._fold()
-        rows = rows.combine_chunks()  # each batch of stored rows takes some: quick from one piece only
-        return Incoming(rows, as_array(rows.column(RECORD_KEY)), deleted)
-
-    def _add(self, rows: pa.Table, deleted: Mask | None) -> None:
-        if not rows.num_rows:
-            return
-        self._waiting.append((rows, deleted))
-        self._fresh += rows.num_rows
-        if self._fresh >= max(self._fold_rows, self._folded):
-            rows, deleted = self._fold()
-            self._waiting = [(rows, deleted)]
-            self._folded, self._fresh = rows.num_rows, 0
-
-    def _fold(self) -> tuple[pa.Table, Mask | None]:
-        if not self._waiting:
-            return self._schema.empty_table(), None
-        rows = pa.concat_tables([rows for rows, _ in self._waiting])
-        deleted = None
-        if any(mask is not None for _, mask in self._waiting):
-            masks = [np.zeros(len(part), np.bool_) if mask is None else mask for part, mask in self._waiting]
-            deleted = np.concatenate(masks)
-        groups = key_groups(rows, (RECORD_KEY,))
-        if groups is None:
-            return rows, deleted
-        folded = fold(rows, groups, deleted, self._rule)
-        return folded.rows, folded.deleted
-
-    def _tombstones(self, deletes: pa.Table, path: str) -> pa.Table:
-        """Rows that hold the key, and the ordering value where it compares with the column's."""
         names = self._rule.ordering
         given = {}
         if len(names) == 1 and names[0] in self._schema.names:  # no class of a delete block holds several, or a nested
             given = {names[0]: _comparable(deletes, self._schema.field(names[0]).type, path)}
-        return tombstones(deletes.column("record_key"), self._schema, deletes.column("partition"), given)
+        rows = tombstones(deletes.column("record_key"), self._schema, deletes.column("partition"), given)
+        return Versions(rows, np.ones(deletes.num_rows, np.bool_))
+
+    def add(self, versions: Versions) -> None:
+        """Versions that came after all that were added before."""
+        count = versions.rows.num_rows
+        if not count:
+            return
+        self._waiting.append(versions)
+        self._fresh += count
+        self.nbytes += versions.rows.nbytes
+        if self._fresh >= max(self._fold_rows, self._folded):
+            self.fold()
+
+    def fold(self) -> None:
+        """Fold what waits: afterwards no key is held twice."""
+        if self._fresh:
+            folded = self._fold()
+            self._waiting, self.nbytes = [folded], folded.rows.nbytes
+            self._folded, self._fresh = folded.rows.num_rows, 0
+
+    def take(self) -> Versions:
+        """What is held, folded. Nothing is held afterwards.
+
+        To go on elsewhere, every later version must be added after these, one by one: two folds of different stretches
+        cannot be folded into what one fold of all would be, as a record that came after a delete would lose to one
+        that came before it.
+        """
+        folded = self._fold()
+        self._waiting, self._folded, self._fresh, self.nbytes = [], 0, 0, 0
+        return folded
+
+    def finish(self) -> Incoming:
+        """What the logs say: rows to write and tombstones, each key once. Nothing is held afterwards."""
+        versions = self.take()
+        rows = versions.rows.combine_chunks()  # each batch of stored rows takes some: quick from one piece only
+        return Incoming(rows, as_array(rows.column(RECORD_KEY)), versions.deleted)
+
+    def _fold(self) -> Versions:
+        if not self._waiting:
+            return Versions(self._schema.empty_table())
+        rows = pa.concat_tables([versions.rows for versions in self._waiting])
+        deleted = None
+        if any(versions.deleted is not None for versions in self._waiting):
+            masks = [np.zeros(v.rows.num_rows, np.bool_) if v.deleted is None else v.deleted for v in self._waiting]
+            deleted = np.concatenate(masks)
+        groups = key_groups(rows, (RECORD_KEY,))
+        if groups is None:
+            return Versions(rows, deleted)
+        folded = fold(rows, groups, deleted, self._rule)
+        return Versions(folded.rows, folded.deleted)
 
 
 def _comparable(deletes: pa.Table, kind: pa.DataType, path: str) -> pa.Array:

@@ -16,7 +16,9 @@ merged with stored ones; those of the result are replaced by the newer row's.
 from __future__ import annotations
 
 import importlib
+from collections.abc import Collection, Mapping
 from typing import cast
+from uuid import NAMESPACE_URL, uuid5
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +27,54 @@ from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.merge.rows import Mask, as_mask
 from hoodie.merge.rules import Choice, DeleteTest, Merger, MergeRule, Outcome, Survivor
 from hoodie.model.meta import META_COLUMNS
+
+#: The table property that names the merger. A merger of this library is one by Python import path; Hudi has no such.
+MERGER = "hoodie.compaction.record.merger.python.class"
+OPTION = "hoodie.datasource.write.record.merger.impls"
+
+#: Hudi's mergers by payload class, which is what happens without a merger of one's own.
+_BY_PAYLOAD = frozenset({"org.apache.hudi.common.model.HoodieAvroRecordMerger", "HoodieAvroRecordMerger"})
+
+
+def strategy_id(path: str) -> str:
+    """The merge strategy's UUID that a table with the merger carries: the same for the same import path."""
+    return str(uuid5(NAMESPACE_URL, f"python:{path}"))
+
+
+def python_mergers(named: Collection[str]) -> list[str]:
+    """The import paths among the mergers that an option names.
+
+    Raises InvalidOption on a Java class: there is nothing here to run it
+    """
+    found = [name for name in named if name not in _BY_PAYLOAD]
+    java = [name for name in found if ":" not in name]
+    if java:
+        raise InvalidOption(
+            f"{OPTION}: {', '.join(java)} cannot be run here. Expected an import path, 'package.module:Class', of a "
+            "Python class; rules of Hudi's own are chosen by hoodie.datasource.write.payload.class"
+        )
+    return found
+
+
+def own_merger(properties: Mapping[str, str], named: Collection[str]) -> str:
+    """The import path of a table's merger, "" when payload class or merge mode decide.
+
+    properties  the table's
+    named       import paths that the caller's options allow to be loaded
+    Raises      InvalidOption when the table's merger is not among them, or there is one and the table has none
+    """
+    allowed, path = python_mergers(named), properties.get(MERGER, "")
+    if path and path not in allowed:
+        raise InvalidOption(
+            f"the table's rows are merged by the Python class {path!r}. Code is loaded only when the caller names it: "
+            f"pass {OPTION}={path}, if you trust it"
+        )
+    if allowed and not path:
+        raise InvalidOption(
+            f"{OPTION} names {', '.join(allowed)}, but the table has no merger of its own: it is set when a table is "
+            "created, as all its readers and writers must have the same"
+        )
+    return path
 
 
 def load_merger(path: str) -> Merger:

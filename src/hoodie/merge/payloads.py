@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 import numpy as np
@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge.fields import merge_fields
+from hoodie.merge.merger import merger_rule, own_merger
 from hoodie.merge.ordering import has_ordering, order_ranks
 from hoodie.merge.rows import Mask, Positions, as_array, as_mask
 from hoodie.merge.rules import Choice, Choices, DeleteTest, Fill, MergeRule, Outcome, Survivor
@@ -105,13 +106,18 @@ def rule_for_mode(
     )
 
 
-def table_rule(properties: Mapping[str, str], schema: pa.Schema | str | None = None) -> MergeRule:
+def table_rule(
+    properties: Mapping[str, str], schema: pa.Schema | str | None = None, mergers: Collection[str] = ()
+) -> MergeRule:
     """The rule of a table, from its `hoodie.properties`.
 
     Up to version 7 the payload class decides, and the strategy id stored beside it does not: such tables carry the
     event-time id whatever their class. From version 8 the merge mode decides, and the payload class only under CUSTOM.
+    A merger of the user's own, a Python class, goes before all.
 
-    Raises UnsupportedTable for a payload class, mode or merger without a rule
+    mergers  import paths that may be loaded
+    Raises   UnsupportedTable for a payload class, mode or merger without a rule; InvalidOption when the table has a
+             merger that may not be loaded, or none and there is one
     """
     ordering = _names(properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field"))
     payload = properties.get("hoodie.compaction.payload.class") or properties.get("hoodie.table.legacy.payload.class")
@@ -119,6 +125,8 @@ def table_rule(properties: Mapping[str, str], schema: pa.Schema | str | None = N
     version = properties.get("hoodie.table.version", "0")
     if not version.isdigit():
         raise InvalidOption(f"hoodie.table.version={version!r}: expected a whole number, such as 6")
+    if path := own_merger(properties, mergers):
+        return merger_rule(path, ordering)
     if int(version) < 8:
         return rule_for(payload or OVERWRITE_WITH_LATEST, ordering, schema, properties)
     if mode == CUSTOM:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from hoodie.config.write import FileSizing
 from hoodie.model.commit import CommitMetadata
@@ -22,20 +23,38 @@ class PartitionProfile:
     updates: Mapping[str, int] = field(default_factory=dict)  # by file id
 
 
+class Work(StrEnum):
+    """What a task does with its rows."""
+
+    CREATE = "create"  # base files of a new file group
+    REWRITE = "rewrite"  # the next version of the slice's base file
+    APPEND = "append"  # log files, to the slice or as a new file group
+
+
+@dataclass(frozen=True, slots=True)
+class Works:
+    """Which work which rows are: all that sets the table types apart once a write is planned."""
+
+    insert: Work  # rows with new keys that open a file group
+    fill: Work  # those that a small file group takes, with its updates
+    update: Work  # rows whose key another file group holds
+
+
 @dataclass(frozen=True, slots=True)
 class WriteTask:
     """The work on one file group."""
 
     number: int
     group: FileGroupId
+    work: Work
     slice: FileSlice | None  # None: the file group is new
     updates: int  # expected rows whose key the group holds
     inserts: int  # expected rows whose key is new
-    small: bool = False  # the slice takes inserts because its base file is small
 
     @property
     def bytes_read(self) -> int:
-        return self.slice.base.size if self.slice and self.slice.base else 0
+        rewritten = self.slice.base if self.slice and self.work is Work.REWRITE else None
+        return rewritten.size if rewritten else 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +72,17 @@ class WritePlan:
     def bytes_read(self) -> int:
         return sum(task.bytes_read for task in self.tasks)
 
+    def insert_shares(self) -> dict[int, tuple[float, float]]:
+        """The share of its partition's inserts that each task takes, as [low, high) of hashes in [0, 1)."""
+        found: dict[int, tuple[float, float]] = {}
+        for dealt in self.shares.values():
+            total, low = sum(count for _, count in dealt), 0.0
+            for position, (task, count) in enumerate(dealt):
+                high = 1.0 if position == len(dealt) - 1 else low + count / total
+                found[task] = (low, high)
+                low = high
+        return found
+
     def update_targets(self) -> dict[FileGroupId, int]:
         """The task of each file group that holds keys of the batch."""
         return {task.group: task.number for task in self.tasks if task.slice is not None}
@@ -68,11 +98,13 @@ def plan_write(
     sizing: FileSizing,
     record_size: int,
     new_file_id: Callable[[], str],
+    works: Works,
 ) -> WritePlan:
     """Tasks for every file group with updates, inserts filling small files first and new file groups after.
 
     slices       the file groups that the profile names
     small_files  partition -> slices that may take inserts with their present size in bytes, in the order to fill
+    works        what tasks do
     """
     tasks: list[WriteTask] = []
     shares: dict[str, tuple[tuple[int, int], ...]] = {}
@@ -89,16 +121,17 @@ def plan_write(
                 WriteTask(
                     len(tasks),
                     group,
+                    works.fill if file_id in given else works.update,
                     chosen.get(file_id) or slices[group],
                     rows.updates.get(file_id, 0),
                     given.get(file_id, 0),
-                    small=file_id in given,
                 )
             )
         dealt = [(numbers[file_id], count) for file_id, count in given.items()]
         for count in new_group_sizes(rows.inserts - sum(given.values()), sizing, record_size):
             dealt.append((len(tasks), count))
-            tasks.append(WriteTask(len(tasks), FileGroupId(partition, new_file_id()), None, 0, count))
+            group = FileGroupId(partition, new_file_id())
+            tasks.append(WriteTask(len(tasks), group, works.insert, None, 0, count))
         shares[partition] = tuple(dealt)
     return WritePlan(tuple(tasks), shares, record_size)
 

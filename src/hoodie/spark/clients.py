@@ -12,15 +12,15 @@ from hoodie.config.datasource import DatasourceOptions, check_options
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
-from hoodie.model.instant import Action, State
-from hoodie.spark.run import check_batch, delete_partitions, run
+from hoodie.spark.run import check_batch, run
 from hoodie.spark.table import HoodieTable
 from hoodie.storage import storage_for
 from hoodie.table.create import create
+from hoodie.table.finish import delete_partitions
 from hoodie.table.job import action_of, writable_state
 from hoodie.table.result import WriteResult
-from hoodie.table.semantics import KINDS, Settings
-from hoodie.table.state import load_state
+from hoodie.table.semantics import Settings, TableKind, kind_of
+from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Transaction, abandon, begin, publish
 
 
@@ -49,7 +49,7 @@ class HoodieWriteClient:
         """
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
-        return begin(state, word, action_of(word, KINDS[state.config.type])).time
+        return begin(state, word, action_of(word, self._kind(state))).time
 
     def upsert(self, df: DataFrame, instant: str) -> WriteResult:
         """As `HoodieTable.upsert`, under an instant of `start_commit`. Raises InstantNotFound when it is not open."""
@@ -84,8 +84,7 @@ class HoodieWriteClient:
         if result.instant != instant:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
         state = load_state(self.storage)
-        found = state.timeline.find(instant, Action.COMMIT) or state.timeline.find(instant, Action.REPLACE_COMMIT)
-        if found is not None and found.state is State.COMPLETED:
+        if any(done.requested == instant for done in state.timeline.commits):
             return result
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
@@ -100,6 +99,9 @@ class HoodieWriteClient:
         batch = check_batch(self.session, self.storage, operation, df, self.options)
         return run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
 
+    def _kind(self, state: TableState) -> TableKind:
+        return kind_of(state.config.type, self.settings.write.index.sees_logs)
+
     def _open(self, instant: str, operation: WriteOperation) -> Transaction:
         state = load_state(self.storage)
         pending = [i for i in state.timeline.pending() if i.requested == instant]
@@ -107,7 +109,7 @@ class HoodieWriteClient:
             raise InstantNotFound(
                 f"{instant} is not open: it was never started, is committed, or was rolled back by a later write"
             )
-        wanted = action_of(operation, KINDS[state.config.type])
+        wanted = action_of(operation, self._kind(state))
         if pending[0].action is not wanted and operation is not WriteOperation.UPSERT:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
@@ -144,7 +146,7 @@ def write(
             return None
     if operation is WriteOperation.DELETE_PARTITION:
         paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
-        return delete_partitions(session, table.storage, paths, given)
+        return delete_partitions(table.storage, paths, given)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
     if mode == "overwrite":

@@ -35,7 +35,7 @@ class WriteExplanation:
             f"{self.plan.record_size} bytes",
         ]
         for task in self.plan.tasks:
-            what = "new file group" if task.slice is None else f"rewrite {task.group.file_id}"
+            what = "new file group" if task.slice is None else f"{task.work} {task.group.file_id}"
             lines.append(
                 f"  {task.group.partition or '(no partition)'}: {what}: {task.updates} updates, {task.inserts} inserts"
             )
@@ -51,10 +51,11 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
         if acquired.rows is not None:
             partitions = set(acquired.rows.column(PARTITION_PATH).unique().to_pylist())
             with thread_pool(checked.settings) as pool:
-                near = plan_near(checked, checked.state, acquired.rows, checked.slices(partitions), pool)
+                near = plan_near(checked, checked.state, acquired.rows, checked.files(checked.state, partitions), pool)
             rows = profile(near.batch, near.located, near.insert)
             return WriteExplanation(rows, near.plan, NEAR, index_type, near.located.stats)
-        spread = plan_spread(batch.session, acquired, checked, checked.state)
+        assert acquired.staged is not None
+        spread = plan_spread(batch.session, acquired.staged, checked, checked.state)
         try:
             return WriteExplanation(spread.profile, spread.plan, SPREAD, index_type, spread.index)
         finally:

@@ -12,7 +12,10 @@ from pyspark.sql.types import StructType
 
 from hoodie.storage.protocol import Storage
 
-_GLOB = re.compile(r"([\\{}\[\]*?])")
+_WILDCARDS = re.compile(r"[\\{}\[\]*?]")
+#: Spark's own name for the option that has it take paths as they are. Escaping does not do: a path that has both a
+#: wildcard and a colon fails in Hadoop's globbing, and `basePath` is never expanded.
+_EXPAND = "__globPaths__"
 _LISTING_JOB = "spark.sql.sources.parallelPartitionDiscovery.threshold"
 _conf_lock = threading.Lock()
 
@@ -29,20 +32,18 @@ def read_parquet(
     if not paths:
         return session.createDataFrame([], schema)
     reader = session.read.schema(schema)
+    full = [f"{storage.root}/{path}" for path in paths]
+    if any(_WILDCARDS.search(path) for path in full):
+        reader = reader.option(_EXPAND, "false")
     if hive_partitions:
-        reader = reader.option("basePath", _literal(storage.root))
+        reader = reader.option("basePath", storage.root)
     else:
         # Else Spark would infer partition columns from folder names, with types of its own, and drop the file's.
         reader = reader.option("recursiveFileLookup", "true")
     with _no_listing_job(session, len(paths)):
-        frame = reader.parquet(*[_literal(f"{storage.root}/{path}") for path in paths])
+        frame = reader.parquet(*full)
         frame.schema  # noqa: B018  over Spark Connect only this makes the server resolve the paths
         return frame
-
-
-def _literal(path: str) -> str:
-    """Spark expands wildcards in paths; a partition value may hold such characters."""
-    return _GLOB.sub(r"\\\1", path)
 
 
 @contextmanager

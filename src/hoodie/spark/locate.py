@@ -22,6 +22,7 @@ from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.files import read_parquet
+from hoodie.spark.problems import told_to_driver
 from hoodie.storage.protocol import Storage
 from hoodie.table.batch import order_by_partition
 from hoodie.table.lookup import footer_of, open_parquet, read_columns
@@ -188,7 +189,8 @@ class _FileCheck:
 
     def __init__(self, storage: Storage, file: BaseFile) -> None:
         self.storage, self.file = storage, file
-        self.bloom = footer_of(storage, file).bloom(file.path)
+        with told_to_driver():
+            self.bloom = footer_of(storage, file).bloom(file.path)
         self.waiting: list[pa.Array] = []
         self.count = 0
         self.read = 0
@@ -212,7 +214,7 @@ class _FileCheck:
             return
         asked = pa.concat_arrays(self.waiting)
         found = np.zeros(len(asked), dtype=np.bool_)
-        with self.storage.open_input(self.file.path) as source:
+        with told_to_driver(), self.storage.open_input(self.file.path) as source:
             parquet = open_parquet(source, self.file.path)
             for group in range(parquet.num_row_groups):
                 found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], self.file.path).column(0), asked)

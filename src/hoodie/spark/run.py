@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InvalidInput
+from hoodie.errors import InvalidInput
 from hoodie.spark.types import to_arrow
-from hoodie.spark.write import Acquired, acquire, keyed_frame, user_columns, write
+from hoodie.spark.write import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import named_settings, require_same
-from hoodie.table.job import Checked, WriteJob, check, replaced_groups, start, with_transaction, writable_state
-from hoodie.table.outcome import Outcome
+from hoodie.table.agree import completed
+from hoodie.table.finish import abandoned_on_error, finish
+from hoodie.table.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
 from hoodie.table.state import key_samples, table_keygen
-from hoodie.table.transaction import Transaction, abandon, describe, publish
+from hoodie.table.transaction import Transaction
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,11 +48,14 @@ def check_batch(
     phases = Phases()
     with phases.time("check"):
         settings = Settings.read(options)
-        state = writable_state(storage, settings)
-        require_same(state, named_settings(options))
-        columns = None if operation is WriteOperation.DELETE else to_arrow(user_columns(df).schema)
-        checked = check(state, operation, columns, settings)
-        frame = keyed_frame(df, checked, table_keygen(state, key_samples(state)))
+        state = completed(writable_state(storage, settings), options)
+        keygen = table_keygen(state, key_samples(state))
+        schema = user_schema(df.schema)
+        deleting = operation is WriteOperation.DELETE
+        if not (deleting and has_keys(df)):
+            require_columns(schema, keygen, () if deleting else state.config.ordering, state.config.name)
+        checked = check(state, operation, None if deleting else to_arrow(schema), settings)
+        frame = keyed_frame(df, checked, keygen)
     return CheckedBatch(session, checked, frame, options, phases)
 
 
@@ -78,62 +80,4 @@ def run(batch: CheckedBatch, transaction: Transaction | None = None, *, commit: 
 
 def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
     job, outcome = write(batch.session, acquired, job, batch.phases)
-    return _finish(job, outcome, replaced_groups(job, outcome.partitions), batch.phases, batch.options, commit)
-
-
-def _finish(
-    job: WriteJob,
-    outcome: Outcome,
-    replaced: Mapping[str, Collection[str]],
-    phases: Phases,
-    options: Mapping[str, str],
-    commit: bool = True,
-) -> WriteResult:
-    with phases.time("commit"):
-        metadata = describe(job.transaction, outcome.stats, replaced, _extra(job, options))
-        if commit:
-            publish(job.transaction, metadata)
-    return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds)
-
-
-def delete_partitions(
-    session: SparkSession, storage: Storage, partitions: Sequence[str], options: Mapping[str, str]
-) -> WriteResult:
-    """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have."""
-    if isinstance(partitions, str):
-        raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
-    phases = Phases()
-    with phases.time("check"):
-        settings = Settings.read(options)
-        state = writable_state(storage, settings)
-        checked = check(state, WriteOperation.DELETE_PARTITION, None, settings)
-        there = state.slices(partitions)
-        missing = sorted(set(partitions) - set(there))
-        if missing:
-            raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
-    job = start(checked)
-    with abandoned_on_error(job.transaction):
-        job = job.with_plan(None)
-        groups = {partition: [s.group.file_id for s in part] for partition, part in there.items()}
-        return _finish(job, Outcome.nothing(frozenset(partitions)), groups, phases, options)
-
-
-def _extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:
-    """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
-    prefix = job.checked.settings.write.metadata_prefix
-    kept = {key: value for key, value in options.items() if prefix and key.startswith(prefix)}
-    return {**kept, "schema": job.checked.avro_schema}
-
-
-@contextmanager
-def abandoned_on_error(transaction: Transaction) -> Iterator[None]:
-    """A write that fails is rolled back at once; if that fails too, the next write does it."""
-    try:
-        yield
-    except Exception as error:
-        try:
-            if not abandon(transaction):
-                error.add_note(f"Instant {transaction.time} is not pending: see the table's history for what became of it.")
-        except (HoodieError, OSError) as second:
-            error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
-        raise
+    return finish(job, outcome, batch.phases, batch.options, commit=commit)

@@ -6,37 +6,36 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
 from pyspark import StorageLevel, TaskContext
-from pyspark.errors import PySparkException
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
     LongType,
-    MapType,
     StringType,
     StructField,
     StructType,
 )
 
 from hoodie.config.write import BloomOptions, IndexType
-from hoodie.errors import HoodieError, WorkerEnvironment
+from hoodie.errors import HoodieError
 from hoodie.formats.commit_json import decode_commit, encode_commit
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.spark.locate import COST, FILE_ID, Files, join_cost, locate_spread
+from hoodie.spark.problems import as_in_worker, told_to_driver
+from hoodie.spark.types import nullable
 from hoodie.storage.protocol import Storage
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
 
-_STATS = StructType(
+STATS = StructType(
     [StructField("task", LongType()), StructField("rows", LongType()), StructField("stats", StringType())]
 )
 
@@ -67,53 +66,6 @@ def persist(frame: DataFrame) -> DataFrame:
     return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def measure(frame: DataFrame, ordering: Sequence[Column]) -> Measured:
-    """Count the batch, in one job that also fills the cache.
-
-    ordering  the values that order versions of a row; () where no one asks
-    """
-    nothing = F.lit(0)
-    unordered = nothing
-    for value in ordering:
-        unordered = unordered + F.when(value.isNull(), 1).otherwise(0)
-    found = (
-        frame.groupBy(PARTITION_PATH)
-        .agg(
-            F.count(F.lit(1)).alias("rows"),
-            F.sum(_row_bytes(frame.schema)).alias("bytes"),
-            F.sum(F.when(F.col(RECORD_KEY).isNull(), 1).otherwise(0)).alias("bad_keys"),
-            F.sum(F.when(unordered > 0, 1).otherwise(0)).alias("bad_ordering"),
-        )
-        .toArrow()
-        .to_pylist()
-    )
-    return Measured(
-        {row[PARTITION_PATH]: row["rows"] for row in found if row[PARTITION_PATH] is not None},
-        sum(row["bytes"] for row in found),
-        sum(row["bad_keys"] for row in found),
-        sum(row["rows"] for row in found if row[PARTITION_PATH] is None),
-        sum(row["bad_ordering"] for row in found),
-    )
-
-
-def _row_bytes(schema: StructType) -> Column:
-    """About the bytes of a row as Arrow: 8 for a plain value, the length of text and bytes, of the rest as text."""
-    fixed, variable = 0, []
-    for field in schema.fields:
-        column = F.col("`" + field.name.replace("`", "``") + "`")
-        if isinstance(field.dataType, (StringType, BinaryType)):
-            fixed += 4
-            variable.append(F.octet_length(column))
-        elif isinstance(field.dataType, (ArrayType, MapType, StructType)):
-            variable.append(F.octet_length(column.cast("string")))
-        else:
-            fixed += 8
-    total = F.lit(fixed).cast("long")
-    for length in variable:
-        total = total + F.coalesce(length, F.lit(0))
-    return total
-
-
 def locate(
     session: SparkSession,
     storage: Storage,
@@ -131,11 +83,12 @@ def locate(
     small = 100 * measured.total <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
     located = locate_spread(session, storage, keys, measured.rows, files, index, bloom, small)
     hits = persist(located)
-    counted = hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys")).toArrow().to_pylist()
+    with as_in_worker():
+        counted = hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys")).toArrow()
     updates: dict[str, dict[str, int]] = {}
     stats = IndexStats()
     found = 0
-    for row in counted:
+    for row in counted.to_pylist():
         if row[COST] is not None:
             stats += IndexStats(**json.loads(row[COST]))
         else:
@@ -208,12 +161,9 @@ def _targets(plan: WritePlan) -> pa.Table:
     rows: list[tuple[str, str, float, float, int]] = [
         (task.group.partition, task.group.file_id, 0.0, 2.0, task.number) for task in plan.tasks if task.slice
     ]
+    shares = plan.insert_shares()
     for partition, dealt in plan.shares.items():
-        total, low = sum(count for _, count in dealt), 0.0
-        for position, (task, count) in enumerate(dealt):
-            high = 2.0 if position == len(dealt) - 1 else low + count / total
-            rows.append((partition, "", low, high, task))
-            low = high
+        rows += [(partition, "", *shares[task], task) for task, _ in dealt]
     names = ["partition", "group", "low", "high", TASK]
     types = [pa.string(), pa.string(), pa.float64(), pa.float64(), pa.int64()]
     columns = list(zip(*rows, strict=True)) or [()] * len(names)
@@ -222,22 +172,40 @@ def _targets(plan: WritePlan) -> pa.Table:
 
 def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> tuple[list[WriteStat], int]:
     """Run each task on the rows placed with it. Returns the statistics of the winning attempts, and the rows taken."""
-    return _collect(placed.mapInArrow(partial(_run_placed, tasks, run), _STATS))
+    return _collect(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
 
 
 def run_stream(frame: DataFrame, run: StreamRunner) -> tuple[list[WriteStat], int]:
     """Run one writer over each Spark partition as it stands."""
-    return _collect(frame.mapInArrow(partial(_run_stream, run), _STATS))
+    return _collect(frame.mapInArrow(partial(_run_stream, run), STATS))
+
+
+def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFrame:
+    """The rows, changed where all rows of each key are together. A task holds those of its Spark partition."""
+    schema = nullable(frame.schema)
+    together = frame.to(schema).repartition(PARTITION_PATH, RECORD_KEY)
+    return together.mapInArrow(partial(_change_all, change), schema)
+
+
+def _change_all(change: Callable[[pa.Table], pa.Table], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    found = list(batches)
+    if found:
+        with told_to_driver():
+            rows = change(pa.Table.from_batches(found))
+        yield from rows.to_batches()
 
 
 def _collect(reports: DataFrame) -> tuple[list[WriteStat], int]:
-    try:
-        rows = reports.toArrow().to_pylist()
-    except PySparkException as problem:
-        raise_worker_problem(problem)
-        raise
-    reported = [decode_commit(row["stats"].encode(), "task report") for row in rows]
-    stats = [stat for report in reported for part in report.stats.values() for stat in part]
+    with as_in_worker():
+        found = reports.toArrow()
+    return reported(found)
+
+
+def reported(reports: pa.Table) -> tuple[list[WriteStat], int]:
+    """The statistics in tasks' reports, and the rows that they took."""
+    rows = reports.to_pylist()
+    found = [decode_commit(row["stats"].encode(), "task report") for row in rows]
+    stats = [stat for part in found for group in part.stats.values() for stat in group]
     return stats, sum(row["rows"] for row in rows)
 
 
@@ -259,7 +227,9 @@ def _run_placed(
             waiting.setdefault(number, []).append(part)
     for number in sorted(waiting):
         rows_of_task = pa.Table.from_batches(waiting.pop(number))
-        yield _report(number, len(rows_of_task), run(tasks[number], rows_of_task, write_token(number)))
+        with told_to_driver():
+            stats = run(tasks[number], rows_of_task, write_token(number))
+        yield report(number, len(rows_of_task), stats)
 
 
 def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -273,11 +243,13 @@ def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterato
 
     context = TaskContext.get()
     number = context.partitionId() if context else 0
-    stats = run(counted(), write_token(number))
-    yield _report(number, taken, stats)
+    with told_to_driver():
+        stats = run(counted(), write_token(number))
+    yield report(number, taken, stats)
 
 
-def _report(number: int, rows: int, stats: Sequence[WriteStat]) -> pa.RecordBatch:
+def report(number: int, rows: int, stats: Sequence[WriteStat]) -> pa.RecordBatch:
+    """What a task tells the driver, by the schema STATS."""
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in stats:
         by_partition.setdefault(stat.partition or "", []).append(stat)
@@ -297,17 +269,14 @@ def check_workers(session: SparkSession) -> None:
 
     Raises WorkerEnvironment naming PYSPARK_PYTHON.
     """
-    if _checked.get(id(session)):
+    if session in _checked:
         return
-    try:
+    with as_in_worker():
         session.range(1).mapInArrow(_probe, "ok long").toArrow()
-    except PySparkException as problem:
-        raise_worker_problem(problem)
-        raise
-    _checked[id(session)] = True
+    _checked.add(session)
 
 
-_checked: dict[int, bool] = {}
+_checked: WeakSet[SparkSession] = WeakSet()
 
 
 def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -315,15 +284,3 @@ def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
     for batch in batches:
         yield pa.record_batch([batch.column(0)], names=["ok"])
-
-
-def raise_worker_problem(problem: Exception) -> None:
-    """Turn a worker's missing module into an error that says what to do; other problems pass by."""
-    text = str(problem)
-    for module in ("hoodie", "pyarrow", "pandas", "numpy"):
-        if f"No module named '{module}" in text or (module in ("pyarrow", "pandas") and f"{module} >=" in text.lower()):
-            raise WorkerEnvironment(
-                f"Spark's Python workers cannot import {module!r}. They run the interpreter that PYSPARK_PYTHON names "
-                "(or `python3` on the worker's PATH): set PYSPARK_PYTHON, before the session starts, to one that has "
-                "hoodie and pyarrow installed, on every machine."
-            ) from problem

@@ -8,16 +8,19 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.config.datasource import check_options, write_options
-from hoodie.config.options import as_text
+from hoodie.config.options import as_text, read_options
+from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.spark import read
 from hoodie.spark.explain import WriteExplanation, explain
-from hoodie.spark.run import check_batch, delete_partitions, run
+from hoodie.spark.run import check_batch, run
 from hoodie.storage import storage_for
-from hoodie.table.create import create, named_settings, require_same
+from hoodie.table.agree import completed
+from hoodie.table.create import create
+from hoodie.table.finish import delete_partitions
 from hoodie.table.result import WriteResult
 from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
@@ -88,7 +91,7 @@ class HoodieTable:
         partitions  partition paths, such as "2024-01-31" or "city=oslo"
         Raises      InvalidInput naming those that the table does not have
         """
-        return delete_partitions(self.session, self.storage, partitions, self._options(options))
+        return delete_partitions(self.storage, partitions, self._options(options))
 
     def explain_upsert(self, df: DataFrame, options: Options | None = None) -> WriteExplanation:
         """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
@@ -99,25 +102,41 @@ class HoodieTable:
 
     # --- reading ---
 
-    def snapshot(self, partitions: Collection[str] | None = None) -> DataFrame:
+    def snapshot(self, partitions: Collection[str] | None = None, columns: Sequence[str] | None = None) -> DataFrame:
         """The latest rows, the five `_hoodie_*` columns first.
 
         partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
+        columns     read these columns only, in this order. Where no file slice has logs, `select` on the result does
+                    the same; slices with logs are merged by Python functions, into which Spark pushes no selection
         """
-        return read.snapshot(self.session, load_state(self.storage), None, partitions)
+        return read.snapshot(self.session, load_state(self.storage), None, partitions, columns, self.options)
 
-    def read_optimized(self, partitions: Collection[str] | None = None) -> DataFrame:
-        """The rows of the newest base files: on a Copy-on-Write table the same as `snapshot`."""
-        return read.snapshot(self.session, load_state(self.storage), None, partitions)
+    def read_optimized(
+        self,
+        partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+        as_of: str | None = None,
+    ) -> DataFrame:
+        """The rows of the newest base files, without what is in logs: on a Copy-on-Write table the same as `snapshot`.
 
-    def as_of(self, instant: str, partitions: Collection[str] | None = None) -> DataFrame:
+        partitions, columns  as in `snapshot`
+        as_of                only base files up to this instant, as in the method of that name
+        """
+        moment = None if as_of is None else query_instant(as_of)
+        return read.read_optimized(self.session, load_state(self.storage), moment, partitions, columns)
+
+    def as_of(
+        self, instant: str, partitions: Collection[str] | None = None, columns: Sequence[str] | None = None
+    ) -> DataFrame:
         """The rows as they were at an instant.
 
         instant  `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone (UTC unless another
                  writer made the table)
+        partitions, columns  as in `snapshot`
         Raises   InvalidInput when it has another form
         """
-        return read.snapshot(self.session, load_state(self.storage), query_instant(instant), partitions)
+        state = load_state(self.storage)
+        return read.snapshot(self.session, state, query_instant(instant), partitions, columns, self.options)
 
     def history(self) -> list[tuple[Instant, CommitMetadata]]:
         """Completed commits of the active timeline with what they did, newest first."""
@@ -158,6 +177,7 @@ def create_table(
     """
     given = check_options(options or {})
     Settings.read(given)
+    read_options(MergeOptions, given)
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
@@ -167,7 +187,7 @@ def create_table(
     }
     settings = {**given, **{key: value for key, value in named.items() if value}}
     table = HoodieTable(session, path, write_options(given))
-    create(table.storage, settings)
+    completed(create(table.storage, settings), given)
     return table
 
 
@@ -180,8 +200,9 @@ def open_table(session: SparkSession, path: str, options: Options | None = None)
     """
     given = check_options(options or {})
     Settings.read(given)
+    read_options(MergeOptions, given)
     table = HoodieTable(session, path, given)
-    require_same(load_state(table.storage), named_settings(given))
+    completed(load_state(table.storage), given)
     return table
 
 

@@ -5,26 +5,34 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
 from hoodie.config.keygen import KeyGenerator
 from hoodie.config.write import BulkInsertSort
-from hoodie.errors import InvalidInput, WriteConflict
+from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.index.pruning import IndexStats
+from hoodie.merge.ordering import require_ordering
+from hoodie.merge.rules import Survivor
 from hoodie.model.commit import WriteStat
+from hoodie.model.files import BaseFile
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import PartitionProfile, WritePlan, plan_write
-from hoodie.spark import keyed, spread
+from hoodie.plan.write import PartitionProfile, WritePlan, new_group_sizes, plan_write
+from hoodie.spark import keyed, spread, stage
+from hoodie.spark.stage import Stage
 from hoodie.spark.types import nullable
+from hoodie.table.combine import combine
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.near import check_keys, refuse_bad_keys, write_near
 from hoodie.table.outcome import Outcome
+from hoodie.table.partitions import require_partition_paths
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Combine
 from hoodie.table.state import Slices, TableState
@@ -40,31 +48,55 @@ SPREAD = "spread"
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """A batch at hand: here as Arrow (`rows`), or with Spark; persisted and measured unless it only streams by."""
+    """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`frame`) to stream by."""
 
     rows: pa.Table | None = None
+    staged: Stage | None = None
     frame: DataFrame | None = None
-    measured: spread.Measured | None = None
 
     def release(self) -> None:
-        """Let Spark forget a batch that it keeps."""
-        if self.measured is not None and self.frame is not None:
-            self.frame.unpersist()
+        """Remove what was staged."""
+        if self.staged is not None:
+            self.staged.release()
+
+
+def user_schema(schema: StructType) -> StructType:
+    """The columns without the five meta columns, which a frame read from a table has."""
+    return StructType([field for field in schema.fields if field.name not in META_COLUMNS])
+
+
+def has_keys(frame: DataFrame) -> bool:
+    """Whether rows come with record key and partition path, as reads have them: all that a delete needs."""
+    return {RECORD_KEY, PARTITION_PATH} <= set(frame.columns)
+
+
+def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
+    """Refuse a batch without what keys, partition paths and ordering are made of.
+
+    Raises SchemaMismatch naming all columns that are missing or there more than once, or an ordering column without an
+           order
+    """
+    problems = keyed.missing_columns(schema, keygen, ordering)
+    counts = Counter(name.lower() for name in schema.names)
+    needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
+    problems += [
+        f"column {name!r} is there more than once (names differ in case only, or not at all)"
+        for name in dict.fromkeys(path.partition(".")[0] for path in needed)
+        if counts[name.lower()] > 1
+    ]
+    if problems:
+        raise SchemaMismatch(f"The batch does not fit table {table!r}: {'; '.join(problems)}.")
+    for name in ordering:
+        keyed.ordering_value(schema, name)
 
 
 def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> DataFrame:
-    """The rows with their record key and partition path; of a delete nothing else.
-
-    Raises InvalidInput naming all columns that are missing
-    """
+    """The rows with their record key and partition path; of a delete nothing else. They have the columns needed."""
     delete = checked.semantics.delete
-    if delete and {RECORD_KEY, PARTITION_PATH} <= set(frame.columns):
+    if delete and has_keys(frame):
         return frame.select(RECORD_KEY, PARTITION_PATH)
     frame = user_columns(frame)
     schema = frame.schema
-    problems = keyed.missing_columns(schema, keygen, () if delete else checked.rule.ordering)
-    if problems:
-        raise InvalidInput(f"the batch does not fit table {checked.state.config.name!r}: {'; '.join(problems)}")
     key = keyed.record_key(schema, keygen).alias(RECORD_KEY)
     path = keyed.partition_path(schema, keygen).alias(PARTITION_PATH)
     return frame.select(key, path) if delete else frame.select(*map(_column, schema.names), key, path)
@@ -81,44 +113,46 @@ def _column(name: str) -> Column:
 
 
 def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: Phases) -> Acquired:
-    """Bring the batch over if it is small, else have Spark keep and measure it. Its source is evaluated once.
+    """Bring the batch over if it is small, else stage it. Its source is evaluated once.
 
     frame   keyed rows
-    Raises  InvalidInput on rows without key or partition path
+    Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
     near = checked.settings.spread.near_batch
+    ordered = checked.semantics.combine is Combine.ORDERED and checked.rule.survivor is not Survivor.OLDEST
     guess = estimated_bytes(frame) if near else None
     if guess is not None and guess * _TRUSTED_SHARE <= near:
         with phases.time("collect"):
             rows = to_arrow_table(frame)
         check_keys(rows)
+        if ordered:
+            require_ordering(rows, checked.rule.ordering, RECORD_KEY)
         if rows.nbytes <= near and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
             return Acquired(rows)
-        frame = session.createDataFrame(rows)
+        frame = session.createDataFrame(rows, nullable(frame.schema))  # else times without zone become instants
     if checked.semantics.bulk:
         spread.check_workers(session)
         return Acquired(frame=frame)
-    kept = spread.persist(frame)
+    spread.check_workers(session)
+    with phases.time("stage"):
+        staged = stage.stage(session, checked.state.storage, frame, checked.rule.ordering if ordered else ())
     try:
-        with phases.time("profile"):
-            ordered = checked.semantics.combine is Combine.ORDERED
-            values = [keyed.ordering_value(frame.schema, name) for name in checked.rule.ordering] if ordered else []
-            measured = spread.measure(kept, values)
+        measured = staged.measured()
         refuse_bad_keys(measured.bad_keys, measured.bad_paths)
+        require_partition_paths(measured.rows)
         if measured.bad_ordering:
             raise InvalidInput(
                 f"{measured.bad_ordering} rows have no ordering value: {', '.join(checked.rule.ordering)} is null."
             )
-        if measured.bytes <= near and _rewrite_fits(set(measured.rows), checked):
+        if near and measured.bytes <= near and _rewrite_fits(set(measured.rows), checked):
             with phases.time("collect"):
-                rows = to_arrow_table(kept)
-            kept.unpersist()
+                rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
+            staged.release()
             return Acquired(rows)
-        spread.check_workers(session)
     except BaseException:
-        kept.unpersist()
+        staged.release()
         raise
-    return Acquired(frame=kept, measured=measured)
+    return Acquired(staged=staged)
 
 
 def to_arrow_table(frame: DataFrame) -> pa.Table:
@@ -142,7 +176,7 @@ def _rewrite_fits(partitions: set[str], checked: Checked) -> bool:
     """Whether driver threads are to rewrite what the batch may touch."""
     if not checked.semantics.match:
         return True
-    return _bytes_of(checked.slices(partitions)) <= checked.settings.spread.near_rewrite
+    return _bytes_of(checked.state.slices(partitions)) <= checked.settings.spread.near_rewrite
 
 
 def _bytes_of(slices: Slices) -> int:
@@ -153,92 +187,109 @@ def write(session: SparkSession, acquired: Acquired, job: WriteJob, phases: Phas
     """Write the batch as data files. Nothing is published yet."""
     if acquired.rows is not None:
         return write_near(job, acquired.rows, phases)
+    if acquired.staged is not None:
+        return _write_spread(session, acquired.staged, job, phases)
     assert acquired.frame is not None
-    if acquired.measured is None:
-        return _bulk_spread(acquired.frame, job, phases)
-    return _write_spread(session, acquired, job, phases)
+    return _bulk_spread(acquired.frame, job, phases)
 
 
 @dataclass(frozen=True, slots=True)
 class SpreadPlan:
-    """A spread batch with the plan for it.
+    """A staged batch with the plan for it, and where the keys are that the table holds.
 
-    hits  where the keys are that the table holds, persisted; None: nowhere
+    direct  tasks read the staged rows themselves; else Spark shuffles rows to them
+    hits    direct: where the hits of a base file are staged
+    found   shuffled: the hits, persisted; None: there are none
     """
 
     profile: Mapping[str, PartitionProfile]
     plan: WritePlan
-    hits: DataFrame | None
     index: IndexStats
+    direct: bool
+    hits: Mapping[BaseFile, str]
+    found: DataFrame | None = None
 
     @property
     def few_hits(self) -> bool:
         """Whether the hits may be sent to every executor; one takes about 200 bytes as a row."""
-        found = sum(sum(rows.updates.values()) for rows in self.profile.values())
-        return 200 * found <= spread.BROADCAST_KEYS
+        hits = sum(sum(rows.updates.values()) for rows in self.profile.values())
+        return 200 * hits <= spread.BROADCAST_KEYS
 
     def release(self) -> None:
-        if self.hits is not None:
-            self.hits.unpersist()
+        if self.found is not None:
+            self.found.unpersist()
 
 
-def plan_spread(session: SparkSession, acquired: Acquired, checked: Checked, state: TableState) -> SpreadPlan:
+def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: TableState) -> SpreadPlan:
     """Look keys up, decide which task each row goes to."""
-    assert acquired.frame is not None
-    assert acquired.measured is not None
-    semantics, settings, measured = checked.semantics, checked.settings, acquired.measured
-    slices = state.slices(set(measured.rows))
-    files = {p: [s.base for s in part if s.base is not None] for p, part in slices.items()}
-    files = {p: part for p, part in files.items() if part}
-    hits: DataFrame | None = None
+    semantics, settings, measured = checked.semantics, checked.settings, staged.measured()
+    there = checked.files(state, set(measured.rows))
+    record_size = state.record_size(settings.sizing)
+    most_tasks = {
+        partition: len(there.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
+        for partition, count in measured.rows.items()
+    }
+    direct = stage.reads_stay_few(staged.pieces, most_tasks)
+    found: DataFrame | None = None
+    hits: Mapping[BaseFile, str] = {}
     updates: Mapping[str, Mapping[str, int]] = {}
     index = IndexStats()
-    if semantics.locate and files:
-        hits, updates, index = spread.locate(
-            session, state.storage, acquired.frame, measured, files, settings.write.index, settings.bloom
+    if semantics.locate and there.bases and direct:
+        updates, hits, index = stage.locate(session, staged, there.bases, settings.write.index, settings.bloom)
+    elif semantics.locate and there.bases:
+        found, updates, index = spread.locate(
+            session, state.storage, staged.frame(session), measured, there.bases, settings.write.index, settings.bloom
         )
     rows = spread.profile(measured, updates, not semantics.delete)
     plan = plan_write(
         rows,
-        {s.group: s for part in slices.values() for s in part},
-        lambda partition: semantics.small_files(slices.get(partition, ()), settings.sizing),
+        {s.group: s for part in there.slices.values() for s in part},
+        lambda partition: semantics.small_files(there.slices.get(partition, ()), settings.sizing),
         settings.sizing,
-        state.record_size(settings.sizing),
+        record_size,
         new_file_id,
+        semantics.works,
     )
-    return SpreadPlan(rows, plan, hits, index)
+    return SpreadPlan(rows, plan, index, direct, hits, found)
 
 
-def _write_spread(session: SparkSession, acquired: Acquired, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
-    assert acquired.frame is not None
-    assert acquired.measured is not None
-    checked, measured = job.checked, acquired.measured
+def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
+    checked = job.checked
+    delete = checked.semantics.delete
     with phases.time("locate"):
-        planned = plan_spread(session, acquired, checked, job.state)
+        planned = plan_spread(session, staged, checked, job.state)
     try:
         job = job.with_plan(planned.plan)
-        stats: list[WriteStat] = []
-        if planned.plan.tasks:
-            delete = checked.semantics.delete
-            with phases.time("write"):
-                placed = spread.place(
-                    session, acquired.frame, planned.hits, planned.plan, planned.few_hits, drop_new=delete
-                )
-                run = partial(run_task, job.spec, checked.rule, checked.semantics)
-                stats, taken = spread.run_tasks(placed, planned.plan.tasks, run)
-            if taken != measured.total and not delete:
-                raise WriteConflict(
-                    f"{measured.total} rows were counted and {taken} arrived at their tasks: the input gave other rows "
-                    "when Spark evaluated it again. Write it to storage first, or make it deterministic."
-                )
-        return job, Outcome(stats, frozenset(measured.rows), planned.index, SPREAD)
+        run = partial(run_task, job.spec, checked.rule, checked.semantics)
+        with phases.time("write"):
+            stats = _run_spread(session, staged, planned, run, delete)
+        return job, Outcome(stats, frozenset(staged.measured().rows), planned.index, SPREAD)
     finally:
         planned.release()
+
+
+def _run_spread(
+    session: SparkSession, staged: Stage, planned: SpreadPlan, run: spread.TaskRunner, delete: bool
+) -> list[WriteStat]:
+    if not planned.plan.tasks:
+        return []
+    if planned.direct:
+        return stage.run_tasks(session, staged, planned.plan, planned.hits, run, delete=delete)
+    placed = spread.place(
+        session, staged.frame(session), planned.found, planned.plan, planned.few_hits, drop_new=delete
+    )
+    stats, taken = spread.run_tasks(placed, planned.plan.tasks, run)
+    total = staged.measured().total
+    if taken != total and not delete:
+        raise HoodieError(f"{total} rows were staged and {taken} arrived at their tasks; nothing is published")
+    return stats
 
 
 def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
     options = job.checked.settings.write
     keys = (PARTITION_PATH, RECORD_KEY)
+    if job.checked.semantics.combine is not Combine.ALL:
+        frame = spread.by_key(frame, partial(combine, rule=job.checked.rule, semantics=job.checked.semantics))
     kept: DataFrame | None = None
     if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
         kept = frame = spread.persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.config.write import BloomOptions, FileSizing
+from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.formats.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.bloom import BloomFilter, BloomKind, add_keys, empty_filter
 from hoodie.formats.conform import conform
@@ -39,6 +39,7 @@ class WriteSpec:
     avro_schema: str  # the same as Avro JSON
     sizing: FileSizing
     bloom: BloomOptions
+    logs: LogOptions
 
 
 class BaseFileWriter:

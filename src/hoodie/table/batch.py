@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.config.write import BloomOptions, IndexType
 from hoodie.index.pruning import IndexStats
-from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.lookup import find_keys
+
+#: Bytes of rows that are grouped by partition at once where rows stream by.
+_GROUP_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,17 +64,33 @@ def _codes(column: pa.ChunkedArray) -> tuple[np.ndarray, list[str]]:
     return encoded.indices.to_numpy(zero_copy_only=False), encoded.dictionary.to_pylist()
 
 
+def group_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
+    """Record batches put together until grouping them by partition is worth it."""
+    waiting: list[pa.RecordBatch] = []
+    size = 0
+    for batch in batches:
+        if len(batch) == 0:
+            continue
+        waiting.append(batch)
+        size += batch.nbytes
+        if size >= _GROUP_BYTES:
+            yield order_by_partition(pa.Table.from_batches(waiting))
+            waiting, size = [], 0
+    if waiting:
+        yield order_by_partition(pa.Table.from_batches(waiting))
+
+
 @dataclass(frozen=True, slots=True)
 class Located:
     """Which rows of a batch are in which file group. A key found in two file groups occurs twice.
 
     rows    int64[h], positions in the batch
-    groups  int64[h], positions in `slices`
+    groups  int64[h], positions in `files`
     """
 
     rows: np.ndarray
     groups: np.ndarray
-    slices: tuple[FileSlice, ...]
+    files: tuple[BaseFile, ...]
     stats: IndexStats
 
     def inserts(self, count: int) -> np.ndarray:
@@ -85,24 +103,23 @@ class Located:
 def locate(
     storage: Storage,
     batch: Batch,
-    slices: Mapping[str, Sequence[FileSlice]],
+    bases: Mapping[str, Sequence[BaseFile]],
     index: IndexType,
     bloom: BloomOptions,
     pool: Executor,
 ) -> Located:
     """Look every key of the batch up in the base files of its partition. Files are read by the pool's threads.
 
-    slices  partition path -> file slices that a reader sees
+    bases   partition path -> newest base file of each file group
     """
-    found: list[FileSlice] = []
+    found: list[BaseFile] = []
     calls = []
     for number, partition in enumerate(batch.partitions):
-        bases = [slice_ for slice_ in slices.get(partition, ()) if slice_.base is not None]
-        if not bases:
+        files = bases.get(partition, ())
+        if not files:
             continue
-        files = [slice_.base for slice_ in bases if slice_.base is not None]
         calls += [(number, call) for call in find_keys(storage, files, batch.keys(number), index, bloom, pool)]
-        found += bases
+        found += files
     rows: list[np.ndarray] = []
     groups: list[np.ndarray] = []
     stats = IndexStats()
@@ -129,10 +146,10 @@ def profile(batch: Batch, located: Located, insert: np.ndarray) -> dict[str, Par
     insert  bool[n], rows to be inserted; neither inserted nor located: the row has no effect (a delete without target)
     """
     updates: dict[str, dict[str, int]] = {}
-    counts = np.bincount(located.groups, minlength=len(located.slices))
-    for slice_, count in zip(located.slices, counts.tolist(), strict=True):
+    counts = np.bincount(located.groups, minlength=len(located.files))
+    for file, count in zip(located.files, counts.tolist(), strict=True):
         if count:
-            updates.setdefault(slice_.group.partition, {})[slice_.group.file_id] = count
+            updates.setdefault(file.group.partition, {})[file.group.file_id] = count
     made = {}
     for number, partition in enumerate(batch.partitions):
         inserts = int(np.count_nonzero(insert[batch.range(number)]))
@@ -146,11 +163,11 @@ def assign(batch: Batch, located: Located, insert: np.ndarray, plan: WritePlan) 
     rows: dict[int, list[np.ndarray]] = {}
     targets = plan.update_targets()
     order = np.argsort(located.groups, kind="stable")
-    bounds = np.searchsorted(located.groups[order], np.arange(len(located.slices) + 1))
-    for position, slice_ in enumerate(located.slices):
+    bounds = np.searchsorted(located.groups[order], np.arange(len(located.files) + 1))
+    for position, file in enumerate(located.files):
         hit = located.rows[order[bounds[position] : bounds[position + 1]]]
         if len(hit):
-            rows.setdefault(targets[slice_.group], []).append(hit)
+            rows.setdefault(targets[file.group], []).append(hit)
     for number, partition in enumerate(batch.partitions):
         span = batch.range(number)
         new = np.flatnonzero(insert[span]) + span.start
@@ -160,15 +177,3 @@ def assign(batch: Batch, located: Located, insert: np.ndarray, plan: WritePlan) 
             start += count
     for task, parts in sorted(rows.items()):
         yield task, np.sort(np.concatenate(parts))
-
-
-def null_or_empty(column: pa.ChunkedArray) -> int:
-    """How many keys are null or empty."""
-    return int(pc.sum(pc.or_kleene(pc.is_null(column), pc.equal(column, ""))).as_py() or 0)
-
-
-SmallFileRule = Callable[[str], Sequence[tuple[FileSlice, int]]]
-
-
-def groups_of(slices: Mapping[str, Sequence[FileSlice]]) -> dict[FileGroupId, FileSlice]:
-    return {slice_.group: slice_ for part in slices.values() for slice_ in part}

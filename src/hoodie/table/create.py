@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from hoodie.config.datasource import DEFAULT_PAYLOAD, TableOptions
 from hoodie.config.keygen import Kind, key_generator
 from hoodie.config.options import declared, read_options
+from hoodie.config.read import MergerOptions
 from hoodie.config.table import TableType
 from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import rule_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties_file import create_properties
@@ -22,6 +24,9 @@ _CLASS_OF = {
     Kind.CUSTOM: "CustomKeyGenerator",
     Kind.GLOBAL_DELETE: "GlobalDeleteKeyGenerator",
 }
+_STRATEGY = "hoodie.compaction.record.merger.strategy"
+#: What Hudi writes beside any payload class.
+_DEFAULT_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _TIMES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 
 #: Table properties that a caller's settings are compared with; the rest does not change what the table is.
@@ -35,6 +40,7 @@ _COMPARED = (
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
     "hoodie.compaction.payload.class",
+    MERGER,
 )
 
 
@@ -49,7 +55,7 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
         raise InvalidOption("the table needs a name: hoodie.table.name")
     if chosen.type not in TableType.__members__:
         raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
-    payload = chosen.payload if "." in chosen.payload else f"org.apache.hudi.common.model.{chosen.payload}"
+    payload = _full_name(chosen.payload)
     rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
     partitions = [field.name for field in keygen.partition_fields]
     properties = {
@@ -75,6 +81,10 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
         properties["hoodie.table.precombine.field"] = chosen.ordering
     if payload != DEFAULT_PAYLOAD or chosen.type == TableType.MERGE_ON_READ:
         properties["hoodie.compaction.payload.class"] = payload
+    if chosen.type == TableType.MERGE_ON_READ:
+        properties[_STRATEGY] = _DEFAULT_STRATEGY
+    if merger := _merger(options):
+        properties |= {MERGER: merger, _STRATEGY: strategy_id(merger)}
     if not keygen.partition_fields:
         del properties["hoodie.table.partition.fields"]
     kept = {key: value for key, value in options.items() if key.startswith(_TIMES)}
@@ -86,6 +96,16 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
     if keygen.prefix_single_key:
         kept["hoodie.write.complex.keygen.new.encoding"] = "false"
     return properties | kept
+
+
+def _merger(options: Mapping[str, str]) -> str:
+    """The import path of the user's own merger, "" for none. Raises InvalidOption unless it can be loaded."""
+    paths = python_mergers(read_options(MergerOptions, options).mergers)
+    if len(paths) > 1:
+        raise InvalidOption(f"a table has one merger, not {len(paths)}: {', '.join(paths)}")
+    for path in paths:
+        load_merger(path)
+    return paths[0] if paths else ""
 
 
 def create(storage: Storage, options: Mapping[str, str]) -> TableState:
@@ -122,6 +142,10 @@ def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
         )
 
 
+def _full_name(payload: str) -> str:
+    return payload if "." in payload else f"org.apache.hudi.common.model.{payload}"
+
+
 def _text(value: str) -> str:
     """Settings as compared: a key generator by the bare name of its class, fields without blanks."""
     return ",".join(part.strip() for part in value.rpartition("keygen.")[2].split(","))
@@ -134,6 +158,8 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
         present = [key for key in spec.keys if key in options]
         if present:
             read[found.name] = options[present[0]]
+    if "payload" in read:
+        read["payload"] = _full_name(read["payload"])
     names = {
         "name": "hoodie.table.name",
         "type": "hoodie.table.type",

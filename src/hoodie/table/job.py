@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie.config.table import require_writable
-from hoodie.config.write import WriteOperation
+from hoodie.config.write import IndexType, WriteOperation
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.avro_schema import to_avro
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
@@ -19,8 +19,8 @@ from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
 from hoodie.table.properties_file import update_properties
-from hoodie.table.semantics import KINDS, REPLACING, Replaces, Semantics, Settings, TableKind, semantics_of
-from hoodie.table.state import Slices, TableState, load_state, written_schema
+from hoodie.table.semantics import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
+from hoodie.table.state import TableFiles, TableState, load_state, written_schema
 from hoodie.table.transaction import Transaction, begin, to_work
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
@@ -45,8 +45,15 @@ class Checked:
     def avro_schema(self) -> str:
         return to_avro(self.schema, self.state.config.name)
 
-    def slices(self, partitions: Collection[str] | None) -> Slices:
-        return self.state.slices(partitions)
+    def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
+        """What the write sees of partitions of its table.
+
+        Raises UnsupportedTable when keys are to be looked up and a file group holds some where the index does not look
+        """
+        files = state.files(partitions)
+        if self.semantics.locate and not self.settings.write.index.sees_logs:
+            _refuse_hidden_keys(files, self.settings.write.index)
+        return files
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +63,6 @@ class WriteJob:
     checked: Checked
     transaction: Transaction
     spec: WriteSpec
-    slice_cache: dict[str, Slices] = field(default_factory=dict, compare=False, repr=False)
 
     @property
     def state(self) -> TableState:
@@ -64,7 +70,7 @@ class WriteJob:
 
     def with_plan(self, plan: WritePlan | None) -> WriteJob:
         """The job once its plan is on the timeline."""
-        return WriteJob(self.checked, to_work(self.transaction, plan), self.spec, self.slice_cache)
+        return WriteJob(self.checked, to_work(self.transaction, plan), self.spec)
 
 
 def writable_state(storage: Storage, settings: Settings) -> TableState:
@@ -74,13 +80,13 @@ def writable_state(storage: Storage, settings: Settings) -> TableState:
     Raises UnsupportedTable saying what to do
     """
     state = load_state(storage)
-    if not settings.write.metadata_table and (state.config.metadata_partitions or state.config.metadata_inflight):
+    without = replace(state.config, metadata_partitions=(), metadata_inflight=())
+    removing = not settings.write.metadata_table and without != state.config
+    require_writable(without if removing else state.config, KNOWN_PAYLOADS)
+    if removing:  # only now: a table that is refused stays as it is
         update_properties(storage, dict.fromkeys(_METADATA_KEYS, None))
         storage.delete_tree(".hoodie/metadata")
         state = state.reload()
-    require_writable(state.config, KNOWN_PAYLOADS)
-    if state.config.type not in KINDS:
-        raise UnsupportedTable(f"{state.config.name}: {state.config.type} tables cannot be written by this version.")
     return state
 
 
@@ -90,11 +96,23 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     columns  of the batch; None: it has none of the user's (a delete by keys)
     Raises   SchemaMismatch naming columns and types
     """
-    kind = KINDS[state.config.type]
+    kind = kind_of(state.config.type, settings.write.index.sees_logs)
     semantics = semantics_of(operation, settings.write, kind)
     schema = _schema_after(state, columns)
-    rule = table_rule(state.config.properties, to_avro(schema, state.config.name))
+    rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
     return Checked(state, operation, semantics, settings, schema, rule, kind)
+
+
+def _refuse_hidden_keys(files: TableFiles, index: IndexType) -> None:
+    for partition, slices in files.slices.items():
+        seen = {base.group for base in files.bases.get(partition, ())}
+        hidden = [slice_.group.file_id for slice_ in slices if slice_.group not in seen]
+        if hidden:
+            raise UnsupportedTable(
+                f"partition {partition!r}: {len(hidden)} file groups, such as {hidden[0]}, have log files only, where "
+                f"the index {index} finds no keys: present rows would be taken for new ones. A writer with another "
+                "index made them; write with that one, or compact the table first."
+            )
 
 
 def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:
@@ -130,6 +148,7 @@ def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:
         avro_schema=to_avro(schema, checked.state.config.name),
         sizing=checked.settings.sizing,
         bloom=checked.settings.bloom,
+        logs=checked.settings.logs,
     )
     return WriteJob(checked, transaction, spec)
 

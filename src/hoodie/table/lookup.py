@@ -46,6 +46,18 @@ def find_keys(
     return calls
 
 
+def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, index: IndexType, bloom: BloomOptions) -> Hits:
+    """As `find_keys`, for one file and by this thread."""
+    cost = IndexStats(files=1, candidates=len(keys))
+    if index is IndexType.SIMPLE:
+        return _look_up(storage, file, keys, np.arange(len(keys)), cost)
+    footer = footer_of(storage, file)
+    wanted = next((found for _, found in _in_range([footer], keys, bloom)), np.empty(0, dtype=np.int64))
+    cost = replace(cost, pruned_by_range=len(keys) - len(wanted))
+    hashes = KeyHashes.of(keys) if len(wanted) else None
+    return _filter_and_look_up(storage, file, footer, keys, hashes, wanted, cost)
+
+
 def _in_range(footers: Sequence[BaseFooter], keys: pa.Array, bloom: BloomOptions) -> list[tuple[int, Indices]]:
     if not bloom.prune_by_ranges:
         return [(number, np.arange(len(keys))) for number in range(len(footers))]
@@ -104,6 +116,12 @@ def read_columns(parquet: pq.ParquetFile, group: int, columns: Sequence[str], pa
         return parquet.read_row_group(group, columns=list(columns))
     except (pa.ArrowException, ValueError, OSError) as problem:
         raise unreadable(path, problem) from problem
+
+
+def is_storage_fault(problem: Exception) -> bool:
+    """Whether an error met while reading Parquet is the storage's. Arrow tells of damage by a bare OSError; a fault of
+    the storage has a number or a class of its own."""
+    return isinstance(problem, OSError) and (type(problem) is not OSError or problem.errno is not None)
 
 
 def unreadable(path: str, problem: Exception) -> CorruptFile:

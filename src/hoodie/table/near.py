@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from hoodie.config.write import BulkInsertSort
 from hoodie.errors import InvalidInput
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
@@ -21,9 +22,10 @@ from hoodie.table.batch import Batch, Located, assign, locate, order_by_partitio
 from hoodie.table.combine import combine
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.outcome import Outcome
+from hoodie.table.partitions import require_partition_paths
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
-from hoodie.table.state import Slices, TableState
+from hoodie.table.state import TableFiles, TableState
 from hoodie.table.tasks import new_file_id, run_task, write_stream
 
 NEAR = "near"
@@ -47,8 +49,9 @@ def thread_pool(settings: Settings) -> ThreadPoolExecutor:
 
 
 def check_keys(rows: pa.Table) -> None:
-    """Refuse rows without a record key or partition path. Raises InvalidInput saying how many."""
+    """Refuse rows without a record key, a partition path, or a folder to be in. Raises InvalidInput saying how many."""
     refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count)
+    require_partition_paths(rows.column(PARTITION_PATH).unique().to_pylist())
 
 
 def refuse_bad_keys(keys: int, paths: int) -> None:
@@ -65,17 +68,17 @@ def refuse_bad_keys(keys: int, paths: int) -> None:
 
 
 def plan_near(
-    checked: Checked, state: TableState, rows: pa.Table, slices: Slices, pool: ThreadPoolExecutor
+    checked: Checked, state: TableState, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor
 ) -> NearPlan:
     """Combine duplicates, look keys up, decide which task each row goes to.
 
     rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`
-    slices  file slices that a writer sees, by partition path of the batch
+    files   what a writer sees of the batch's partitions
     """
     semantics, settings, rule = checked.semantics, checked.settings, checked.rule
     batch = order_by_partition(combine(rows, rule, semantics))
     if semantics.locate:
-        located = locate(state.storage, batch, slices, settings.write.index, settings.bloom, pool)
+        located = locate(state.storage, batch, files.bases, settings.write.index, settings.bloom, pool)
     else:
         located = unlocated()
     insert = located.inserts(len(batch.rows))
@@ -85,11 +88,12 @@ def plan_near(
         insert &= ~rule.is_delete(batch.rows)
     plan = plan_write(
         profile(batch, located, insert),
-        {slice_.group: slice_ for part in slices.values() for slice_ in part},
-        lambda partition: semantics.small_files(slices.get(partition, ()), settings.sizing),
+        {slice_.group: slice_ for part in files.slices.values() for slice_ in part},
+        lambda partition: semantics.small_files(files.slices.get(partition, ()), settings.sizing),
         settings.sizing,
         state.record_size(settings.sizing),
         new_file_id,
+        semantics.works,
     )
     return NearPlan(batch, located, insert, plan)
 
@@ -99,6 +103,9 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
     checked = job.checked
     batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
     if checked.semantics.bulk:
+        rows = combine(rows, checked.rule, checked.semantics)
+        if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
+            rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
         job = job.with_plan(None)
         with phases.time("write"):
             stats = write_stream(job.spec, checked.rule, iter(rows.to_batches()), "0-0-0")
@@ -106,8 +113,8 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
     with thread_pool(checked.settings) as pool:
         with phases.time("locate"):
             needed = checked.semantics.locate or checked.settings.sizing.small_limit > 0
-            slices = job.state.slices(batch_partitions) if needed else {}
-            planned = plan_near(checked, job.state, rows, slices, pool)
+            files = checked.files(job.state, batch_partitions) if needed else TableFiles()
+            planned = plan_near(checked, job.state, rows, files, pool)
         job = job.with_plan(planned.plan)
         with phases.time("write"):
             run = partial(run_task, job.spec, checked.rule, checked.semantics)

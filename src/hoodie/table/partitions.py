@@ -1,14 +1,52 @@
-"""The metafile that makes a folder a partition."""
+"""Which folders can be partitions, and the metafile that makes them one."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 
+from hoodie.errors import InvalidInput
 from hoodie.formats.properties import render_properties
 from hoodie.storage.protocol import Storage, join
 
 METAFILE = ".hoodie_partition_metadata"
+
+
+#: No reader looks for rows in folders of these names, at any depth.
+_NO_FOLDERS = frozenset({"", ".", "..", ".hoodie"})
+
+
+def require_partition_paths(paths: Iterable[str]) -> None:
+    """Refuse partition paths of a batch in which readers would not find the rows.
+
+    paths   of all rows; "" in a table without partitions
+    Raises  InvalidInput naming one that is no path of a folder in the table, or that lies in another one
+    """
+    given = set(paths)
+    bad = sorted(path for path in given if path and ("\0" in path or not _NO_FOLDERS.isdisjoint(path.split("/"))))
+    if bad:
+        raise InvalidInput(
+            f"{len(bad)} partition values make no folder of the table, such as {bad[0]!r}: '.', '..', '.hoodie' and "
+            "nothing are no names. A table made with hoodie.datasource.write.partitionpath.urlencode=true and "
+            "hoodie.datasource.write.hive_style_partitioning=true holds such values."
+        )
+    for path in sorted(given):
+        for above in _above(path):
+            if above in given:
+                raise _nested(path, above)
+
+
+def _above(path: str) -> list[str]:
+    """The folders that a partition lies in, the base path left out."""
+    return [path[:at] for at, char in enumerate(path) if char == "/"]
+
+
+def _nested(path: str, above: str) -> InvalidInput:
+    return InvalidInput(
+        f"partition {path!r} would lie inside partition {above!r}, where readers do not look for partitions. A table "
+        "made with hoodie.datasource.write.partitionpath.urlencode=true keeps such values apart."
+    )
 
 
 def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
@@ -16,10 +54,19 @@ def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
 
     partition  path relative to the table; "" for a table without partitions
     instant    the one that creates the partition
+    Raises     InvalidInput when it would lie in another partition, or another in it
     """
     path = join(partition, METAFILE)
     if storage.exists(path):
         return
+    if partition:
+        require_partition_paths([partition])
+        for above in _above(partition):
+            if storage.exists(join(above, METAFILE)):
+                raise _nested(partition, above)
+        for folder, entries in storage.list_tree(partition).items():
+            if any(entry.name == METAFILE for entry in entries):
+                raise _nested(folder, partition)
     depth = partition.count("/") + 1 if partition else 0
     content = {"commitTime": instant, "partitionDepth": str(depth)}
     with suppress(FileExistsError):  # another task made it meanwhile: the content is as good

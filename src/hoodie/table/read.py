@@ -9,12 +9,15 @@ import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hoodie.config.datasource import check_options
+from hoodie.config.read import READ_GROUPS
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.conform import conform
@@ -23,7 +26,8 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
-from hoodie.table.lookup import footer_of, unreadable
+from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
+from hoodie.table.lookup import footer_of, is_storage_fault, unreadable
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import query_instant
@@ -84,17 +88,35 @@ def read_arrow(
              without, then the user's
     filters  rows to keep; may name columns that are not among `columns`
     as_of    `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
-    options  of the fsspec driver
-    Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column or a malformed `as_of`
+    options  `hoodie.*` options of reads; all others are the fsspec driver's
+    Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column or a malformed `as_of`;
+             InvalidOption
+    Bytes of logs that had to be skipped are warned about: `errors.DamagedLog`.
     """
-    state = load_state(storage_for(path, options))
+    given = options or {}
+    ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
+    storage = storage_for(path, {key: given[key] for key in given if key not in ours})
+    return read_table(load_state(storage), columns, filters, as_of, ours)
+
+
+def read_table(
+    state: TableState,
+    columns: Sequence[str] | None = None,
+    filters: Filters | None = None,
+    as_of: str | None = None,
+    options: Mapping[str, str] | None = None,
+) -> pa.Table:
+    """The rows of a table at hand: see `read_arrow`."""
     moment = None if as_of is None else query_instant(as_of)
     view = load_view(state.storage, state.timeline, state.config)
     schema = table_schema(state, view, moment)
     if state.config.meta_fields:
         schema = with_meta_fields(schema)
-    slices = merged_slices(view, moment)
-    return read_slices_arrow(state.storage, slices.values(), schema, columns, filters)
+    slices = list(merged_slices(view, moment).values())
+    merge = None
+    if any(slice_.logs for slice_ in slices):
+        merge = partial(merged_rows, slice_reader(state, schema, moment, options))
+    return read_slices_arrow(state.storage, slices, schema, columns, filters, merge)
 
 
 def read_slices_arrow(
@@ -118,7 +140,7 @@ def read_slices_arrow(
     wanted = schema.names if columns is None else list(columns)
     keep, needed = _filter(filters, schema)
     read = list(dict.fromkeys([*wanted, *needed]))
-    _check_columns(read, schema)
+    check_columns(read, schema)
     found = list(slices)
 
     def rows_of(slice_: FileSlice) -> pa.Table:
@@ -138,6 +160,12 @@ def read_slices_arrow(
     return pa.concat_tables(parts) if parts else empty
 
 
+def merged_rows(reader: SliceReader, slice_: FileSlice, schema: pa.Schema, columns: Sequence[str]) -> pa.Table:
+    """The rows of a slice with logs: a `MergeSlice`, given the reader."""
+    wanted = pa.schema([schema.field(name) for name in columns])
+    return pa.concat_tables([wanted.empty_table(), *merged_batches(reader, slice_, columns)])
+
+
 def read_base_file(
     storage: Storage, file: BaseFile, schema: pa.Schema, columns: Sequence[str], threads: bool = True
 ) -> pa.Table:
@@ -145,7 +173,7 @@ def read_base_file(
 
     columns  names of top-level columns of `schema`, in the order wanted
     threads  whether columns are decoded in parallel
-    Raises   CorruptFile; FileNotFoundError; SchemaMismatch
+    Raises   CorruptFile; OSError of the storage, FileNotFoundError among them; SchemaMismatch
     """
     target = pa.schema([schema.field(name) for name in columns])
     with storage.open_input(file.path) as source:
@@ -154,7 +182,7 @@ def read_base_file(
             stored = set(parquet.schema_arrow.names)
             rows = parquet.read([name for name in columns if name in stored], use_threads=threads)
         except (pa.ArrowException, ValueError, OSError) as problem:
-            if isinstance(problem, FileNotFoundError):  # some drivers open the file at the first read
+            if is_storage_fault(problem):
                 raise
             raise unreadable(file.path, problem) from problem
     return conform(rows, target, drop_extra=True)
@@ -174,7 +202,8 @@ def _filter(filters: Filters | None, schema: pa.Schema) -> tuple[pc.Expression |
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
 
 
-def _check_columns(names: Iterable[str], schema: pa.Schema) -> None:
+def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
+    """Raises InvalidInput naming a column that is not in the schema, and the nearest one that is."""
     for name in names:
         if name not in schema.names:
             near = difflib.get_close_matches(str(name), schema.names, n=1, cutoff=0.5)

@@ -1,5 +1,8 @@
 """Taking back what a failed write left: its markers name the files, and the rollback is an instant of its own.
 
+Base files are deleted. Blocks in the logs of a slice that was there before are taken back by a command block after
+them: docs/design/rollback-of-logs.md says why.
+
 The order is the format's: plan, inflight, files, the failed instant and its markers, then the completed rollback; so
 that a rollback that dies anywhere is taken up again by the next writer, under its own instant.
 Source: spec/table-services.md 3.
@@ -8,14 +11,17 @@ Source: spec/table-services.md 3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 
-from hoodie.errors import UnsupportedTable
+from hoodie.errors import CorruptFile
+from hoodie.formats.log_blocks import encode_block
+from hoodie.formats.log_content import rollback_block
 from hoodie.formats.timeline_avro import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
+from hoodie.model.files import LogFile, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.markers import MarkerKind, delete_markers, read_markers
+from hoodie.table.markers import MarkerKind, create_marker, delete_markers, read_markers
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
     complete,
@@ -27,6 +33,9 @@ from hoodie.timeline.transition import (
 
 #: Pending instants of these actions are failed writes once another write of a single writer begins.
 FAILED = frozenset({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+
+#: The write token of log files that hold a command block.
+_COMMAND_TOKEN = "1-0-1"
 
 
 def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) -> list[Instant]:
@@ -59,22 +68,38 @@ def resume(storage: Storage, rollback: Instant) -> Instant:
 
 
 def plan_by_markers(storage: Storage, failed: Instant) -> RollbackPlan:
-    """What to delete: the base files that markers name, by partition. A write without markers wrote nothing."""
-    by_partition: dict[str, list[str]] = {}
+    """What to delete, and which logs get a command block: what markers name, by partition. A write without markers
+    wrote nothing.
+
+    Raises CorruptFile when the marker of a log file has no log file's name
+    """
+    deletes: set[tuple[str, str]] = set()
+    appended: dict[tuple[str, str, str], list[str]] = {}
     for marker in read_markers(storage, failed.requested):
-        if marker.kind is MarkerKind.APPEND:
-            raise UnsupportedTable(
-                f"instant {failed.requested} appended to log files ({marker.path}): this version cannot undo that; "
-                "let Hudi do it."
-            )
         folder, name = split(marker.path)
-        by_partition.setdefault(folder, []).append(name)
-    requests = tuple(
-        RollbackRequest(partition=partition, delete=(name,))
-        for partition, names in sorted(by_partition.items())
-        for name in sorted(names)
-    )
-    return RollbackPlan(instant=InstantRef(failed.requested, failed.action), requests=requests)
+        if marker.kind is not MarkerKind.APPEND:
+            deletes.add((folder, name))
+            continue
+        log = _parse_log(folder, name)
+        if log.base_instant == failed.requested:  # the write made the group: no reader has ever seen it
+            deletes.add((folder, name))
+        else:
+            appended.setdefault((folder, log.group.file_id, log.base_instant), []).append(name)
+    requests = [RollbackRequest(partition=folder, delete=(name,)) for folder, name in sorted(deletes)]
+    requests += [
+        RollbackRequest(
+            partition=folder, file_id=file_id, base_instant=base_instant, log_blocks=dict.fromkeys(sorted(names), 1)
+        )
+        for (folder, file_id, base_instant), names in sorted(appended.items())
+    ]
+    return RollbackPlan(instant=InstantRef(failed.requested, failed.action), requests=tuple(requests))
+
+
+def _parse_log(folder: str, name: str) -> LogFile:
+    found = parse_data_file(folder, name, 0)
+    if not isinstance(found, LogFile):
+        raise CorruptFile(join(folder, name), "a marker says that a write appended to it, but it is no log file")
+    return found
 
 
 def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
@@ -82,21 +107,81 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
     started = time.monotonic()
     if rollback.state is State.REQUESTED:
         rollback = to_inflight(storage, rollback)
-    deleted: dict[str, list[str]] = {}
-    for request in plan.requests:
-        for name in request.delete:
-            storage.delete(join(request.partition, name))
-            deleted.setdefault(request.partition, []).append(name)
     target = Instant(plan.instant.time, Action(plan.instant.action), State.INFLIGHT)
+    partitions = _take_back(storage, rollback.requested, target.requested, plan.requests)
     remove_pending(storage, target)
     metadata = RollbackMetadata(
         start=rollback.requested,
         millis=int((time.monotonic() - started) * 1000),
-        files_deleted=sum(len(names) for names in deleted.values()),
+        files_deleted=sum(len(done.deleted) for done in partitions.values()),
         commits=(target.requested,),
-        partitions={partition: RolledBackPartition(deleted=tuple(names)) for partition, names in deleted.items()},
+        partitions=partitions,
         instants=(plan.instant,),
     )
     # The plan holds what the markers said. After the completion nobody would come back for them.
     delete_markers(storage, target.requested)
+    delete_markers(storage, rollback.requested)
     return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
+
+
+def _take_back(
+    storage: Storage, rollback: str, target: str, requests: Sequence[RollbackRequest]
+) -> dict[str, RolledBackPartition]:
+    """Delete files, write command blocks. What was done, by partition path."""
+    by_partition: dict[str, list[RollbackRequest]] = {}
+    for request in requests:
+        by_partition.setdefault(request.partition, []).append(request)
+    command = encode_block(rollback_block(rollback, target))
+    earlier = _commands_written(storage, rollback, command)
+    done = {}
+    for partition, part in by_partition.items():
+        deleted = [name for request in part for name in request.delete]
+        for name in deleted:
+            storage.delete(join(partition, name))
+        undone = [request for request in part if request.log_blocks]
+        sizes = {entry.name: entry.size for entry in storage.list(partition)} if undone else {}
+        commands = [
+            earlier.get((partition, request.file_id, request.base_instant))
+            or _write_command(storage, rollback, command, request, sizes)
+            for request in undone
+        ]
+        failed = {name: sizes[name] for request in undone for name in request.log_blocks if name in sizes}
+        done[partition] = RolledBackPartition(
+            deleted=tuple(deleted), command_logs=dict.fromkeys(commands, len(command)), failed_logs=failed
+        )
+    return done
+
+
+def _write_command(
+    storage: Storage, rollback: str, command: bytes, request: RollbackRequest, names: Collection[str]
+) -> str:
+    """Put a command block into a new log file after all others of the slice; its name.
+
+    names  of the files in the partition
+    It also comes after log files that are not there (yet): a writer that is taken for dead may still finish one.
+    """
+    slice_ = (request.file_id, request.base_instant)
+    logs = (parse_data_file(request.partition, name, 0) for name in {*names, *request.log_blocks})
+    there = (log for log in logs if isinstance(log, LogFile) and (log.group.file_id, log.base_instant) == slice_)
+    version = max((log.version for log in there), default=0)
+    while True:
+        version += 1
+        name = log_file_name(*slice_, version, _COMMAND_TOKEN)
+        path = join(request.partition, name)
+        create_marker(storage, rollback, path, MarkerKind.APPEND)
+        try:
+            storage.create_new(path, command)
+        except FileExistsError:  # another rollback was faster
+            continue
+        return name
+
+
+def _commands_written(storage: Storage, rollback: str, command: bytes) -> dict[tuple[str, str, str], str]:
+    """What the rollback wrote before it died: (partition path, file id, base instant) -> name of the log file."""
+    found = {}
+    for marker in read_markers(storage, rollback):
+        folder, name = split(marker.path)
+        log = _parse_log(folder, name)
+        if storage.exists(marker.path) and storage.read(marker.path) == command:
+            found[folder, log.group.file_id, log.base_instant] = name
+    return found

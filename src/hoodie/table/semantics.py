@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hoodie.config.options import read_options
+from hoodie.config.read import MergerOptions
 from hoodie.config.table import TableType
-from hoodie.config.write import BloomOptions, FileSizing, SpreadOptions, WriteOperation, WriteOptions
+from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOptions, WriteOperation, WriteOptions
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
+from hoodie.plan.write import Work, Works
 
 SmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
 
@@ -20,18 +22,22 @@ class Settings:
     """All options of a write."""
 
     sizing: FileSizing
+    logs: LogOptions
     bloom: BloomOptions
     write: WriteOptions
     spread: SpreadOptions
+    mergers: tuple[str, ...]  # import paths of the user's own code that may be loaded
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> Settings:
         """Raises InvalidOption on a malformed value."""
         return cls(
             read_options(FileSizing, options),
+            read_options(LogOptions, options),
             read_options(BloomOptions, options),
             read_options(WriteOptions, options),
             read_options(SpreadOptions, options),
+            read_options(MergerOptions, options).mergers,
         )
 
 
@@ -61,6 +67,7 @@ class Replaces(StrEnum):
 class Semantics:
     """What an operation does with a batch."""
 
+    works: Works  # of its tasks
     locate: bool = False  # keys are looked up in the table
     match: bool = False  # rows that go to an existing file replace stored rows of their key; else they are appended
     delete: bool = False  # rows are keys to be removed
@@ -70,13 +77,36 @@ class Semantics:
     small_files: SmallFiles = lambda slices, sizing: ()
 
 
-def cow_small_files(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:
+def small_bases(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:
     """Base files that may take inserts, with their size, in listing order."""
     return [
         (slice_, slice_.base.size)
         for slice_ in slices
         if slice_.base is not None and slice_.base.size < sizing.small_limit
     ]
+
+
+def small_bases_without_logs(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:
+    """The smallest base files to which no log belongs: these can be rewritten without a merge.
+
+    A pending compaction leaves its group's slice without a base file, so that such a group is never among them.
+    """
+    found = [(slice_, size) for slice_, size in small_bases(slices, sizing) if not slice_.logs]
+    return sorted(found, key=_by_size)[: sizing.small_candidates]
+
+
+def small_slices(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:
+    """File slices whose base file and logs, once compacted, leave room, with the size they will have then."""
+    if sizing.small_limit == 0:
+        return []
+    sizes = [
+        (s, (s.base.size if s.base else 0) + int(sizing.log_ratio * sum(log.size for log in s.logs))) for s in slices
+    ]
+    return sorted((found for found in sizes if found[1] < sizing.max_size), key=_by_size)
+
+
+def _by_size(found: tuple[FileSlice, int]) -> int:
+    return found[1]
 
 
 def no_small_files(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:
@@ -90,31 +120,53 @@ class TableKind:
 
     action: Action
     small_files: SmallFiles
+    works: Works
 
 
-KINDS = {TableType.COPY_ON_WRITE: TableKind(Action.COMMIT, cow_small_files)}
+_COPY_ON_WRITE = TableKind(
+    Action.COMMIT, small_bases, Works(insert=Work.CREATE, fill=Work.REWRITE, update=Work.REWRITE)
+)
+#: Keys are looked up in base files only, so that each must be in one before it is in a log.
+_MERGE_ON_READ = TableKind(
+    Action.DELTA_COMMIT, small_bases_without_logs, Works(insert=Work.CREATE, fill=Work.REWRITE, update=Work.APPEND)
+)
+_MERGE_ON_READ_ALL_IN_LOGS = TableKind(
+    Action.DELTA_COMMIT, small_slices, Works(insert=Work.APPEND, fill=Work.APPEND, update=Work.APPEND)
+)
+
+
+def kind_of(table: TableType, inserts_to_logs: bool) -> TableKind:
+    """How tables of a type are written.
+
+    inserts_to_logs  the index finds keys in log files, too (`IndexType.sees_logs`)
+    """
+    if table is TableType.COPY_ON_WRITE:
+        return _COPY_ON_WRITE
+    return _MERGE_ON_READ_ALL_IN_LOGS if inserts_to_logs else _MERGE_ON_READ
 
 
 def semantics_of(operation: WriteOperation, options: WriteOptions, kind: TableKind) -> Semantics:
     """What the operation does, the options considered."""
     on_insert = Combine.ORDERED if options.combine_before_insert else Combine.ALL
-    appended = Semantics(combine=on_insert, small_files=no_small_files)
+    known = Semantics(kind.works, locate=True, match=True)
+    appended = Semantics(kind.works, combine=on_insert, small_files=no_small_files)
+    loaded = replace(appended, works=replace(kind.works, insert=Work.CREATE))  # base files on any table
     match operation:
         case WriteOperation.UPSERT:
             combine = Combine.ORDERED if options.combine_before_upsert else Combine.LAST
-            return Semantics(locate=True, match=True, combine=combine, small_files=kind.small_files)
+            return replace(known, combine=combine, small_files=kind.small_files)
         case WriteOperation.DELETE:
-            return Semantics(locate=True, match=True, delete=True, combine=Combine.LAST, small_files=no_small_files)
+            return replace(known, delete=True, combine=Combine.LAST, small_files=no_small_files)
         case WriteOperation.INSERT:
             if options.duplicates_on_insert:
                 return replace(appended, small_files=kind.small_files)
             combine = Combine.ORDERED if options.combine_before_insert else Combine.LAST
-            return Semantics(match=True, combine=combine, small_files=kind.small_files)
+            return replace(appended, match=True, combine=combine, small_files=kind.small_files)
         case WriteOperation.BULK_INSERT:
-            return replace(appended, bulk=True)
+            return replace(loaded, bulk=True)
         case WriteOperation.INSERT_OVERWRITE:
-            return replace(appended, replaces=Replaces.PARTITIONS)
+            return replace(loaded, replaces=Replaces.PARTITIONS)
         case WriteOperation.INSERT_OVERWRITE_TABLE:
-            return replace(appended, replaces=Replaces.TABLE)
+            return replace(loaded, replaces=Replaces.TABLE)
         case WriteOperation.DELETE_PARTITION:
-            return Semantics(small_files=no_small_files)
+            return replace(loaded, combine=Combine.ALL)

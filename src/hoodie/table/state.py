@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -13,7 +13,7 @@ from hoodie.config.write import FileSizing
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.base_footer import read_footer
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import FileSlice
+from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import without_meta_fields
 from hoodie.plan.write import learn_record_size
 from hoodie.storage.protocol import Storage
@@ -21,12 +21,26 @@ from hoodie.table.properties_file import load_properties
 from hoodie.timeline.load import load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
-from hoodie.view.slices import latest_slices
+from hoodie.view.slices import latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]
+BaseFiles = Mapping[str, Sequence[BaseFile]]
 
 #: Commits that are looked at, at most, to learn how large a record is: a write must not cost more as history grows.
 _LEARN_FROM = 10
+
+
+@dataclass(frozen=True, slots=True)
+class TableFiles:
+    """What a writer sees of a table, by partition path.
+
+    slices  what it adds to, one a file group
+    bases   where it looks keys up: the newest base file of each group that has one. While a compaction of the group is
+            pending that is not the slice's, which has none yet.
+    """
+
+    slices: Slices = field(default_factory=dict)
+    bases: BaseFiles = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +61,19 @@ class TableState:
             yield read_commit(self.storage, self.timeline, instant)
 
     def slices(self, partitions: Collection[str] | None = None) -> Slices:
-        """The file slices that a writer sees, by partition path; None: of all partitions. One listing each."""
-        found: dict[str, list[FileSlice]] = {}
-        for group, slice_ in latest_slices(load_view(self.storage, self.timeline, self.config, partitions)).items():
-            found.setdefault(group.partition, []).append(slice_)
-        return found
+        """The file slices that a writer adds to, by partition path; None: of all partitions. One listing each."""
+        return self.files(partitions).slices
+
+    def files(self, partitions: Collection[str] | None = None) -> TableFiles:
+        """What a writer sees of some partitions; None: of all. One listing each."""
+        view = load_view(self.storage, self.timeline, self.config, partitions)
+        slices: dict[str, list[FileSlice]] = {}
+        for group, slice_ in latest_slices(view).items():
+            slices.setdefault(group.partition, []).append(slice_)
+        bases: dict[str, list[BaseFile]] = {}
+        for group, base in latest_base_files(view).items():
+            bases.setdefault(group.partition, []).append(base)
+        return TableFiles(slices, bases)
 
     def record_size(self, sizing: FileSizing) -> int:
         """Bytes that a record takes in a base file, learnt from recent commits."""

@@ -1,11 +1,10 @@
-"""What a task does with the rows of one file group: write a new base file, or rewrite the one that is there."""
+"""What a task does with the rows of one file group: new base files, the next version of one, or logs beside it."""
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
 from uuid import uuid4
 
 import numpy as np
@@ -20,10 +19,11 @@ from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import WriteTask
+from hoodie.plan.write import Work, WriteTask
 from hoodie.storage.protocol import InputFile
+from hoodie.table.append import append_log
 from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp
-from hoodie.table.batch import Batch, one_chunk, order_by_partition
+from hoodie.table.batch import group_batches, one_chunk
 from hoodie.table.combine import combine
 from hoodie.table.lookup import open_parquet, unreadable
 from hoodie.table.semantics import Semantics
@@ -32,8 +32,7 @@ TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
 #: Rows of a base file that a rewrite holds at a time.
 BATCH_ROWS = 131_072
-#: Bytes of unsorted rows that a bulk insert groups by partition at once, and holds over all partitions.
-_GROUP_BYTES = 32 * 1024 * 1024
+#: Bytes of rows that a bulk insert holds over all partitions.
 _HOLD_BYTES = 256 * 1024 * 1024
 
 
@@ -52,9 +51,13 @@ def run_task(
     """
     rows = combine(rows, rule, semantics)
     incoming = _incoming(spec, semantics, task.group.partition, rows, token)
-    if task.slice is None or task.slice.base is None:
-        return _create(spec, rule, task, incoming, token)
-    return [_rewrite(spec, rule, semantics, task, incoming, token)]
+    match task.work:
+        case Work.CREATE:
+            return _create(spec, rule, task, incoming, token)
+        case Work.REWRITE:
+            return [_rewrite(spec, rule, semantics, task, incoming, token)]
+        case Work.APPEND:
+            return append_log(spec, rule, task, incoming, token)
 
 
 def _incoming(spec: WriteSpec, semantics: Semantics, partition: str, rows: pa.Table, token: str) -> Incoming:
@@ -72,15 +75,11 @@ def _incoming(spec: WriteSpec, semantics: Semantics, partition: str, rows: pa.Ta
 
 def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
     """New base files of at most the maximum size; more than one when rows turn out larger than planned."""
-    deletes = rule.is_delete(incoming.rows)
+    deletes = rule.is_delete(incoming.rows)  # of keys that are not there: without effect, and not counted
     rows = incoming.rows.filter(pa.array(~deletes)) if deletes.any() else incoming.rows
-    if rows.num_rows == 0:
-        return []
-    writer = GroupWriter(spec, task.group, token)
-    with writer:
+    with GroupWriter(spec, task.group, token) as writer:
         writer.append(rows)
-    stats = writer.stats
-    return [replace(stats[0], num_deletes=int(np.count_nonzero(deletes))), *stats[1:]]
+    return writer.stats
 
 
 def _rewrite(
@@ -105,6 +104,7 @@ def _rewrite(
                 else:
                     merge.kept += stored.num_rows
                     writer.append(stored, no_keys)
+            deleted = merge.deleted  # before deletes of keys that are not there are counted, too
             writer.append(merge.inserts())
     file = writer.file()
     return WriteStat(
@@ -113,7 +113,7 @@ def _rewrite(
         partition=task.group.partition,
         prev_commit=base.instant,
         num_writes=writer.rows,
-        num_deletes=merge.deleted,
+        num_deletes=deleted,
         num_updates=merge.updated,
         num_inserts=merge.inserted,
         total_write_bytes=file.size,
@@ -161,10 +161,11 @@ class GroupWriter:
     def append(self, rows: pa.Table) -> None:
         """Rows of the file's schema."""
         while rows.num_rows:
+            most = self._most(rows)
             if self._writer is None:
-                self._open(rows.num_rows)
+                self._open(min(most, rows.num_rows))  # a bloom filter for more keys would be a large part of the file
             assert self._writer is not None
-            room = self._room(rows)
+            room = max(1, most - self._writer.rows)  # at least one, so that it goes on
             self._writer.append(rows.slice(0, room))
             rows = rows.slice(room)
             if rows.num_rows:
@@ -180,16 +181,14 @@ class GroupWriter:
         if self._writer is not None:
             self._writer.flush()
 
-    def _room(self, rows: pa.Table) -> int:
-        """How many of the rows the open file still takes; at least one, so that it goes on."""
-        assert self._writer is not None
+    def _most(self, rows: pa.Table) -> int:
+        """How many rows like these a file holds; all of them where they are few for certain."""
         limit = self._spec.sizing.max_size
-        if self._writer.rows == 0 and rows.nbytes <= limit // 2:
+        if (self._writer is None or self._writer.rows == 0) and rows.nbytes <= limit // 2:
             return int(rows.num_rows)
         if self._row_bytes == 0:
             self._row_bytes = encoded_row_bytes(rows, self._spec.sizing.codec.value)
-        most = int(limit / self._row_bytes)
-        return max(1, min(int(rows.num_rows), most - self._writer.rows))
+        return int(limit / self._row_bytes)
 
     def _open(self, expected: int) -> None:
         group = FileGroupId(self._group.partition, f"{self._prefix}-{self._count}")
@@ -235,7 +234,7 @@ def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBa
     with ExitStack() as stack:
         seen: deque[str] = deque()
         first = 0
-        for batch in _grouped(batches):
+        for batch in group_batches(batches):
             for number, partition in enumerate(batch.partitions):
                 span = batch.range(number)
                 rows = batch.rows.slice(span.start, span.stop - span.start)
@@ -259,22 +258,6 @@ def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBa
 def _keep_within(groups: dict[str, GroupWriter], most: int) -> None:
     while sum(group.pending_bytes for group in groups.values()) > most:
         max(groups.values(), key=lambda group: group.pending_bytes).flush()
-
-
-def _grouped(batches: Iterator[pa.RecordBatch]) -> Iterator[Batch]:
-    """Batches put together until grouping them by partition is worth it."""
-    waiting: list[pa.RecordBatch] = []
-    size = 0
-    for batch in batches:
-        if len(batch) == 0:
-            continue
-        waiting.append(batch)
-        size += batch.nbytes
-        if size >= _GROUP_BYTES:
-            yield order_by_partition(pa.Table.from_batches(waiting))
-            waiting, size = [], 0
-    if waiting:
-        yield order_by_partition(pa.Table.from_batches(waiting))
 
 
 __all__ = ["PARTITION_PATH", "HoodieError", "TaskRunner", "new_file_id", "run_task", "write_stream"]

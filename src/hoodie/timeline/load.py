@@ -23,7 +23,7 @@ from hoodie.formats.timeline_avro import decode_avro_commit, decode_compaction_p
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionPlan, ReplacePlan
-from hoodie.storage.protocol import Entry, Storage, is_temporary
+from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.names import comparable_action, parse_name
 from hoodie.timeline.timeline import Timeline
 
@@ -40,7 +40,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     highest: dict[tuple[str, Action], Instant] = {}
     names: dict[Instant, str] = {}
     for entry in storage.list(folder):
-        if entry.is_dir or is_temporary(entry.name) or (instant := parse_name(entry.name, layout, folder)) is None:
+        if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
             continue
         if layout == 2 and instant.state is State.COMPLETED and not instant.completed:
             instant = dataclasses.replace(instant, completed=_modified(entry, config.timezone))

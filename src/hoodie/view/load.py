@@ -94,14 +94,12 @@ def build_view(
                     advice="Unschedule one of them with Hudi's command line.",
                 )
     clustering: dict[FileGroupId, str] = {}
-    rewriting = set()
     for instant, replace_plan in clusterings:
         if replace_plan.operation != "CLUSTER" or replace_plan.clustering is None:
             continue
-        rewriting.add(instant.requested)
         for cluster in replace_plan.clustering.groups:
             clustering |= {slice_.group: instant.requested for slice_ in cluster.slices}
-    return FileSystemView(timeline, group_files(files), replaced, compacting, clustering, frozenset(rewriting))
+    return FileSystemView(timeline, group_files(files), replaced, compacting, clustering)
 
 
 def data_files(listed: Mapping[str, Iterable[Entry]]) -> list[BaseFile | LogFile]:

@@ -30,7 +30,6 @@ class FileSystemView:
     replaced    the instant of the completed replace commit that took a file group's place; the later one of two
     compacting  the pending compaction that a file group is in
     clustering  the pending clustering that a file group is an input of
-    rewriting   instants of all pending clusterings
     """
 
     timeline: Timeline
@@ -38,7 +37,6 @@ class FileSystemView:
     replaced: Mapping[FileGroupId, str] = field(default_factory=dict)
     compacting: Mapping[FileGroupId, str] = field(default_factory=dict)
     clustering: Mapping[FileGroupId, str] = field(default_factory=dict)
-    rewriting: frozenset[str] = frozenset()
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -171,19 +169,18 @@ def _opened(view: FileSystemView, slice_: FileSlice) -> bool:
 def _slices(
     view: FileSystemView, group: FileGroupId, files: GroupFiles, visible: Visible, completions: Mapping[str, str]
 ) -> tuple[FileSlice, ...]:
-    def counts(instant: str) -> bool:
-        return visible.committed(instant) and instant not in view.rewriting
-
-    bases = {base.instant: base for base in files.bases if counts(base.instant)}
+    bases = {base.instant: base for base in files.bases if visible.committed(base.instant)}
     starts = set(bases)
     opened = view.compacting.get(group)
     if opened is not None and opened in visible.open:
         starts.add(opened)
     if view.timeline.layout == 1:
         logs = _logs_by_name(files.logs)
-        starts.update(instant for instant in logs if counts(instant))
+        starts.update(instant for instant in logs if visible.committed(instant))
     else:
-        logs = _logs_by_completion([log for log in files.logs if counts(log.base_instant)], starts, completions)
+        logs = _logs_by_completion(
+            [log for log in files.logs if visible.committed(log.base_instant)], starts, completions
+        )
         starts.update(logs)
     return tuple(FileSlice(group, start, bases.get(start), tuple(logs.get(start, ()))) for start in sorted(starts))
 

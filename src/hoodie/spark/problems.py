@@ -1,0 +1,76 @@
+"""Errors on their way from Spark's workers to the driver: what went wrong in a task, as the error that it was."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hoodie import errors
+from hoodie.errors import CorruptFile, HoodieError, WorkerEnvironment
+
+_MARK = "hoodie-error "
+_NOTE = re.compile(rf"{_MARK}(\[.*\])")
+_UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] Encountered error while reading file (\S+?)\.?\s")
+_DAMAGED = re.compile(r"RuntimeException: (.*(?:corrupted file|is not a Parquet file).*)")
+_MODULES = ("hoodie", "pyarrow", "numpy", "pandas")
+
+
+@contextmanager
+def told_to_driver() -> Iterator[None]:
+    """In a worker: have an error of ours carry its class and arguments in its text, all that Spark brings back."""
+    try:
+        yield
+    except HoodieError as error:
+        error.add_note(_MARK + json.dumps([type(error).__name__, *error.args]))
+        raise
+
+
+@contextmanager
+def as_in_worker() -> Iterator[None]:
+    """On the driver: raise what made a Spark job fail as the HoodieError that it was; other errors pass as they are.
+
+    Raises WorkerEnvironment when the workers' Python cannot run this library, naming PYSPARK_PYTHON
+    """
+    try:
+        yield
+    except HoodieError:
+        raise
+    except Exception as problem:  # Spark has several bases, one of them of a package that Spark Connect is without
+        found = _cause(str(problem))
+        if found is None:
+            raise
+        raise found from problem
+
+
+def _cause(text: str) -> HoodieError | None:
+    if noted := _NOTE.search(text):
+        return _noted(noted[1])
+    if (unreadable := _UNREADABLE.search(text)) and (damage := _DAMAGED.search(text)):
+        return CorruptFile(unreadable[1], f"cannot be read as Parquet: {damage[1].strip()}")
+    if "PYTHON_VERSION_MISMATCH" in text:
+        return _environment("run another version of Python than the driver")
+    for module in _MODULES:
+        if re.search(rf"No module named '{module}\b", text) or re.search(rf"(?i){module} >= [\d.]+ must be", text):
+            return _environment(f"cannot import {module!r}")
+    return None
+
+
+def _noted(text: str) -> HoodieError | None:
+    try:
+        name, *args = json.loads(text)
+    except ValueError:  # cut off on the way
+        return None
+    kind = getattr(errors, name, None)
+    if not (isinstance(kind, type) and issubclass(kind, HoodieError)):
+        return None
+    return kind(*args)
+
+
+def _environment(what: str) -> WorkerEnvironment:
+    return WorkerEnvironment(
+        f"Spark's Python workers {what}. They run the interpreter that PYSPARK_PYTHON names (or `python3` on the "
+        "worker's PATH): set PYSPARK_PYTHON, before the session starts, to one like the driver's that has hoodie and "
+        "pyarrow installed, on every machine."
+    )

@@ -1,0 +1,264 @@
+"""A spread batch by way of staged files: Spark's tasks stage it, look keys up in it and write from it; no shuffle.
+
+Every task of a partition reads that partition's staged rows, so this way is taken while those reads stay within a few
+times the batch (`reads_stay_few`); beyond it rows are shuffled to their tasks (`hoodie.spark.spread`).
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import TypeVar
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from hoodie.config.write import BloomOptions, IndexType
+from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import BaseFile
+from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.spark.locate import Files
+from hoodie.spark.problems import as_in_worker, told_to_driver
+from hoodie.spark.spread import STATS, Measured, TaskRunner, report, reported, write_token
+from hoodie.storage.protocol import Storage
+from hoodie.table.staged import (
+    Piece,
+    StagedTask,
+    by_partition,
+    locate_staged,
+    new_stage,
+    read_pieces,
+    remove_stale,
+    rows_of,
+    stage_rows,
+)
+
+T = TypeVar("T")
+
+_PIECE = StructType(
+    [StructField(n, StringType()) for n in ("partition", "file")]
+    + [StructField(n, LongType()) for n in ("batch", "rows", "bytes", "bad_keys", "bad_ordering")]
+)
+_COSTS = StructType([StructField("call", LongType()), StructField("cost", StringType())])
+
+#: Staged bytes that the tasks of a write may read in all, as a multiple of the batch, or at least this many.
+_FEW_READS = 4
+_FEW_BYTES = 1 << 30
+
+#: Bytes of base files that a Spark task is given, for looking keys up and for writing: each task costs 0.1 s of CPU.
+_LOOK_UP_BYTES = 512 << 20
+_WRITE_BYTES = 128 << 20
+_LEAST_TASKS = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """A batch that lies staged in a folder of the table."""
+
+    storage: Storage
+    folder: str
+    pieces: tuple[Piece, ...]
+    schema: StructType
+
+    def measured(self) -> Measured:
+        """Its size by partition path, and its bad rows."""
+        rows: dict[str, int] = {}
+        for piece in self.pieces:
+            if piece.partition is not None:
+                rows[piece.partition] = rows.get(piece.partition, 0) + piece.rows
+        return Measured(
+            rows,
+            sum(piece.bytes for piece in self.pieces),
+            sum(piece.bad_keys for piece in self.pieces),
+            sum(piece.rows for piece in self.pieces if piece.partition is None),
+            sum(piece.bad_ordering for piece in self.pieces),
+        )
+
+    def rows(self) -> pa.Table:
+        """All of it, in this process."""
+        batches = [batch for _, batch in read_pieces(self.storage, self.pieces)]
+        return pa.Table.from_batches(batches)
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """It as a DataFrame, one Spark partition per staged file."""
+        files: dict[str, list[Piece]] = {}
+        for piece in self.pieces:
+            files.setdefault(piece.file, []).append(piece)
+        parts = list(files.values())
+        return _each(session, parts, partial(_read, self.storage), self.schema)
+
+    def release(self) -> None:
+        """Remove the staged files."""
+        self.storage.delete_tree(self.folder)
+
+
+def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: Sequence[str]) -> Stage:
+    """Stage the keyed rows: the one time that their source is evaluated.
+
+    ordering  columns whose nulls are counted
+    """
+    remove_stale(storage, time.time_ns() // 1_000_000)
+    folder = new_stage()
+    try:
+        with as_in_worker():
+            found = frame.mapInArrow(partial(_stage, storage, folder, tuple(ordering)), _PIECE).toArrow()
+    except BaseException:
+        storage.delete_tree(folder)
+        raise
+    return Stage(storage, folder, tuple(Piece(**row) for row in found.to_pylist()), frame.schema)
+
+
+def reads_stay_few(pieces: Sequence[Piece], readers: Mapping[str, int]) -> bool:
+    """Whether `readers` tasks of each partition may all read that partition's rows."""
+    total = reads = 0
+    for piece in pieces:
+        total += piece.bytes
+        reads += piece.bytes * readers.get(piece.partition or "", 0)
+    return reads <= max(_FEW_READS * total, _FEW_BYTES)
+
+
+def locate(
+    session: SparkSession, stage: Stage, files: Files, index: IndexType, bloom: BloomOptions
+) -> tuple[dict[str, dict[str, int]], dict[BaseFile, str], IndexStats]:
+    """Look the staged keys up in the base files of their partitions.
+
+    returns  rows whose key is found, per partition path and file id; where the hits of a file are staged; the cost
+    """
+    pieces = by_partition(stage.pieces)
+    calls = [(file, pieces[partition]) for partition, part in files.items() for file in part if partition in pieces]
+    packs = pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
+    run = partial(_locate, stage.storage, stage.folder, index, bloom)
+    with as_in_worker():
+        costs = _each(session, packs, run, _COSTS).toArrow().to_pylist()
+    updates: dict[str, dict[str, int]] = {}
+    hits: dict[BaseFile, str] = {}
+    total = IndexStats()
+    for row in costs:
+        file, cost = calls[row["call"]][0], IndexStats(**json.loads(row["cost"]))
+        total += cost
+        if cost.hits:
+            updates.setdefault(file.group.partition, {})[file.group.file_id] = cost.hits
+            hits[file] = _hits_path(stage.folder, row["call"])
+    return updates, hits, total
+
+
+def run_tasks(
+    session: SparkSession, stage: Stage, plan: WritePlan, hits: Mapping[BaseFile, str], run: TaskRunner, *, delete: bool
+) -> list[WriteStat]:
+    """Run each task of the plan on the staged rows that are its own. Returns statistics of the winning attempts.
+
+    delete  rows whose key no file group holds have no effect
+    """
+    work = staged_tasks(stage, plan, hits, delete)
+    packs = pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
+    with as_in_worker():
+        found = _each(session, packs, partial(_write, stage.storage, run), STATS).toArrow()
+    return reported(found)[0]
+
+
+def staged_tasks(
+    stage: Stage, plan: WritePlan, hits: Mapping[BaseFile, str], delete: bool
+) -> list[tuple[WriteTask, StagedTask]]:
+    """The tasks of a plan with the staged rows that each takes."""
+    pieces = by_partition(stage.pieces)
+    own = {file.group: path for file, path in hits.items()}
+    taken: dict[str, tuple[str, ...]] = {}
+    for file, path in hits.items():
+        taken[file.group.partition] = (*taken.get(file.group.partition, ()), path)
+    shares = {} if delete else plan.insert_shares()
+    return [
+        (
+            task,
+            StagedTask(
+                pieces[task.group.partition],
+                own.get(task.group, ""),
+                taken.get(task.group.partition, ()),
+                *shares.get(task.number, (0.0, 0.0)),
+            ),
+        )
+        for task in plan.tasks
+    ]
+
+
+def pack(items: Sequence[T], size: Callable[[T], int], enough: int) -> list[list[T]]:
+    """Items dealt to as few Spark tasks as give each about `enough` bytes, largest first, so that none is the last."""
+    total = sum(map(size, items))
+    count = min(len(items), max(_LEAST_TASKS, -(-total // enough)))
+    packs: list[tuple[int, list[T]]] = [(0, []) for _ in range(count)]
+    for item in sorted(items, key=size, reverse=True):
+        place = min(range(count), key=lambda number: packs[number][0])
+        packs[place] = (packs[place][0] + size(item), [*packs[place][1], item])
+    return [found for _, found in packs]
+
+
+def _each(
+    session: SparkSession,
+    items: Sequence[T],
+    call: Callable[[T], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """A Spark task for each item, with what the call makes of it."""
+    count = max(1, len(items))
+    return session.range(0, len(items), 1, count).mapInArrow(partial(_call_each, list(items), call), schema)
+
+
+def _call_each(
+    items: Sequence[T], call: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from call(items[number])
+
+
+def _stage(
+    storage: Storage, folder: str, ordering: Sequence[str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    context = TaskContext.get()
+    name = f"{context.partitionId()}-{context.taskAttemptId()}" if context else "0-0"
+    with told_to_driver():
+        pieces = stage_rows(storage, f"{folder}/{name}.arrow", batches, ordering)
+    if pieces:
+        yield pa.RecordBatch.from_pylist(
+            [asdict(piece) for piece in pieces],
+            schema=pa.schema(
+                [(n, pa.string()) for n in ("partition", "file")]
+                + [(n, pa.int64()) for n in ("batch", "rows", "bytes", "bad_keys", "bad_ordering")]
+            ),
+        )
+
+
+def _read(storage: Storage, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+    with told_to_driver():
+        for _, batch in read_pieces(storage, pieces):
+            yield batch
+
+
+def _locate(
+    storage: Storage,
+    folder: str,
+    index: IndexType,
+    bloom: BloomOptions,
+    calls: Sequence[tuple[int, tuple[BaseFile, tuple[Piece, ...]]]],
+) -> Iterator[pa.RecordBatch]:
+    for number, (file, pieces) in calls:
+        with told_to_driver():
+            cost = locate_staged(storage, file, pieces, index, bloom, _hits_path(folder, number))
+        yield pa.record_batch([pa.array([number]), pa.array([json.dumps(asdict(cost))])], names=["call", "cost"])
+
+
+def _hits_path(folder: str, call: int) -> str:
+    return f"{folder}/hits-{call}.arrow"
+
+
+def _write(storage: Storage, run: TaskRunner, work: Sequence[tuple[WriteTask, StagedTask]]) -> Iterator[pa.RecordBatch]:
+    for task, staged in work:
+        with told_to_driver():
+            rows = rows_of(storage, staged)
+            stats = run(task, rows, write_token(task.number)) if rows.num_rows else []
+        yield report(task.number, len(rows), stats)

@@ -1,0 +1,194 @@
+"""What a task of a Merge-on-Read table does with rows of one file group: append them, and deleted keys, to its logs.
+
+No storage is asked to append to a file: each delta commit begins a log file of its own in each file group it changes.
+Source: spec/log-files.md 1, 4 and 6 (HoodieAppendHandle).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator
+from contextlib import ExitStack
+from functools import partial
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from hoodie.config.write import LogFormat
+from hoodie.formats.delete_block import deletes_of
+from hoodie.formats.log_blocks import LogBlock, encode_block
+from hoodie.formats.log_content import avro_block, delete_block, parquet_block
+from hoodie.merge.base import Incoming
+from hoodie.merge.ordering import ordering_column
+from hoodie.merge.rows import Mask, as_array
+from hoodie.merge.rules import MergeRule
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import LogFile, log_file_name
+from hoodie.model.instant import parse_time
+from hoodie.model.meta import FILE_NAME
+from hoodie.plan.write import WriteTask
+from hoodie.table.base_file import WriteSpec
+from hoodie.table.markers import MarkerKind, create_marker
+from hoodie.table.partitions import ensure_partition
+
+#: Rows that are encoded to learn how many bytes a row takes.
+_SAMPLE = 1_000
+_ATTEMPTS = 2_000_000
+
+
+def append_log(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
+    """Write rows as data blocks and deleted keys as one delete block after them.
+
+    incoming  each key once. Rows that are deletes by the rule, and tombstones, go to the delete block, with their
+              ordering value where they have one: without, they win over all that was written before
+    token     write token of this attempt
+    returns   a statistic for each log file, oldest first
+    """
+    deletes = rule.is_delete(incoming.rows) if incoming.deleted is None else incoming.deleted
+    rows = incoming.rows.filter(pa.array(~deletes)) if deletes.any() else incoming.rows
+    with LogWriter(spec, task, token) as log:
+        for block, count in _data_blocks(spec, _named(rows, task.group.file_id)):
+            log.append(block, rows=count)
+        if deletes.any():
+            gone = _deleted(rule, incoming, deletes, task.group.partition)
+            log.append(delete_block(spec.instant, spec.avro_schema, gone), deletes=gone.num_rows)
+    return log.stats(_inserted(task, rows.num_rows))
+
+
+def _named(rows: pa.Table, file_id: str) -> pa.Table:
+    """The rows with the file id as file name: in logs it is not the name of a file."""
+    at = rows.schema.get_field_index(FILE_NAME)
+    return rows.set_column(at, rows.schema.field(at), pa.repeat(file_id, len(rows)))
+
+
+def _deleted(rule: MergeRule, incoming: Incoming, deletes: Mask, partition: str) -> pa.Table:
+    keys = incoming.keys.filter(pa.array(deletes))
+    ordering = ordering_column(incoming.rows, rule.ordering[0]) if len(rule.ordering) == 1 else None
+    if ordering is not None:
+        ordering = as_array(ordering).filter(pa.array(deletes))
+    return deletes_of(keys, pa.repeat(partition, len(keys)), ordering)
+
+
+def _inserted(task: WriteTask, rows: int) -> int:
+    """How many of the rows have new keys. Of a group that gets both, as many as were planned."""
+    if task.updates == 0:
+        return rows
+    return min(task.inserts, rows)
+
+
+def _data_blocks(spec: WriteSpec, rows: pa.Table) -> Iterator[tuple[LogBlock, int]]:
+    """Blocks of at most the maximum size, unless one row has more, and the number of rows in each."""
+    limit = spec.logs.block_size
+    encode = partial(avro_block, spec.instant, spec.avro_schema)
+    if spec.logs.block_format is LogFormat.PARQUET:
+        encode = partial(parquet_block, spec.instant, spec.avro_schema, compression=spec.sizing.codec.value)
+    most = max(1, rows.num_rows)
+    if 2 * rows.nbytes > limit:
+        sample = rows.slice(0, _SAMPLE)
+        most = max(1, int(limit * sample.num_rows / len(encode(sample).content)))
+    waiting = [rows.slice(start, most) for start in range(0, rows.num_rows, most)][::-1]
+    while waiting:
+        part = waiting.pop()
+        block = encode(part)
+        if len(block.content) > limit and part.num_rows > 1:  # rows grow in the course of the batch
+            half = part.num_rows // 2
+            waiting += [part.slice(half), part.slice(0, half)]
+            continue
+        yield block, part.num_rows
+
+
+class LogWriter:
+    """New log files of one file group, one after the other: a file that has its maximum size is followed by the next
+    version. Leaving the `with` block by an error leaves no unfinished file."""
+
+    def __init__(self, spec: WriteSpec, task: WriteTask, token: str) -> None:
+        present = task.slice
+        self._spec, self._task = spec, task
+        self._token = log_token(spec.instant, token)
+        self._base_instant = present.base_instant if present else spec.instant
+        self._base_name = present.base.name if present and present.base else ""
+        self._logs = [log.name for log in present.logs] if present else []
+        self._version = max((log.version for log in present.logs), default=0) if present else 0
+        self._stack = ExitStack()
+        self._open = False
+        self._written: list[tuple[LogFile, int, int]] = []  # file, rows, deletes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+    def append(self, block: LogBlock, rows: int = 0, deletes: int = 0) -> None:
+        """A block with so many rows and deleted keys in it."""
+        if not self._open:
+            self._begin()
+        data = encode_block(block)
+        self._sink.write(data)
+        self._size += len(data)
+        self._rows += rows
+        self._deletes += deletes
+        file = LogFile(self._task.group, self._base_instant, self._version, self._token, self._size, self._name)
+        self._written[-1:] = [(file, self._rows, self._deletes)]
+        if self._size >= self._spec.logs.max_size:
+            self._stack.close()
+            self._open = False
+
+    def stats(self, inserted: int) -> list[WriteStat]:
+        """One statistic a file, after the `with` block.
+
+        inserted  of the rows, how many have new keys
+        """
+        made = []
+        for number, (file, rows, deletes) in enumerate(self._written):
+            new = min(inserted, rows)
+            inserted -= new
+            made.append(
+                WriteStat(
+                    file_id=file.group.file_id,
+                    path=file.path,
+                    partition=file.group.partition,
+                    prev_commit=self._base_instant,
+                    num_writes=rows,
+                    num_deletes=deletes,
+                    num_updates=rows - new,
+                    num_inserts=new,
+                    total_write_bytes=file.size,
+                    file_size=file.size,
+                    log_version=file.version,
+                    log_offset=0,
+                    base_file=self._base_name,
+                    log_files=(*self._logs, *(log.name for log, _, _ in self._written[: number + 1])),
+                )
+            )
+        return made
+
+    def _begin(self) -> None:
+        spec, group = self._spec, self._task.group
+        if self._task.slice is None:
+            ensure_partition(spec.storage, group.partition, spec.instant)
+        self._version += 1
+        self._name = log_file_name(group.file_id, self._base_instant, self._version, self._token)
+        self._size = self._rows = self._deletes = 0
+        file = LogFile(group, self._base_instant, self._version, self._token, 0, self._name)
+        # The marker comes first: a file without one would outlive a crash.
+        create_marker(spec.storage, spec.instant, file.path, MarkerKind.APPEND)
+        self._sink = self._stack.enter_context(spec.storage.open_output(file.path))
+        self._written.append((file, 0, 0))
+        self._open = True
+
+
+def log_token(instant: str, token: str) -> str:
+    """The write token of a log file: that of its attempt, with the instant in place of the stage.
+
+    A log file's name does not hold the delta commit that wrote it. Were the token the attempt's own, two writers that
+    start alike, such as a job and its next run, would give their files one name, and a late one would replace a file
+    that is published. Each of the three numbers fits 31 bits, as other readers take them.
+    """
+    task, _, attempt = token.split("-")  # an attempt's number is unique over all stages
+    moment = parse_time(instant)
+    seconds = int(moment.replace(tzinfo=dt.UTC).timestamp()) % 2**31
+    return f"{task}-{seconds}-{int(attempt) % _ATTEMPTS * 1000 + moment.microsecond // 1000}"

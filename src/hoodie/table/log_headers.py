@@ -1,0 +1,169 @@
+"""Which blocks of a slice's logs count, found by reading their headers, and what was skipped.
+
+Source: spec/log-files.md 7 and 8.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from hoodie.errors import CorruptLogBlock, DamagedLog, UnsupportedTable
+from hoodie.formats.log_blocks import BlockHead, BlockKind, BlockMap, read_block_headers
+from hoodie.formats.log_content import is_rollback
+from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
+from hoodie.model.files import LogFile
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.timeline import Timeline
+
+#: A log up to this many bytes is read whole at once, unless the slice has very many of them.
+_WHOLE = 256 * 1024
+_WHOLE_LOGS = 256
+_THREADS = 8  # logs opened at once; they wait, they do not compute
+
+
+@dataclass(frozen=True, slots=True)
+class ScanReport:
+    """What a scan of a slice's logs met, in blocks. `damaged` is what was skipped without a rollback's word."""
+
+    merged: int = 0
+    hidden: int = 0  # of instants that the reader does not see
+    corrupt: int = 0
+    rollbacks: int = 0
+    rolled_back: int = 0
+    damaged: tuple[DamagedLog, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedBlock:
+    """A block of a log file, its content yet to be read unless the file was read whole."""
+
+    path: str
+    head: BlockHead
+    data: bytes | None = field(default=None, repr=False)  # the whole file
+
+    @property
+    def kind(self) -> BlockKind:
+        return self.head.kind
+
+    @property
+    def header(self) -> BlockMap:
+        return self.head.header
+
+
+def committed_blocks(timeline: Timeline, as_of: str | None = None) -> Committed:
+    """The blocks that a reader sees: of completed instants, and of those before the timeline.
+
+    as_of  only instants up to this one (inclusive); None: now
+    Blocks of later instants are passed by; Hudi ends its scan at the first one, and so misses a block that a slower
+    writer with an earlier instant put behind it. A rollback counts whenever it was: its target was never to be seen.
+    """
+    visible = timeline.visible(as_of)
+    known = {instant.requested for instant in timeline.instants} | set(timeline.history)
+    return Committed(
+        completed=visible.completed,
+        latest=timeline.newest,
+        first_active=visible.first if visible.archived else "",
+        inflight=frozenset(known - visible.completed),
+    )
+
+
+def find_blocks(
+    storage: Storage, logs: Iterable[LogFile], committed: Committed
+) -> tuple[tuple[PlacedBlock, ...], ScanReport]:
+    """The blocks that count, oldest first, found by reading headers; change logs are left out.
+
+    Raises  CorruptLogBlock, UnsupportedTable, naming file and offset: bytes that are no block of this format version;
+            FileNotFoundError when a log was cleaned away meanwhile
+    """
+    ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
+    opened = _opened(storage, ordered)
+    blocks = [_checked(block) for found, _ in opened for block in found]
+    compacted = any(block.header.compacted for block in blocks)
+    scanned: Scanned[PlacedBlock]
+    scanned = blocks_to_merge_compacted(blocks, committed) if compacted else blocks_to_merge(blocks, committed)
+    damaged = (*_unexplained(blocks), *_unknown(blocks, committed), *(found for _, found in opened if found))
+    report = ScanReport(
+        len(scanned.blocks), scanned.hidden, scanned.corrupt, scanned.rollbacks, scanned.rolled_back, damaged
+    )
+    return scanned.blocks, report
+
+
+def block_content(storage: Storage, block: PlacedBlock) -> bytes | memoryview:
+    """The content of a block. Raises CorruptLogBlock when the file has become shorter."""
+    start, length = block.head.content_offset, block.head.content_length
+    if block.data is not None:
+        return memoryview(block.data)[start : start + length]
+    content = storage.read_range(block.path, start, start + length)
+    if len(content) != length:
+        raise CorruptLogBlock(block.path, f"{len(content)} bytes read where {length} were expected", start)
+    return content
+
+
+def _opened(storage: Storage, logs: Sequence[LogFile]) -> list[tuple[list[PlacedBlock], DamagedLog | None]]:
+    whole = len(logs) <= _WHOLE_LOGS
+    if len(logs) < 2:
+        return [_blocks_of(storage, log, whole) for log in logs]
+    with ThreadPoolExecutor(min(_THREADS, len(logs)), thread_name_prefix="hoodie-logs") as pool:
+        return list(pool.map(lambda log: _blocks_of(storage, log, whole), logs))
+
+
+def _blocks_of(storage: Storage, log: LogFile, whole: bool) -> tuple[list[PlacedBlock], DamagedLog | None]:
+    """The blocks of a file, and bytes behind the last one if there are."""
+    data = storage.read(log.path) if whole and log.size <= _WHOLE else None
+    size = log.size if data is None else len(data)
+    read = partial(_ranged, storage, log.path) if data is None else partial(_piece, data)
+    blocks = [PlacedBlock(log.path, head, data) for head in read_block_headers(read, size, log.path)]
+    end = blocks[-1].head.end if blocks else 0
+    rest = DamagedLog(log.path, end, f"{size - end} bytes that are no block") if end < size else None
+    return blocks, rest
+
+
+def _ranged(storage: Storage, path: str, offset: int, length: int) -> bytes:
+    return storage.read_range(path, offset, offset + length)
+
+
+def _piece(data: bytes, offset: int, length: int) -> bytes:
+    return data[offset : offset + length]
+
+
+def _checked(block: PlacedBlock) -> PlacedBlock:
+    """The block. Raises CorruptLogBlock or UnsupportedTable if it is of a kind that no reader can pass by."""
+    where = f"{block.path} at byte {block.head.offset}"
+    if block.kind is BlockKind.CORRUPT:
+        return block
+    if block.kind is BlockKind.CDC_DATA:
+        raise UnsupportedTable(f"{where}: a change-data block in a log that is not named .cdc")
+    if block.kind is BlockKind.COMMAND and not is_rollback(block.header):
+        raise UnsupportedTable(f"{where}: a command block that is no rollback; read the table with newer Hudi")
+    instant = block.header.instant
+    if not (instant.isascii() and instant.isdigit()):
+        raise CorruptLogBlock(block.path, f"a block of instant {instant!r}, which is none", block.head.offset)
+    return block
+
+
+def _unexplained(blocks: Iterable[PlacedBlock]) -> list[DamagedLog]:
+    """Corrupt blocks that no later rollback accounts for."""
+    found: list[DamagedLog] = []
+    for block in blocks:
+        if block.kind is BlockKind.COMMAND:
+            found = []
+        elif block.kind is BlockKind.CORRUPT:
+            found.append(DamagedLog(block.path, block.head.offset, "a block that is cut short or damaged"))
+    return found
+
+
+def _unknown(blocks: Sequence[PlacedBlock], committed: Committed) -> list[DamagedLog]:
+    """Blocks of instants that neither the timeline nor a rollback tells of."""
+    targets = {block.header.target for block in blocks if block.kind is BlockKind.COMMAND}
+    return [
+        DamagedLog(block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline")
+        for block in blocks
+        if block.kind not in (BlockKind.CORRUPT, BlockKind.COMMAND)
+        and not committed.shows(instant := block.header.instant)
+        and instant not in committed.inflight
+        and instant not in targets
+        and committed.after < instant <= committed.latest
+    ]

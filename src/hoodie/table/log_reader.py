@@ -1,0 +1,260 @@
+"""Reading file slices with logs: which blocks count, their rows folded, and the base file merged with them.
+
+Source: spec/log-files.md 8.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.config.keygen import KeyGenerator
+from hoodie.config.options import read_options
+from hoodie.config.read import MergeOptions, MergerOptions
+from hoodie.errors import CorruptFile, CorruptLogBlock, InvalidInput, SchemaMismatch, UnsupportedTable
+from hoodie.formats.avro_compile import BadSchema, compile_schema
+from hoodie.formats.conform import conform
+from hoodie.formats.delete_block import decode_deletes
+from hoodie.formats.log_blocks import BlockKind, HeaderKey, LogBlock
+from hoodie.formats.log_content import data_rows
+from hoodie.merge.base import Incoming, merge_base
+from hoodie.merge.base import inserts as rows_to_insert
+from hoodie.merge.log_merge import LogMerge, Versions
+from hoodie.merge.log_scan import Committed
+from hoodie.merge.payloads import table_rule
+from hoodie.merge.rules import MergeRule
+from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.meta import RECORD_KEY
+from hoodie.storage.protocol import Storage
+from hoodie.table.log_headers import (
+    PlacedBlock,
+    ScanReport,
+    block_content,
+    committed_blocks,
+    find_blocks,
+)
+from hoodie.table.log_rows import LogFold, LogRows
+from hoodie.table.lookup import is_storage_fault, open_parquet, unreadable
+from hoodie.table.merge_columns import MergeColumns, merge_columns
+from hoodie.table.state import TableState, table_keygen
+
+#: Rows, and about bytes of them, of a base file that a merge holds at a time.
+_BATCH_ROWS = 131_072
+_BATCH_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class SliceReader:
+    """How the slices of a table are read at one moment. Pickles: it goes to executors.
+
+    schema     all columns of the table, meta columns included where it has them
+    rule       which version of a row wins
+    committed  which blocks count
+    keygen     makes the record keys of rows that do not store them; None: they do
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    rule: MergeRule
+    committed: Committed
+    options: MergeOptions = field(default_factory=MergeOptions)
+    keygen: KeyGenerator | None = None
+
+
+def slice_reader(
+    state: TableState, schema: pa.Schema, as_of: str | None = None, options: Mapping[str, str] | None = None
+) -> SliceReader:
+    """How a snapshot reader reads the slices of a table.
+
+    schema   the table's columns, meta columns included where it has them
+    as_of    instant, inclusive; None: now
+    options  `hoodie.*` options of reads
+    Raises   UnsupportedTable when there is no rule to merge the table's rows; InvalidOption
+    """
+    return SliceReader(
+        storage=state.storage,
+        schema=schema,
+        rule=table_rule(state.config.properties, schema, read_options(MergerOptions, options or {}).mergers),
+        committed=committed_blocks(state.timeline, as_of),
+        options=read_options(MergeOptions, options or {}),
+        keygen=None if state.config.meta_fields else table_keygen(state),
+    )
+
+
+def scan_logs(
+    reader: SliceReader, logs: Iterable[LogFile], columns: Sequence[str] | None = None
+) -> tuple[Incoming, ScanReport]:
+    """What the logs of a slice say, in memory: rows to write and tombstones, each key once.
+
+    columns  of the table that are wanted, None for all; those that the merge itself needs come, too
+    Raises   as `find_blocks`; CorruptFile on a content that cannot be read; SchemaMismatch naming the file when its
+             rows cannot be brought into the table's schema
+    """
+    needed = merge_columns(reader.schema, reader.rule, columns, reader.keygen)
+    blocks, report = find_blocks(reader.storage, logs, reader.committed)
+    log = LogMerge(needed.schema, reader.rule)
+    for block in blocks:
+        log.add(_versions(reader.storage, block, needed, log))
+    return log.finish(), report
+
+
+def _versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: LogMerge) -> Versions:
+    """The rows or deleted keys of a block, in the columns of the merge."""
+    head, path = block.head, block.path
+    content = block_content(storage, block)
+    if block.kind is BlockKind.DELETE:
+        deletes = decode_deletes(content, path, head.content_offset)
+        _require_keys(deletes.column("record_key"), path, head.content_offset)
+        return log.tombstones(deletes, path)
+    if block.header.get(HeaderKey.IS_PARTIAL) == "true":
+        raise UnsupportedTable(
+            f"{path} at byte {head.offset}: a block of partial updates, which this library does not read. "
+            "Compact the table with the Hudi that wrote it."
+        )
+    decoded = LogBlock(block.kind, block.header, content, offset=head.content_offset)
+    rows = data_rows(decoded, path, _columns_of(decoded, needed))
+    try:
+        rows = needed.bring(rows)
+    except InvalidInput as problem:
+        raise SchemaMismatch(f"{path} at byte {head.offset}: {problem}") from problem
+    _require_keys(rows.column(RECORD_KEY), path, head.content_offset)
+    return log.records(rows)
+
+
+def _columns_of(block: LogBlock, needed: MergeColumns) -> list[str] | None:
+    """Those of the needed columns that the block has; None: all, where its schema does not tell."""
+    if block.kind is BlockKind.PARQUET_DATA:
+        return list(needed.stored.names)  # Arrow passes by names that the file does not have
+    if block.header.schema is None:
+        return None
+    try:
+        names = {name for name, _ in compile_schema(block.header.schema).fields}
+    except (BadSchema, UnsupportedTable):  # decoding the rows says so
+        return None
+    return [name for name in needed.stored.names if name in names]
+
+
+def _require_keys(keys: pa.Array | pa.ChunkedArray, path: str, offset: int | None = None) -> None:
+    """Raises CorruptFile, of a log CorruptLogBlock, when a record key is null or empty."""
+    shortest = pc.min(pc.binary_length(keys)).as_py()
+    if keys.null_count or shortest == 0:
+        problem = f"some of {len(keys)} rows have no record key"
+        raise CorruptFile(path, problem) if offset is None else CorruptLogBlock(path, problem, offset)
+
+
+def merged_batches(reader: SliceReader, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
+    """The rows of a slice, streamed: see `SliceMerge`."""
+    return SliceMerge(reader, slice_, columns).batches()
+
+
+class SliceMerge:
+    """The merge of one slice: rows of the base file in their order, each as the logs have it, then new rows.
+
+    New rows come in the order of the logs, unless the logs' rows went to disk. Held are the rows of the logs (see
+    `MergeOptions`), one batch of the base file and one block.
+
+    report   of the logs, once batches have been asked for
+    updated, deleted, kept, inserted  numbers of rows, once all batches are out
+    largest  most bytes of log rows that were held at a time
+    """
+
+    def __init__(self, reader: SliceReader, slice_: FileSlice, columns: Sequence[str] | None = None) -> None:
+        """columns: of the table, in the order wanted; None: all."""
+        self._reader, self._slice = reader, slice_
+        names = reader.schema.names if columns is None else list(columns)
+        self._target = pa.schema([reader.schema.field(name) for name in names])
+        self.report = ScanReport()
+        self.updated = self.deleted = self.kept = self.inserted = self.largest = 0
+
+    def batches(self) -> Iterator[pa.Table]:
+        """Rows in the table's types, columns in the order wanted.
+
+        Skipped bytes are warned about (`errors.DamagedLog`).
+        Raises  as `scan_logs`; CorruptFile naming the base file; FileNotFoundError when a file was cleaned away
+        """
+        reader, base = self._reader, self._slice.base
+        blocks, self.report = find_blocks(reader.storage, self._slice.logs, reader.committed)
+        for damage in self.report.damaged:
+            warnings.warn(damage, stacklevel=2)
+        if not blocks:
+            if base is not None:
+                for batch in base_batches(reader.storage, base, self._target):
+                    self.kept += batch.num_rows
+                    yield batch
+            return
+        needed = merge_columns(reader.schema, reader.rule, self._target.names, reader.keygen)
+        with LogFold(needed.schema, reader.rule, reader.options) as fold:
+            total, done = sum(block.head.content_length for block in blocks), 0
+            for block in blocks:
+                done += block.head.content_length
+                fold.add(_versions(reader.storage, block, needed, fold.merge), done / total if total else 1.0)
+            rows = fold.finish()
+            self.largest = fold.largest
+            for merged in self._merge(base, rows, needed):
+                if merged.num_rows:
+                    yield self._wanted(merged)
+
+    def _merge(self, base: BaseFile | None, log: LogRows, needed: MergeColumns) -> Iterator[pa.Table]:
+        rule, matched = self._reader.rule, np.zeros(len(log), np.bool_)
+        if base is not None:
+            for raw in base_batches(self._reader.storage, base, needed.stored):
+                stored = needed.keyed(raw)
+                keys = stored.column(RECORD_KEY)
+                _require_keys(keys, base.path)
+                at = log.find(keys)
+                if not len(at):
+                    self.kept += stored.num_rows
+                    yield stored
+                    continue
+                merged = merge_base(stored, log.take(at), rule)
+                matched[at[merged.matched]] = True
+                self.updated += merged.updated
+                self.deleted += merged.deleted
+                self.kept += merged.kept
+                yield merged.rows
+        for place, incoming in log.parts():
+            left = rows_to_insert(incoming, matched[place], rule)
+            self.deleted += left.deleted
+            self.inserted += left.rows.num_rows
+            yield left.rows
+
+    def _wanted(self, rows: pa.Table) -> pa.Table:
+        rows = rows.select(self._target.names)
+        return pa.Table.from_arrays(rows.columns, schema=self._target) if self._target.names else rows
+
+
+def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterator[pa.Table]:
+    """The rows of a base file in the columns of `target`, a batch at a time.
+
+    Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
+    """
+    with storage.open_input(file.path) as source:
+        parquet = open_parquet(source, file.path)
+        stored = set(parquet.schema_arrow.names)
+        names = [name for name in target.names if name in stored]
+        batches = parquet.iter_batches(batch_size=_batch_rows(parquet.metadata), columns=names)
+        while True:
+            try:
+                batch = next(batches, None)
+            except (pa.ArrowException, ValueError, OSError) as problem:
+                if is_storage_fault(problem):
+                    raise
+                raise unreadable(file.path, problem) from problem
+            if batch is None:
+                return
+            try:
+                yield conform(batch, target, drop_extra=True)
+            except SchemaMismatch as problem:
+                raise SchemaMismatch(f"{file.path}: {problem}") from problem
+
+
+def _batch_rows(metadata: pq.FileMetaData) -> int:
+    """Rows of a batch: fewer where they are large."""
+    size = sum(metadata.row_group(number).total_byte_size for number in range(metadata.num_row_groups))
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES * metadata.num_rows // size if size else _BATCH_ROWS))

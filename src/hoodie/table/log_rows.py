@@ -1,0 +1,239 @@
+"""The folded rows of a slice's logs, found by key: in memory, or past a limit in files on local disk.
+
+Keys are found by a sorted array of 64-bit hashes, 16 bytes a row, which stays in memory; the rows of a match are then
+taken from where they lie. So a base file is merged in one pass, its rows in their order, however large the logs are.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.config.read import MergeOptions
+from hoodie.formats.murmur import KeyHashes
+from hoodie.merge.base import Incoming
+from hoodie.merge.log_merge import LogMerge, Versions
+from hoodie.merge.rows import Mask, Positions, as_array, as_mask, pick
+from hoodie.merge.rules import MergeRule
+from hoodie.model.meta import RECORD_KEY
+
+Hashes = npt.NDArray[np.uint64]
+
+_DELETED = "hoodie.deleted"  # no column of a table has a dot in its name
+_FEWEST, _MOST = 8, 256  # files that rows are spread over; each is open while they are
+
+
+class LogRows:
+    """Incoming rows, each key once, that can be asked for the rows of given keys."""
+
+    def __init__(self, parts: Sequence[pa.Table], hashes: Sequence[Hashes]) -> None:
+        """
+        parts   rows with the column `hoodie.deleted`; mapped from files or in memory
+        hashes  of the keys of each part. All in a part are less than all in the next one
+        """
+        self._parts = parts
+        self._starts = np.cumsum([0, *(part.num_rows for part in parts)])
+        orders = [np.argsort(part, kind="stable") for part in hashes]
+        self._hashes = _joined([part[order] for part, order in zip(hashes, orders, strict=True)], np.uint64)
+        self._at = _joined([order + start for order, start in zip(orders, self._starts, strict=False)], np.int64)
+
+    def __len__(self) -> int:
+        return int(self._starts[-1])
+
+    def find(self, keys: pa.Array | pa.ChunkedArray) -> Positions:
+        """int64[...], rising: where the rows with these keys are, and very rarely one with another key of equal hash.
+
+        Raises InvalidInput on a null or empty key
+        """
+        if not len(self._hashes):
+            return np.empty(0, np.int64)
+        wanted = np.unique(key_hashes(keys))
+        left = np.searchsorted(self._hashes, wanted)
+        hit = self._hashes[np.minimum(left, len(self._hashes) - 1)] == wanted
+        left, right = left[hit], np.searchsorted(self._hashes, wanted[hit], side="right")
+        counts = right - left
+        within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
+        return np.sort(self._at[np.repeat(left, counts) + within])
+
+    def take(self, positions: Positions) -> Incoming:
+        """The rows at rising positions."""
+        bounds = np.searchsorted(positions, self._starts)
+        taken = [
+            part.take(pa.array(positions[low:high] - start))
+            for part, start, low, high in zip(self._parts, self._starts, bounds, bounds[1:], strict=False)
+            if high > low
+        ]
+        return _incoming(pa.concat_tables(taken) if taken else self._parts[0].slice(0, 0))
+
+    def parts(self) -> Iterator[tuple[slice, Incoming]]:
+        """All rows by part, each with the positions that it takes."""
+        for part, start in zip(self._parts, self._starts, strict=False):
+            yield slice(int(start), int(start) + part.num_rows), _incoming(part)
+
+
+class LogFold:
+    """Folds versions, fed in the order of their arrival, in memory as long as they fit.
+
+    Used as a context: rows on disk go with it.
+    """
+
+    def __init__(self, schema: pa.Schema, rule: MergeRule, options: MergeOptions) -> None:
+        """schema: of the rows to come, `_hoodie_record_key` among them."""
+        self._schema, self._rule, self._options = schema, rule, options
+        self.merge = LogMerge(schema, rule)
+        self._files = ExitStack()
+        self._spill: _Spill | None = None
+        # Folding copies what it folds; so no more than half is held before.
+        self._most = max(1, options.max_bytes // 2)
+        self.largest = 0  # bytes of rows held at a time
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, raised: BaseException | None, at: TracebackType | None
+    ) -> None:
+        self._files.__exit__(kind, raised, at)
+
+    @property
+    def spilled(self) -> bool:
+        """Whether rows are on disk."""
+        return self._spill is not None
+
+    def add(self, versions: Versions, share: float) -> None:
+        """Versions that came after all before.
+
+        share  in (0, 1]: of the logs' bytes that have been added, these included. Tells how much is still to come
+        """
+        if self._spill is not None:
+            self._spill.add(versions)
+            self.largest = max(self.largest, self._spill.nbytes)
+            return
+        self.merge.add(versions)
+        self.largest = max(self.largest, self.merge.nbytes)
+        if self.merge.nbytes > self._most:
+            total = self.merge.nbytes / share
+            self.merge.fold()
+            # Rows that were replaced are gone. Unless that helped a good deal it would be tried again and again.
+            if self.merge.nbytes > self._most // 2:
+                folder = tempfile.TemporaryDirectory(prefix="hoodie-merge-", dir=self._options.spill_folder or None)
+                self._files.enter_context(folder)
+                files = min(max(_FEWEST, int(4 * total / self._most)), _MOST)
+                self._spill = _Spill(Path(folder.name), self.merge.take(), files, self._most // 2)
+
+    def finish(self) -> LogRows:
+        """All rows, folded. They are there until the context ends."""
+        if self._spill is None:
+            rows = self.merge.finish()
+            return LogRows([_with_deleted(rows.rows, rows.deleted)], [key_hashes(rows.keys)])
+        parts, hashes = [], []
+        for merge in self._spill.folded(lambda: LogMerge(self._schema, self._rule)):
+            self.largest = max(self.largest, merge.nbytes)
+            incoming = merge.finish()
+            hashes.append(key_hashes(incoming.keys))
+            parts.append(self._files.enter_context(self._spill.kept(_with_deleted(incoming.rows, incoming.deleted))))
+        return LogRows([_table(part) for part in parts], hashes)
+
+
+class _Spill:
+    """Versions spread over files by the hash of their keys: all versions of a key are in one file, in their order."""
+
+    def __init__(self, folder: Path, first: Versions, files: int, buffer: int) -> None:
+        """
+        first   versions, folded, that all later ones come after
+        files   how many; rounded up to a power of two
+        buffer  bytes of rows that wait to be spread together
+        """
+        self._folder, self._buffer = folder, buffer
+        self._bits = (files - 1).bit_length()
+        self._schema = _schema_with_deleted(first.rows.schema)
+        self._paths = [folder / f"versions-{number}" for number in range(1 << self._bits)]
+        self._writers = [pa.ipc.new_stream(str(path), self._schema) for path in self._paths]
+        self._waiting: list[pa.Table] = []
+        self._kept = 0
+        self.nbytes = 0  # of the rows that wait
+        step = max(1, first.rows.num_rows * buffer // max(1, first.rows.nbytes))
+        for start in range(0, first.rows.num_rows, step):  # spreading copies, so not all at once
+            deleted = None if first.deleted is None else first.deleted[start : start + step]
+            self.add(Versions(first.rows.slice(start, step), deleted))
+
+    def add(self, versions: Versions) -> None:
+        """Versions as they came: folding them among themselves first would give other rows (`LogMerge.take`)."""
+        rows = _with_deleted(versions.rows, versions.deleted)
+        self._waiting.append(rows)
+        self.nbytes += rows.nbytes
+        if self.nbytes >= self._buffer:
+            self._spread()
+
+    def folded(self, merge_of: Callable[[], LogMerge]) -> Iterator[LogMerge]:
+        """The versions of each file, folded; the file is removed."""
+        self._spread()
+        for writer in self._writers:
+            writer.close()
+        for path in self._paths:
+            merge = merge_of()
+            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
+                for batch in stream:
+                    rows = _incoming(pa.Table.from_batches([batch]))
+                    merge.add(Versions(rows.rows, rows.deleted))
+            path.unlink()
+            yield merge
+
+    def kept(self, rows: pa.Table) -> pa.MemoryMappedFile:
+        """The rows in a file of their own, mapped into memory: the system keeps as much of it there as fits."""
+        path = str(self._folder / f"rows-{self._kept}")
+        self._kept += 1
+        with pa.ipc.new_file(path, self._schema) as writer:
+            writer.write_table(rows)
+        return pa.memory_map(path)
+
+    def _spread(self) -> None:
+        if not self._waiting:
+            return
+        rows = pa.concat_tables(self._waiting)
+        self._waiting, self.nbytes = [], 0
+        number = (key_hashes(rows.column(RECORD_KEY)) >> np.uint64(64 - self._bits)).astype(np.int64)
+        order = np.argsort(number, kind="stable")
+        bounds = np.searchsorted(number[order], np.arange(len(self._writers) + 1))
+        rows = pick([rows], order)
+        for writer, low, high in zip(self._writers, bounds, bounds[1:], strict=False):
+            if high > low:
+                writer.write_table(rows.slice(low, high - low))
+
+
+def key_hashes(keys: pa.Array | pa.ChunkedArray) -> Hashes:
+    """uint64[n]. Raises InvalidInput on a null or empty key."""
+    first = KeyHashes.of(keys).first
+    found: Hashes = (first[0].astype(np.uint64) << np.uint64(32)) | first[1]
+    return found
+
+
+def _joined(parts: Sequence[npt.NDArray[np.generic]], kind: type[np.generic]) -> npt.NDArray[np.generic]:
+    return np.concatenate(parts) if len(parts) else np.empty(0, kind)
+
+
+def _schema_with_deleted(schema: pa.Schema) -> pa.Schema:
+    return schema.append(pa.field(_DELETED, pa.bool_()))
+
+
+def _with_deleted(rows: pa.Table, deleted: Mask | None) -> pa.Table:
+    mask = np.zeros(rows.num_rows, np.bool_) if deleted is None else deleted
+    return rows.append_column(_DELETED, pa.array(mask))
+
+
+def _incoming(rows: pa.Table) -> Incoming:
+    mask = as_mask(rows.column(_DELETED))
+    rows = rows.drop_columns([_DELETED]).combine_chunks()
+    return Incoming(rows, as_array(rows.column(RECORD_KEY)), mask if mask.any() else None)
+
+
+def _table(file: pa.MemoryMappedFile) -> pa.Table:
+    return pa.ipc.open_file(file).read_all()

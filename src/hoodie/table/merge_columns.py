@@ -1,0 +1,58 @@
+"""Which columns of a table a merge reads, and rows of its files brought into them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.config.keygen import KeyGenerator
+from hoodie.formats.conform import conform
+from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.merge.ordering import roots
+from hoodie.merge.rules import MergeRule
+from hoodie.model.meta import RECORD_KEY
+
+
+@dataclass(frozen=True, slots=True)
+class MergeColumns:
+    """The columns of a merge.
+
+    stored  those that are read from files, in the table's types
+    schema  those that are merged: `stored`, with the record key in front where rows do not store it
+    keygen  makes such keys; None: rows store theirs
+    """
+
+    stored: pa.Schema
+    schema: pa.Schema
+    keygen: KeyGenerator | None = None
+
+    def bring(self, rows: pa.Table | pa.RecordBatch) -> pa.Table:
+        """Rows of a file in the columns of the merge. Raises SchemaMismatch, InvalidInput on a key that is null."""
+        return self.keyed(conform(rows, self.stored, drop_extra=True))
+
+    def keyed(self, rows: pa.Table) -> pa.Table:
+        """Rows of `stored` in `schema`."""
+        if self.keygen is None:
+            return rows
+        keys = record_key_arrow(rows, self.keygen).cast(pa.string())
+        return pa.Table.from_arrays([pa.chunked_array([keys]), *rows.columns], schema=self.schema)
+
+
+def merge_columns(
+    schema: pa.Schema, rule: MergeRule, columns: Sequence[str] | None, keygen: KeyGenerator | None = None
+) -> MergeColumns:
+    """The columns that a merge needs to give `columns`: also what identifies rows and what the rule decides on.
+
+    schema   of the table, meta columns included where it has them
+    columns  None: all
+    """
+    names = schema.names
+    wanted = set(names if columns is None or rule.merger is not None else columns)
+    wanted |= {*roots(rule.ordering, names), *rule.deletes.columns, rule.sequence}
+    wanted |= {RECORD_KEY} if keygen is None else set(roots(keygen.record_keys, names))
+    stored = pa.schema([field for field in schema if field.name in wanted])
+    if keygen is None:
+        return MergeColumns(stored, stored)
+    return MergeColumns(stored, pa.schema([pa.field(RECORD_KEY, pa.string()), *stored]), keygen)

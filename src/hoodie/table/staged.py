@@ -1,0 +1,201 @@
+"""A batch staged as Arrow files: written once by the tasks that made its rows, read by those that write base files.
+
+A staged batch is what Spark's cache is not: it survives lost executors, never gives other rows the second time, and is
+read column by column. Each task stages one file; a file is a sequence of record batches of one partition path each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.config.write import BloomOptions, IndexType
+from hoodie.formats.murmur import KeyHashes
+from hoodie.index.pruning import IndexStats
+from hoodie.model.files import BaseFile
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.storage.protocol import Storage, join
+from hoodie.table.batch import group_batches, one_chunk
+from hoodie.table.lookup import find_in_file
+
+#: Below the table, beside the markers; Hudi's clean-up of markers looks at folders named by instants only.
+STAGING = ".hoodie/.temp/staged"
+
+#: A stage that nobody has touched for this long (milliseconds) is a dead writer's.
+_STALE = 24 * 3600 * 1000
+
+RowNumbers = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One record batch of a staged file: rows of one partition path."""
+
+    partition: str | None
+    file: str  # path relative to the table
+    batch: int
+    rows: int
+    bytes: int
+    bad_keys: int = 0  # rows without a record key
+    bad_ordering: int = 0  # rows with a null among their ordering values
+
+
+def new_stage() -> str:
+    """A folder for one batch, relative to the table."""
+    return join(STAGING, uuid4().hex)
+
+
+def remove_stale(storage: Storage, now: int) -> None:
+    """Remove stages of dead writers. `now` in milliseconds since 1970."""
+    for folder, entries in storage.list_tree(STAGING).items():
+        if all(now - entry.mtime > _STALE for entry in entries):
+            storage.delete_tree(folder)
+
+
+def stage_rows(storage: Storage, path: str, batches: Iterator[pa.RecordBatch], ordering: Sequence[str]) -> list[Piece]:
+    """Write one task's rows as a staged file. Memory is bounded, whatever the task's size.
+
+    batches   keyed rows
+    ordering  columns whose nulls are counted
+    """
+    pieces: list[Piece] = []
+    with ExitStack() as stack:
+        writer: pa.ipc.RecordBatchFileWriter | None = None
+        for group in group_batches(batches):
+            if writer is None:
+                sink = stack.enter_context(storage.open_output(path))
+                writer = stack.enter_context(pa.ipc.new_file(sink, group.rows.schema))
+            for number, partition in enumerate(group.partitions):
+                span = group.range(number)
+                rows = group.rows.slice(span.start, span.stop - span.start).combine_chunks()
+                batch = rows.to_batches()[0]
+                writer.write_batch(batch)
+                keys = batch.column(RECORD_KEY).null_count
+                unordered = _null_rows(batch, ordering)
+                pieces.append(Piece(partition, path, len(pieces), len(batch), rows.nbytes, keys, unordered))
+    return pieces
+
+
+def _null_rows(batch: pa.RecordBatch, ordering: Sequence[str]) -> int:
+    missing = np.zeros(len(batch), dtype=np.bool_)
+    for name in ordering:
+        first, *rest = name.split(".")
+        column = batch.column(first)
+        for part in rest:
+            column = column.field(part)
+        missing |= np.asarray(column.is_null())
+    return int(np.count_nonzero(missing))
+
+
+def read_pieces(
+    storage: Storage, pieces: Iterable[Piece], columns: Sequence[str] | None = None
+) -> Iterator[tuple[Piece, pa.RecordBatch]]:
+    """The rows of pieces, those of one file together. Only the columns asked for are read."""
+    by_file: dict[str, list[Piece]] = {}
+    for piece in pieces:
+        by_file.setdefault(piece.file, []).append(piece)
+    for path, part in by_file.items():
+        with storage.open_input(path) as source:
+            if columns is None:
+                reader = pa.ipc.open_file(source)
+            else:
+                names = pa.ipc.open_file(source).schema.names
+                wanted = [names.index(name) for name in columns]
+                reader = pa.ipc.open_file(source, options=pa.ipc.IpcReadOptions(included_fields=wanted))
+            for piece in part:
+                yield piece, reader.get_batch(piece.batch)
+
+
+def locate_staged(
+    storage: Storage,
+    base: BaseFile,
+    pieces: Sequence[Piece],
+    index: IndexType,
+    bloom: BloomOptions,
+    hits_path: str,
+) -> IndexStats:
+    """Look the keys of a partition's pieces up in one base file; the hits are staged for the tasks that write.
+
+    returns  what it cost; its `hits` are rows of the batch
+    """
+    keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(storage, pieces, [RECORD_KEY])]
+    asked = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
+    hits, cost = find_in_file(storage, base, asked, index, bloom)
+    if len(hits):
+        with storage.open_output(hits_path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
+            writer.write_batch(pa.record_batch([pa.array(hits)], names=["row"]))
+    return cost
+
+
+def read_hits(storage: Storage, path: str) -> RowNumbers:
+    """Positions of the rows, among those of the partition's pieces laid end to end, whose key a base file holds."""
+    with storage.open_input(path) as source:
+        found: RowNumbers = pa.ipc.open_file(source).read_all().column(0).to_numpy()
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class StagedTask:
+    """Which of a partition's staged rows a task takes.
+
+    pieces  all of the partition
+    own     file with the rows whose key the task's file group holds; "" for none
+    taken   files with the rows that any file group holds; the other rows are inserts
+    low, high  share of the inserts, in [low, high) of the hashes of their keys; equal: none
+    """
+
+    pieces: tuple[Piece, ...]
+    own: str
+    taken: tuple[str, ...]
+    low: float = 0.0
+    high: float = 0.0
+
+
+def rows_of(storage: Storage, task: StagedTask) -> pa.Table:
+    """The rows that a task writes, in the order of the batch."""
+    count = sum(piece.rows for piece in task.pieces)
+    wanted = np.zeros(count, dtype=np.bool_)
+    if task.own:
+        wanted[read_hits(storage, task.own)] = True
+    if task.high > task.low:
+        wanted |= _insert_share(storage, task, count)
+    parts: list[pa.Table] = []
+    start = 0
+    for piece, batch in read_pieces(storage, task.pieces):
+        mask = wanted[start : start + piece.rows]
+        start += piece.rows
+        if mask.all():
+            parts.append(pa.Table.from_batches([batch]))
+        elif mask.any():
+            parts.append(pa.Table.from_batches([batch.take(pa.array(np.flatnonzero(mask)))]))
+    return pa.concat_tables(parts) if parts else pa.table({RECORD_KEY: [], PARTITION_PATH: []})
+
+
+def _insert_share(storage: Storage, task: StagedTask, count: int) -> npt.NDArray[np.bool_]:
+    new = np.ones(count, dtype=np.bool_)
+    for path in task.taken:
+        new[read_hits(storage, path)] = False
+    if task.low <= 0.0 and task.high >= 1.0:
+        return new
+    start = 0
+    for piece, batch in read_pieces(storage, task.pieces, [RECORD_KEY]):
+        # Rows of one key have one hash, hence one task.
+        share = KeyHashes.of(batch.column(0)).first[-1].astype(np.float64) / float(1 << 32)
+        new[start : start + piece.rows] &= (share >= task.low) & (share < task.high)
+        start += piece.rows
+    return new
+
+
+def by_partition(pieces: Iterable[Piece]) -> Mapping[str, tuple[Piece, ...]]:
+    """The pieces of each partition path, in the order in which tasks take them: that of `read_pieces`."""
+    found: dict[str, list[Piece]] = {}
+    for piece in sorted(pieces, key=lambda piece: (piece.file, piece.batch)):
+        if piece.partition is not None:
+            found.setdefault(piece.partition, []).append(piece)
+    return {partition: tuple(part) for partition, part in found.items()}

@@ -1,0 +1,189 @@
+"""A table driven without Spark: rows come as Arrow, pass the same kernels, and are read back as Arrow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
+from hoodie.config.options import as_text
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InvalidInput, UnsupportedTable
+from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.model.files import FileSlice
+from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.storage.protocol import Storage
+from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.agree import completed
+from hoodie.table.create import create
+from hoodie.table.finish import abandoned_on_error, delete_partitions, finish
+from hoodie.table.job import check, start, writable_state
+from hoodie.table.near import check_keys, write_near
+from hoodie.table.read import read_table
+from hoodie.table.result import Phases, WriteResult
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, key_samples, load_state, table_keygen
+from hoodie.testing.storage import CrashAfter, Dying
+from hoodie.view.load import load_view
+from hoodie.view.slices import merged_slices
+
+T = TypeVar("T")
+Options = Mapping[str, Any]
+
+
+class StorageError(OSError):
+    """The storage refused one call, as `FailsAt` was told to."""
+
+
+class FailsAt(WrappedStorage):
+    """Refuses its mutating call number `at` (0 is the first) with a StorageError; all others go through."""
+
+    def __init__(self, inner: Storage, at: int) -> None:
+        super().__init__(inner)
+        self.left = at
+
+    def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
+        self.left -= 1
+        if self.left == -1:
+            raise StorageError(f"{name} of {path}: refused")
+        return call()
+
+
+class ArrowTable:
+    """A table in a storage, as `HoodieTable` is one at a path: the same operations on `pyarrow.Table`s, and no Spark.
+
+    It holds no state of the table but the fault that `fail_next` plants.
+    """
+
+    def __init__(self, storage: Storage, options: Options | None = None) -> None:
+        """options  of all writes, as `HoodieTable` takes them"""
+        self.storage = storage
+        self.options = {key: as_text(value) for key, value in (options or {}).items()}
+        self._faulty: Callable[[Storage], Storage] | None = None
+
+    @classmethod
+    def create(cls, storage: Storage, options: Options) -> ArrowTable:
+        """Make the table. Options of the table and of its writes may stand together."""
+        table = cls(storage, options)
+        create(storage, table.options)
+        return table
+
+    # --- writing ---
+
+    def upsert(self, rows: pa.Table, options: Options | None = None) -> WriteResult:
+        return self.write(WriteOperation.UPSERT, rows, options)
+
+    def insert(self, rows: pa.Table, options: Options | None = None) -> WriteResult:
+        return self.write(WriteOperation.INSERT, rows, options)
+
+    def bulk_insert(self, rows: pa.Table, options: Options | None = None) -> WriteResult:
+        return self.write(WriteOperation.BULK_INSERT, rows, options)
+
+    def delete(self, keys: pa.Table, options: Options | None = None) -> WriteResult:
+        """keys  the key and partition columns, or `_hoodie_record_key` and `_hoodie_partition_path`"""
+        return self.write(WriteOperation.DELETE, keys, options)
+
+    def insert_overwrite(self, rows: pa.Table, options: Options | None = None) -> WriteResult:
+        return self.write(WriteOperation.INSERT_OVERWRITE, rows, options)
+
+    def insert_overwrite_table(self, rows: pa.Table, options: Options | None = None) -> WriteResult:
+        return self.write(WriteOperation.INSERT_OVERWRITE_TABLE, rows, options)
+
+    def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
+        return delete_partitions(self._storage(), partitions, self._options(options))
+
+    def write(self, operation: WriteOperation, rows: pa.Table, options: Options | None = None) -> WriteResult:
+        """One write of user rows; columns `_hoodie_*` of a table that was read are dropped.
+
+        Raises  as `HoodieTable.upsert`; what `fail_next` planted
+        """
+        given, phases = self._options(options), Phases()
+        settings = Settings.read(given)
+        state = completed(writable_state(self._storage(), settings), given)
+        batch = keyed(rows, table_keygen(state, key_samples(state)))
+        if operation is WriteOperation.DELETE:
+            batch = batch.select([RECORD_KEY, PARTITION_PATH])
+        columns = None if operation is WriteOperation.DELETE else batch.schema
+        if columns is not None:
+            columns = pa.schema([field for field in columns if field.name not in META_COLUMNS])
+        checked = check(state, operation, columns, settings)
+        check_keys(batch)
+        job = start(checked)
+        with abandoned_on_error(job.transaction):
+            job, outcome = write_near(job, batch, phases)
+            return finish(job, outcome, phases, given)
+
+    def fail_next(self, calls: int, dying: Dying | None) -> None:
+        """Let the next write fail at a mutating call of its storage.
+
+        calls  that go through before; a write with fewer succeeds
+        dying  the process dies there (`Crash`); None: the storage refuses that one call (StorageError), and the writer
+               lives on to take its write back
+        """
+        self._faulty = lambda storage: FailsAt(storage, calls) if dying is None else CrashAfter(storage, calls, dying)
+
+    # --- reading ---
+
+    def snapshot(self) -> pa.Table:
+        """The latest rows, the five `_hoodie_*` columns first."""
+        return read_table(self.state())
+
+    def as_of(self, instant: str) -> pa.Table:
+        """The rows as they were at an instant, inclusive."""
+        return read_table(self.state(), as_of=instant)
+
+    def state(self) -> TableState:
+        return load_state(self.storage)
+
+    def slices(self) -> list[FileSlice]:
+        """The file slices that a reader sees."""
+        state = self.state()
+        return list(merged_slices(load_view(self.storage, state.timeline, state.config)).values())
+
+    def _options(self, options: Options | None) -> dict[str, str]:
+        return {**self.options, **{key: as_text(value) for key, value in (options or {}).items()}}
+
+    def _storage(self) -> Storage:
+        """The storage of one write: the next one has the fault no more."""
+        faulty, self._faulty = self._faulty, None
+        return self.storage if faulty is None else faulty(self.storage)
+
+
+def keyed(rows: pa.Table, keygen: KeyGenerator) -> pa.Table:
+    """The user's columns, then record key and partition path. Rows that have both and nothing else stay as they are.
+
+    Raises UnsupportedTable on time-based partitions; SchemaMismatch and InvalidInput as `record_key_arrow`
+    """
+    if {RECORD_KEY, PARTITION_PATH} == set(rows.column_names):
+        return rows
+    rows = rows.drop_columns([name for name in META_COLUMNS if name in rows.column_names])
+    key = record_key_arrow(rows, keygen).cast(pa.string())
+    return rows.append_column(RECORD_KEY, key).append_column(PARTITION_PATH, partition_path(rows, keygen))
+
+
+def partition_path(rows: pa.Table, keygen: KeyGenerator) -> pa.Array:
+    """string[n], the partition path of each row: text, whole numbers, booleans and dates as key generators write them.
+
+    Raises UnsupportedTable on time-based partitions, InvalidInput on other column types
+    """
+    parts = []
+    for field in keygen.partition_fields:
+        if field.kind is not FieldKind.SIMPLE:
+            raise UnsupportedTable(
+                f"partition column {field.name!r} is of kind {field.kind}: only SIMPLE without Spark"
+            )
+        column = rows.column(field.name).combine_chunks()
+        kind, is_a = column.type, pa.types
+        if not (is_a.is_string(kind) or is_a.is_integer(kind) or is_a.is_boolean(kind) or is_a.is_date(kind)):
+            raise InvalidInput(f"partition column {field.name!r} is {kind}: expected text, a whole number or a date")
+        encoded = pc.fill_null(column.cast(pa.string()), "").dictionary_encode()
+        escape = escape_path if keygen.url_encode and is_a.is_string(kind) else str
+        prefix = f"{field.name}=" if keygen.hive_style else ""
+        texts = [prefix + (escape(text) or NULL_PARTITION) for text in encoded.dictionary.to_pylist()]
+        parts.append(pa.array(texts, pa.string()).take(encoded.indices))
+    if not parts:
+        return pa.array([""] * len(rows), pa.string())
+    return pc.binary_join_element_wise(*parts, "/") if len(parts) > 1 else parts[0]

@@ -1,0 +1,257 @@
+"""Whatever a partition column holds, its rows are found again: all of them, by filter, by partition, by other readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie import HoodieTable, create_table, read_arrow
+from hoodie.errors import InvalidInput
+from oracles import assert_same_rows, read_hudi_rs
+
+NULL = "__HIVE_DEFAULT_PARTITION__"
+VALUES = [
+    "plain", "a/b", "100%", "%2F", "%", "k=v", "city=x", "two words", " lead", "trail ", "Zürich 日本 𝄞", "*", "[x]", "{a}",
+    "a:b", "*:*", "C:\\x", "q?#&+", "'\"", "back\\slash", "_hidden", ".dot", "~", "1", "01", "1.0", "true", "2024-01-01",
+    "default", NULL, "", None,
+]  # fmt: skip
+#: hudi-rs refuses paths with control characters, whoever wrote them.
+CONTROL = ["tab\tnew\nline", "\x7f"]
+
+STYLES = {
+    "plain": {},
+    "hive": {"hoodie.datasource.write.hive_style_partitioning": True},
+    "encoded": {"hoodie.datasource.write.partitionpath.urlencode": True},
+    "hive_encoded": {
+        "hoodie.datasource.write.hive_style_partitioning": True,
+        "hoodie.datasource.write.partitionpath.urlencode": True,
+    },
+}
+SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+COLUMNS = ["id", "city", "ts"]
+
+
+def rows(cities: Sequence[str | None], ts: int = 1) -> pa.Table:
+    ids = [f"k{number}" for number in range(len(cities))]
+    return pa.table({"id": ids, "city": pa.array(cities, pa.string()), "ts": pa.array([ts] * len(ids), pa.int64())})
+
+
+def new_table(spark: SparkSession, path: Path, style: str, **options: str) -> HoodieTable:
+    return create_table(
+        spark, str(path), name="t", record_key="id", partition_by="city", ordering="ts",
+        options={**STYLES[style], **options},
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_every_value_is_written_and_read_back(style: str, spark: SparkSession, tmp_path: Path) -> None:
+    values = [*VALUES, *(CONTROL if "encoded" in style else [])]
+    table = new_table(spark, tmp_path / "t", style)
+    first = table.upsert(spark.createDataFrame(rows(values)))
+    second = table.upsert(spark.createDataFrame(rows(values, 2)))
+    assert (first.inserted, second.inserted, second.updated) == (len(values), 0, len(values))
+    assert_reads(table, rows(values, 2))
+
+    filtered = tagged([table.snapshot().where(is_value(value)) for value in values])
+    found = {value: filtered.filter(pc.equal(filtered.column("tag"), str(at))) for at, value in enumerate(values)}
+    assert {value: part.column("city").to_pylist() for value, part in found.items()} == {v: [v] for v in values}
+
+    shared = {value for value in values if value in (None, "", NULL)}  # one folder for all of them
+    folder_of = dict(zip(values, (found[value].column("_hoodie_partition_path")[0].as_py() for value in values)))
+    assert len({folder_of[value] for value in shared}) == 1
+    assert len(set(folder_of.values())) == len(values) - 2
+    asked = ["plain", "*", "Zürich 日本 𝄞", "q?#&+"]
+    part = table.snapshot(partitions=[folder_of[value] for value in asked])
+    assert sorted(part.toArrow().column("city").to_pylist()) == sorted(asked)
+
+
+@pytest.mark.parametrize("style", ["plain", "hive_encoded"])
+def test_executors_write_every_value(style: str, spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(spark, tmp_path / "t", style, **SPREAD)
+    table.bulk_insert(spark.createDataFrame(rows(VALUES)))
+    result = table.upsert(spark.createDataFrame(rows(VALUES, 2)))
+    assert (result.route, result.inserted, result.updated) == ("spread", 0, len(VALUES))
+    assert_reads(table, rows(VALUES, 2))
+
+
+@pytest.mark.parametrize("style", STYLES)
+def test_control_characters_are_read_by_spark_and_arrow(style: str, spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(spark, tmp_path / "t", style)
+    table.bulk_insert(spark.createDataFrame(rows(CONTROL)))
+    assert_same_rows(table.snapshot().toArrow().select(COLUMNS), rows(CONTROL))
+    assert_same_rows(read_arrow(table.path, COLUMNS), rows(CONTROL))
+
+
+@pytest.mark.parametrize("folder", ["[x] {a}", "* *:*", "100% %20", "back\\slash", "é ~", "k=v"])
+@pytest.mark.parametrize("style", ["plain", "hive"])
+def test_a_table_may_lie_in_a_folder_of_any_name(folder: str, style: str, spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(spark, tmp_path / folder / "t", style)
+    table.bulk_insert(spark.createDataFrame(rows(["x", "y"])))
+    table.upsert(spark.createDataFrame(rows(["x", "y"], 2)))
+    assert_reads(table, rows(["x", "y"], 2))
+
+
+@pytest.mark.parametrize("style", ["plain", "hive"])
+@pytest.mark.parametrize("value", ["a//b", "end/", "a/../b", "nul\0", "s3://bucket", "p/.hoodie"])
+@pytest.mark.parametrize("options", [{}, SPREAD], ids=["near", "spread"])
+def test_a_value_that_makes_no_folder_is_refused(
+    value: str, style: str, options: dict[str, str], spark: SparkSession, tmp_path: Path
+) -> None:
+    if options and value != "p/.hoodie":
+        pytest.skip("one value tells that executors' batches are looked at, too")
+    table = new_table(spark, tmp_path / "t", style, **options)
+    with pytest.raises(InvalidInput, match="make no folder of the table"):
+        table.upsert(spark.createDataFrame(rows(["fine", value])))
+    assert table.history() == []
+    assert not list(tmp_path.rglob("*.parquet"))
+
+
+@pytest.mark.parametrize("value", [".hoodie", ".", "..", "/abs"])
+def test_a_value_that_is_no_folder_name_needs_the_hive_style(value: str, spark: SparkSession, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="hive_style_partitioning=true holds such values"):
+        new_table(spark, tmp_path / "plain", "plain").bulk_insert(spark.createDataFrame(rows([value])))
+    table = new_table(spark, tmp_path / "hive", "hive")
+    table.bulk_insert(spark.createDataFrame(rows([value])))
+    assert_reads(table, rows([value]))
+
+
+@pytest.mark.parametrize("options", [{}, SPREAD], ids=["near", "spread"])
+def test_partitions_within_partitions_are_refused(options: dict[str, str], spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(spark, tmp_path / "t", "plain", **options)
+    told = r"'a/b' would lie inside partition 'a'.*urlencode=true"
+    with pytest.raises(InvalidInput, match=told):
+        table.upsert(spark.createDataFrame(rows(["a/b", "a", "a0"])))
+    table.upsert(spark.createDataFrame(rows(["a/b"])))
+    with pytest.raises(InvalidInput, match=told):
+        table.upsert(spark.createDataFrame(rows(["a"])))
+    with pytest.raises(InvalidInput, match="'a/b/c' would lie inside partition 'a/b'"):
+        table.upsert(spark.createDataFrame(rows(["a/b/c"])))
+    table.upsert(spark.createDataFrame(rows(["a/b", "a/c", "ab"])))
+    assert sorted(read_hudi_rs(table.path).column("city").to_pylist()) == ["a/b", "a/c", "ab"]
+
+
+# --- pruning ---
+
+
+def test_a_filter_on_the_partition_column_prunes_folders(spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(spark, tmp_path / "t", "hive")
+    table.bulk_insert(spark.createDataFrame(rows(["a", "b", "c"])))
+    frame = table.snapshot().where("city = 'a' and ts > 0")
+    plan = plan_text(frame)
+    assert "PartitionFilters: [isnotnull(city" in plan
+    assert "= a)]" in plan
+    assert "GreaterThan(ts,0)" in plan
+    assert files_read(frame) == 1
+    assert frame.toArrow().column("city").to_pylist() == ["a"]
+    assert files_read(table.snapshot().where("city > 'a'")) == 2
+
+
+@pytest.mark.parametrize("style", ["plain", "hive"])
+def test_partitions_that_are_not_asked_for_are_not_opened(style: str, spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(spark, tmp_path / "t", style)
+    table.bulk_insert(spark.createDataFrame(rows(["a", "b c", "d"])))
+    folder = "city=b c" if style == "hive" else "b c"
+    frame = table.snapshot(partitions=[folder])
+    read = [unquote(urlsplit(row["f"]).path) for row in frame.select(F.col("_metadata.file_path").alias("f")).collect()]
+    assert [Path(path).parent for path in read] == [Path(table.path) / folder]
+    assert {Path(unquote(urlsplit(path).path)).parent.name for path in frame.inputFiles()} == {folder}
+    for file in Path(table.path).rglob("*.parquet"):
+        if file.parent.name != folder:
+            file.write_bytes(b"")
+    assert frame.select("city").toArrow().column("city").to_pylist() == ["b c"]
+    assert table.snapshot(partitions=["no such"]).toArrow().num_rows == 0
+
+
+def test_one_value_that_needs_care_takes_pruning_away_but_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    table = new_table(spark, tmp_path / "t", "hive")
+    values = ["a", "b%41", None]
+    table.bulk_insert(spark.createDataFrame(rows(values)))
+    frame = table.snapshot().where("city = 'b%41'")
+    assert "PartitionFilters: []" in plan_text(frame)
+    assert frame.toArrow().column("city").to_pylist() == ["b%41"]
+    assert_reads(table, rows(values))
+
+
+def test_two_levels_are_pruned_each(spark: SparkSession, tmp_path: Path) -> None:
+    table = create_table(
+        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by=["day", "number"], ordering="ts",
+        options=STYLES["hive"],
+    )  # fmt: skip
+    batch = spark.range(6).selectExpr(
+        "cast(id as string) id", "1L ts", "date_add(date'2024-02-28', cast(id % 2 as int)) day", "cast(id as int) number"
+    )
+    table.bulk_insert(batch)
+    frame = table.snapshot().where("day = date'2024-02-29' and number >= 3")
+    assert files_read(frame) == 2
+    assert sorted(frame.toArrow().column("number").to_pylist()) == [3, 5]
+    assert_same_rows(table.snapshot().toArrow().select(["id", "ts", "day", "number"]), batch.toArrow())
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "folder"),
+    [
+        ("timestamp", "timestamp'2024-03-01 01:02:03.5'", "1709254923500000"),
+        ("timestamp_ntz", "timestamp_ntz'2024-03-01 01:02:03.5'", "1709254923500000"),
+        ("binary", "X'616263'", "616263"),
+        ("double", "1e10D", "1.0E10"),
+        ("decimal(20,10)", "1e-7BD", "1.000E-7"),
+        ("date", "date'1969-12-31'", "1969-12-31"),
+        ("boolean", "true", "true"),
+        ("tinyint", "-5Y", "-5"),
+        ("string", "'007'", "007"),
+    ],
+)
+@pytest.mark.parametrize("style", ["plain", "hive"])
+def test_partition_columns_of_every_type_come_back(
+    kind: str, value: str, folder: str, style: str, spark: SparkSession, tmp_path: Path
+) -> None:
+    table = new_table(spark, tmp_path / "t", style)
+    batch = spark.sql(f"select 'k' id, cast({value} as {kind}) city, 1L ts")
+    table.upsert(batch)
+    assert table.upsert(batch).updated == 1
+    assert (Path(table.path) / (f"city={folder}" if style == "hive" else folder)).is_dir()
+    stored = read_arrow(table.path, COLUMNS)
+    assert_same_rows(stored, batch.toArrow())
+    assert_same_rows(table.snapshot().where(f"city = cast({value} as {kind})").select(COLUMNS).toArrow(), stored)
+    theirs = read_hudi_rs(table.path).select(COLUMNS)
+    assert_same_rows(theirs.set_column(1, "city", theirs.column("city").cast(stored.schema.field("city").type)), stored)
+
+
+# --- what the tests ask with ---
+
+
+def is_value(value: str | None) -> Any:
+    return F.col("city").isNull() if value is None else F.col("city") == value
+
+
+def assert_reads(table: HoodieTable, expected: pa.Table) -> None:
+    assert_same_rows(table.snapshot().select(COLUMNS).toArrow(), expected, sort_by=["id"])
+    assert_same_rows(read_arrow(table.path, COLUMNS), expected, sort_by=["id"])
+    assert_same_rows(read_hudi_rs(table.path).select(COLUMNS), expected, sort_by=["id"])
+
+
+def tagged(frames: Sequence[DataFrame]) -> pa.Table:
+    """The rows of all frames, with their number as column `tag`, by one Spark job."""
+    parts = [frame.withColumn("tag", F.lit(str(number))) for number, frame in enumerate(frames)]
+    return reduce(DataFrame.union, parts).toArrow()
+
+
+def plan_text(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+
+
+def files_read(frame: DataFrame) -> int:
+    """How many files the scan opens once partitions are pruned."""
+    frame.collect()
+    plan = frame._jdf.queryExecution().executedPlan()  # type: ignore[operator]
+    scan = plan.collectLeaves().head()
+    return int(scan.metrics().apply("numFiles").value())
