@@ -174,7 +174,7 @@ def totals_of_hudi_rs(path: Path) -> Totals:
 
 
 def show_writes(writes: list[tuple[str, hoodie.WriteResult]]) -> None:
-    counts = grid("Commits", "instant", "what", "inserted", "updated", "deleted", "files", "seconds")
+    counts = grid("Commits", "instant", "what", "inserted", "updated", "deleted", "files", "s")
     for what, done in writes:
         numbers = (done.inserted, done.updated, done.deleted, len(done.files))
         counts.add_row(done.instant, what, *(f"{n:,}" for n in numbers), f"{sum(done.seconds.values()):.1f}")
@@ -213,7 +213,7 @@ def grid(title: str, *columns: str) -> Table:
     words = {"instant", "commit", "what", "flight_id", "dest", "from", "told by"}
     table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in columns:
-        table.add_column(name, justify="left" if name in words else "right", no_wrap=name in words)
+        table.add_column(name, justify="left" if name in words else "right", no_wrap=name in words, min_width=len(name))
     return table
 
 

@@ -99,6 +99,8 @@ class History:
 
     def check_as_of(self, instant: str) -> None:
         model = self.states[instant]
+        if model.schema is None:
+            return
         rows = self.table.as_of(instant)
         assert rows.schema.names[5:] == model.schema.names
         assert shown(rows.drop_columns(["_hoodie_commit_seqno", "_hoodie_file_name"])) == shown(model.table())

@@ -148,4 +148,4 @@ def tagged_rows(frames: Sequence[DataFrame], tags: Sequence[str]) -> pa.Table:
 
 
 def physical_plan(frame: DataFrame) -> str:
-    return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+    return str(frame._jdf.queryExecution().executedPlan().toString())

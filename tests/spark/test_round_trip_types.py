@@ -23,7 +23,9 @@ UTC = dt.UTC
 #: Where the work is done: by threads of the driver, or on executors.
 ROUTES = {"near": {}, "spread": {"hoodie.spark.near.max.batch.bytes": "0"}}
 
-POINT = pa.struct([pa.field("x", pa.int32(), nullable=False), ("tags", pa.list_(pa.string())), ("at", pa.timestamp("us"))])
+POINT = pa.struct(
+    [pa.field("x", pa.int32(), nullable=False), ("tags", pa.list_(pa.string())), ("at", pa.timestamp("us"))]
+)
 OUTER = pa.struct([("point", POINT), ("by_name", pa.map_(pa.string(), pa.decimal128(12, 2))), ("raw", pa.binary())])
 
 #: Per column its type and four values: two extremes or traps, a null, something plain.

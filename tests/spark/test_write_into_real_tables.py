@@ -252,7 +252,7 @@ def test_instants_of_the_archive_stay_where_they_are(spark: SparkSession, fixtur
 def test_the_time_settings_that_a_table_lacks_come_with_the_write(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("v6_cow_timestamp_keygen")
     untold = open_table(spark, str(path))
-    with pytest.raises(InvalidOption, match="hoodie.keygen.timebased.timestamp.type"):
+    with pytest.raises(InvalidOption, match=r"hoodie\.keygen\.timebased\.timestamp\.type"):
         untold.upsert(untold.snapshot())
     told = untold.upsert(rows_of(untold, "1").withColumn("ts_str", F.lit("2031-12-30T23:59:59.000Z")), TIMES)
     assert told.inserted == 1

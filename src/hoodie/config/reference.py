@@ -14,7 +14,7 @@ from enum import Enum
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
-from hoodie.config.read import MergeOptions
+from hoodie.config.read import MergeOptions, MergerOptions
 from hoodie.config.timebased import TimeOptions
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOptions, WriteOptions
 
@@ -66,6 +66,12 @@ SECTIONS = (
         title="Reading logs",
         text="How much memory a task takes to merge the logs of a Merge-on-Read file slice into its base file.",
         groups=(MergeOptions,),
+        main=False,
+    ),
+    Section(
+        title="A merger of your own",
+        text="A Python class in place of a payload class.",
+        groups=(MergerOptions,),
         main=False,
     ),
     Section(

@@ -20,7 +20,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
 from hoodie.table.properties_file import update_properties
 from hoodie.table.semantics import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
-from hoodie.table.state import TableFiles, TableState, load_state, written_schema
+from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
 from hoodie.table.transaction import Transaction, begin, to_work
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
@@ -116,7 +116,7 @@ def _refuse_hidden_keys(files: TableFiles, index: IndexType) -> None:
 
 
 def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:
-    before = written_schema(state)
+    before = declared_schema(state)
     if columns is None:
         return before if before is not None else pa.schema([])
     if before is None:

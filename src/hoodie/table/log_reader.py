@@ -40,7 +40,7 @@ from hoodie.table.log_headers import (
     find_blocks,
 )
 from hoodie.table.log_rows import LogFold, LogRows
-from hoodie.table.lookup import is_storage_fault, open_parquet, unreadable
+from hoodie.table.lookup import damage_of, open_parquet
 from hoodie.table.merge_columns import MergeColumns, merge_columns
 from hoodie.table.state import TableState, table_keygen
 
@@ -240,12 +240,8 @@ def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterato
         names = [name for name in target.names if name in stored]
         batches = parquet.iter_batches(batch_size=_batch_rows(parquet.metadata), columns=names)
         while True:
-            try:
+            with damage_of(file.path):
                 batch = next(batches, None)
-            except (pa.ArrowException, ValueError, OSError) as problem:
-                if is_storage_fault(problem):
-                    raise
-                raise unreadable(file.path, problem) from problem
             if batch is None:
                 return
             try:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, Future
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 
@@ -101,31 +102,33 @@ def footer_of(storage: Storage, file: BaseFile) -> BaseFooter:
         return read_footer(source, file.path)
 
 
-def open_parquet(source: object, path: str) -> pq.ParquetFile:
-    """The file as Parquet. Raises CorruptFile naming it."""
-    try:
+def open_parquet(source: object, path: str, *, pre_buffer: bool = False) -> pq.ParquetFile:
+    """The file as Parquet. Raises CorruptFile naming it; OSError of the storage."""
+    with damage_of(path):
         # Nanoseconds, pyarrow's choice for INT96, end in 2262.
-        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us")
-    except (pa.ArrowException, ValueError, OSError) as problem:
-        raise unreadable(path, problem) from problem
+        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer)
 
 
 def read_columns(parquet: pq.ParquetFile, group: int, columns: Sequence[str], path: str) -> pa.Table:
-    """Some columns of one row group. Raises CorruptFile when the file's pages are damaged."""
-    try:
+    """Some columns of one row group. Raises as `open_parquet`."""
+    with damage_of(path):
         return parquet.read_row_group(group, columns=list(columns))
+
+
+@contextmanager
+def damage_of(path: str) -> Iterator[None]:
+    """Raise what Arrow says against a base file's bytes as CorruptFile; faults of the storage pass as they are."""
+    try:
+        yield
     except (pa.ArrowException, ValueError, OSError) as problem:
-        raise unreadable(path, problem) from problem
+        if is_storage_fault(problem):
+            raise
+        raise CorruptFile(
+            path, f"cannot be read as Parquet: {problem}", None, "Restore the file, or roll back its commit."
+        ) from problem
 
 
 def is_storage_fault(problem: Exception) -> bool:
     """Whether an error met while reading Parquet is the storage's. Arrow tells of damage by a bare OSError; a fault of
     the storage has a number or a class of its own."""
     return isinstance(problem, OSError) and (type(problem) is not OSError or problem.errno is not None)
-
-
-def unreadable(path: str, problem: Exception) -> CorruptFile:
-    """The error for a base file whose content Arrow refuses."""
-    return CorruptFile(
-        path, f"cannot be read as Parquet: {problem}", None, "Restore the file, or roll back the commit that wrote it."
-    )

@@ -21,21 +21,16 @@ from hoodie.config.read import READ_GROUPS
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.conform import conform
-from hoodie.model.commit import Operation
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
-from hoodie.table.lookup import footer_of, is_storage_fault, unreadable
-from hoodie.table.state import TableState, load_state
-from hoodie.timeline.load import read_commit
+from hoodie.table.lookup import damage_of, footer_of, open_parquet
+from hoodie.table.state import TableState, declared_schema, load_state
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
-
-#: Operations that rewrite rows as they are: their commit does not say what the table's columns are.
-KEEPS_SCHEMA = frozenset({Operation.CLUSTER, Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX})
 
 #: Rows as `columns`, of a slice that has logs. The schema is that of the whole table, meta columns included.
 MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table]
@@ -43,25 +38,17 @@ MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table
 #: Filters as pyarrow.parquet takes them: an expression, or tuples (column, operator, value) in lists of and, or.
 Filters: TypeAlias = pc.Expression | Sequence[Any]
 
-_CREATE_SCHEMA = "hoodie.table.create.schema"
 _AVRO_IN_FOOTER = "parquet.avro.schema"
 
 
 def table_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
-    """The user's columns: of the newest commit that says (up to `as_of`, if one does), else as the table was created,
-    else of the newest base file.
+    """The user's columns: as commits or the table's settings declare them (`declared_schema`), else of the newest file.
 
-    as_of   instant, inclusive: a read as of then has the columns of then. (hudi-rs has those of today.)
     Raises  UnsupportedTable when nothing says, CorruptFile
     """
-    commits = state.timeline.commits
-    then = [instant for instant in commits if as_of is None or instant.requested <= as_of]
-    for instant in [*reversed(then), *commits[len(then) :]]:
-        metadata = read_commit(state.storage, state.timeline, instant)
-        if metadata.schema and metadata.operation not in KEEPS_SCHEMA:
-            return without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
-    if state.config.create_schema:
-        return without_meta_fields(from_avro(state.config.create_schema, _CREATE_SCHEMA))
+    declared = declared_schema(state, as_of)
+    if declared is not None:
+        return declared
     files = latest_base_files(view).values()
     if not files:
         raise UnsupportedTable(f"{state.config.name}: neither a commit nor a file says what the table's columns are")
@@ -177,14 +164,10 @@ def read_base_file(
     """
     target = pa.schema([schema.field(name) for name in columns])
     with storage.open_input(file.path) as source:
-        try:
-            parquet = pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=True)
+        parquet = open_parquet(source, file.path, pre_buffer=True)
+        with damage_of(file.path):
             stored = set(parquet.schema_arrow.names)
             rows = parquet.read([name for name in columns if name in stored], use_threads=threads)
-        except (pa.ArrowException, ValueError, OSError) as problem:
-            if is_storage_fault(problem):
-                raise
-            raise unreadable(file.path, problem) from problem
     return conform(rows, target, drop_extra=True)
 
 

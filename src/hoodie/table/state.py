@@ -12,7 +12,7 @@ from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.base_footer import read_footer
-from hoodie.model.commit import CommitMetadata
+from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import without_meta_fields
 from hoodie.plan.write import learn_record_size
@@ -24,6 +24,9 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]
+
+#: Operations that rewrite rows as they are: their commit does not say what the table's columns are.
+KEEPS_SCHEMA = frozenset({Operation.CLUSTER, Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX})
 BaseFiles = Mapping[str, Sequence[BaseFile]]
 
 #: Commits that are looked at, at most, to learn how large a record is: a write must not cost more as history grows.
@@ -87,11 +90,18 @@ def load_state(storage: Storage) -> TableState:
     return TableState(storage, config, load_timeline(storage, config))
 
 
-def written_schema(state: TableState) -> pa.Schema | None:
-    """The user's columns by the newest commit that says, else as the table was created; None for a table without."""
-    for commit in state.commits():
-        if commit.schema:
-            return without_meta_fields(from_avro(commit.schema, "commit metadata"))
+def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | None:
+    """The user's columns: of the newest commit that says (up to `as_of`, if one does), else as the table was created.
+
+    as_of   instant, inclusive: a read as of then has the columns of then. (hudi-rs has those of today.)
+    returns None when nothing says: a new table
+    """
+    commits = state.timeline.commits
+    then = [instant for instant in commits if as_of is None or instant.requested <= as_of]
+    for instant in [*reversed(then), *commits[len(then) :]]:
+        metadata = read_commit(state.storage, state.timeline, instant)
+        if metadata.schema and metadata.operation not in KEEPS_SCHEMA:
+            return without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
     if state.config.create_schema:
         return without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
     return None

@@ -25,7 +25,7 @@ from hoodie.table.append import append_log
 from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp
 from hoodie.table.batch import group_batches, one_chunk
 from hoodie.table.combine import combine
-from hoodie.table.lookup import open_parquet, unreadable
+from hoodie.table.lookup import damage_of, open_parquet
 from hoodie.table.semantics import Semantics
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
@@ -125,10 +125,8 @@ def _batches(source: InputFile, path: str) -> Iterator[pa.RecordBatch]:
     parquet = open_parquet(source, path)
     batches = parquet.iter_batches(batch_size=BATCH_ROWS)
     while True:
-        try:
+        with damage_of(path):
             batch = next(batches, None)
-        except (pa.ArrowException, ValueError, OSError) as problem:
-            raise unreadable(path, problem) from problem
         if batch is None:
             return
         yield batch

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
 from hoodie.model.meta import IS_DELETED
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ
+from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 from hoodie.testing.storage import Dying
 
 Row = dict[str, Any]
@@ -50,7 +50,7 @@ def leaf_types() -> st.SearchStrategy[pa.DataType]:
 
 def stored_types() -> st.SearchStrategy[pa.DataType]:
     """Column types in stored form, nested ones among them."""
-    return st.recursive(leaf_types(), _nest, max_leaves=4)
+    return leaf_types() | leaf_types() | st.recursive(leaf_types(), _nest, max_leaves=4)
 
 
 def _nest(kinds: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataType]:
@@ -74,8 +74,8 @@ def values(kind: pa.DataType, nullable: bool = True) -> st.SearchStrategy[Any]:
     elif pa.types.is_struct(kind):
         found = st.fixed_dictionaries({child.name: values(child.type, child.nullable) for child in kind})
     elif pa.types.is_decimal(kind):
-        most = decimal.Decimal(10**kind.precision - 1).scaleb(-kind.scale, decimal.Context(prec=40))
-        found = st.sampled_from([decimal.Decimal(0), most, -most, decimal.Decimal(1).scaleb(-kind.scale)])
+        digits = (0, 1, 10**kind.precision - 1, 1 - 10**kind.precision)
+        found = st.sampled_from([decimal.Decimal(f"{number}E-{kind.scale}") for number in digits])
     elif kind == TIMESTAMP:
         found = st.sampled_from([moment.replace(tzinfo=_UTC) for moment in _VALUES[TIMESTAMP_NTZ]])
     else:
@@ -107,7 +107,7 @@ _WIDER: Mapping[pa.DataType, Sequence[pa.DataType]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Shape:
     """What a table is made with.
 
@@ -120,9 +120,12 @@ class Shape:
     keys: tuple[str, ...]
     partition: str
     ordering: str
-    domains: Mapping[str, Sequence[Any]] = field(repr=False)
+    domains: Mapping[str, Sequence[Any]]
     hive_style: bool = False
     url_encode: bool = False
+
+    def __repr__(self) -> str:
+        return f"Shape({columns_text(self.schema)}; {self.options})"
 
     @property
     def options(self) -> dict[str, str]:
@@ -146,7 +149,7 @@ class Fault:
     dying: Dying | None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Step:
     """One write of a history.
 
@@ -162,9 +165,20 @@ class Step:
     options: Mapping[str, str] = field(default_factory=dict)
     fault: Fault | None = None
 
+    def __repr__(self) -> str:
+        """Values in the order of the columns: what is drawn is to be read when it fails."""
+        lines = [f"\n    {tuple(row[name] for name in self.schema.names)!r}" for row in self.rows]
+        what = [repr(each) for each in (self.partitions, self.options, self.fault) if each]
+        return f"\n  {self.operation} {columns_text(self.schema)} {' '.join(what)}{''.join(lines)}"
+
     @property
     def table(self) -> pa.Table:
         return pa.Table.from_pylist(list(self.rows), schema=self.schema)
+
+
+def columns_text(schema: pa.Schema) -> str:
+    """A schema in one line, types in Spark's words."""
+    return ", ".join(f"{f.name} {spark_name(f.type)}{'' if f.nullable else ' not null'}" for f in schema)
 
 
 @st.composite

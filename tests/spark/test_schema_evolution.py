@@ -1,0 +1,249 @@
+"""A table's columns grow with the batches that are written to it; whatever would lose values is refused."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+import hoodie
+from hoodie.errors import SchemaMismatch
+from hoodie.spark.table import HoodieTable
+from hoodie.spark.types import nullable, to_arrow
+from oracles import META, assert_same_rows, read_hudi_rs
+
+SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
+VECTORISED = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
+
+NARROW = (
+    "id string, city string, ts bigint, i int, f float, n int, s struct<x: int>, items array<int>, m map<string, int>"
+)
+WIDE = (
+    "id string, city string, ts bigint, i bigint, f double, n double, s struct<x: bigint, y: string>, "
+    "items array<bigint>, m map<string, double>, extra string, more struct<a: array<int>>"
+)
+OLD = [
+    ("a", "oslo", 1, 2**31 - 1, 0.25, 7, {"x": 1}, [1, None], [("k", 1)]),
+    ("b", "oslo", 1, None, None, None, None, None, None),
+    ("c", "rome", 1, -(2**31), float("inf"), -7, {"x": None}, [], []),
+]
+NEW = [
+    ("a", "oslo", 2, 2**40, 0.1, 7.5, {"x": 2**40, "y": "y"}, [2**40], [("k", 1.5)], "e", {"a": [1]}),
+    ("d", "oslo", 2, None, 1e300, None, {"x": 1, "y": None}, None, None, None, None),
+    ("e", "bern", 2, 1, -0.5, 1e300, None, [None, 3], [("k", None)], "e", {"a": None}),
+]
+
+
+def rows(columns: str, values: Sequence[tuple[Any, ...]]) -> pa.Table:
+    schema = to_arrow(StructType.fromDDL(columns))
+    arrays = [pa.array([value[i] for value in values], field.type) for i, field in enumerate(schema)]
+    return pa.Table.from_arrays(arrays, schema=schema)
+
+
+def frame(spark: SparkSession, columns: str, values: Sequence[tuple[Any, ...]]) -> DataFrame:
+    return spark.createDataFrame(rows(columns, values))
+
+
+def new_table(
+    spark: SparkSession, path: Path, columns: str, values: Sequence[tuple[Any, ...]], options: Mapping[str, Any]
+) -> HoodieTable:
+    table = hoodie.create_table(
+        spark, str(path), name="t", record_key="id", partition_by="city", ordering="ts", options=options
+    )
+    table.insert(frame(spark, columns, values))
+    return table
+
+
+@contextmanager
+def reader(spark: SparkSession, vectorised: str) -> Iterator[None]:
+    before = {key: spark.conf.get(key) for key in VECTORISED}
+    for key in VECTORISED:
+        spark.conf.set(key, vectorised)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            spark.conf.set(key, str(value))
+
+
+def holds(spark: SparkSession, table: HoodieTable, expected: pa.Table) -> None:
+    """The table has these rows and types, for Spark's two Parquet readers, Arrow and hudi-rs."""
+    for vectorised in ("true", "false"):
+        with reader(spark, vectorised):
+            read = table.snapshot()
+            wanted = nullable(StructType.fromJson(spark.createDataFrame(expected).schema.jsonValue()))
+            assert StructType(read.schema.fields[len(META) :]) == wanted
+            assert_same_rows(read.toArrow(), expected, ignore=META, sort_by=["id"])
+    read = hoodie.read_arrow(table.path)
+    assert [field.type for field in read.schema][len(META) :] == [field.type for field in expected.schema]
+    assert_same_rows(read, expected, ignore=META, sort_by=["id"])
+    assert_same_rows(read_hudi_rs(table.path), expected, ignore=META, sort_by=["id"])
+
+
+def files(path: str | Path) -> dict[str, str]:
+    root = Path(path)
+    found = sorted(file for file in root.rglob("*") if file.is_file())
+    return {str(file.relative_to(root)): hashlib.sha256(file.read_bytes()).hexdigest() for file in found}
+
+
+@ROUTES
+def test_columns_are_added_and_widened_beside_files_that_stay_as_they_are(spark, tmp_path, route):
+    table = new_table(spark, tmp_path / "t", NARROW, OLD, route)
+    result = table.upsert(frame(spark, WIDE, NEW))
+    assert (result.inserted, result.updated, result.route) == (2, 1, "spread" if route else "near")
+    widened = rows(
+        WIDE,
+        [
+            NEW[0],
+            (*OLD[1], None, None),
+            (*OLD[2][:6], {"x": None, "y": None}, [], [], None, None),
+            *NEW[1:],
+        ],
+    )
+    holds(spark, table, widened)
+    assert {s.group.partition for s in table.file_slices() if s.base_instant == result.instant} == {"oslo", "bern"}
+    # A narrower batch that lacks most columns: types stay, the rest is null.
+    result = table.upsert(frame(spark, "city string, i int, ts bigint, id string", [("rome", 5, 3, "c")]))
+    assert (result.inserted, result.updated) == (0, 1)
+    kept = [row for row in widened.to_pylist() if row["id"] != "c"]
+    changed = {"id": "c", "city": "rome", "ts": 3, "i": 5}
+    holds(spark, table, pa.Table.from_pylist([*kept, changed], schema=widened.schema))
+
+
+@ROUTES
+def test_floats_keep_their_value_when_they_become_doubles(spark, tmp_path, route):
+    narrow = "id string, city string, ts bigint, f float, i int"
+    wide = "id string, city string, ts bigint, f double, i double"
+    table = new_table(spark, tmp_path / "t", narrow, [("a", "oslo", 1, 0.1, 1), ("b", "rome", 1, 0.1, 1)], route)
+    table.upsert(frame(spark, wide, [("c", "oslo", 1, 0.1, 0.5)]))
+    single = pa.scalar(0.1, pa.float32()).as_py()
+    assert single != 0.1
+    found = [("a", single), ("b", single), ("c", 0.1)]  # whether their file was rewritten or not
+    for vectorised in ("true", "false"):
+        with reader(spark, vectorised):
+            assert sorted(map(tuple, table.snapshot().select("id", "f").collect())) == found
+    assert sorted(map(tuple, hoodie.read_arrow(table.path, ["id", "f"]).to_pandas().to_numpy())) == found
+    # Hudi's readers go by the text of the float, so that b is the double 0.1 for them.
+    assert sorted(row["id"] for row in read_hudi_rs(table.path).to_pylist() if abs(row["f"] - 0.1) < 1e-8) == list(
+        "abc"
+    )
+    assert table.snapshot().where("i = 1.0 and f < 0.2").count() == 2  # pushed down to files of both types
+
+
+@ROUTES
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite"])
+def test_every_operation_lets_columns_grow(spark, tmp_path, operation, route):
+    narrow, wide = "id string, city string, ts bigint, i int", "id string, i bigint, ts bigint, city string, j int"
+    table = new_table(spark, tmp_path / "t", narrow, [("a", "oslo", 1, 1), ("b", "rome", 1, 2)], route)
+    getattr(table, operation)(frame(spark, wide, [("c", 2**40, 1, "oslo", 1)]))
+    kept = [] if operation == "insert_overwrite" else [("a", "oslo", 1, 1, None)]
+    stored = "id string, city string, ts bigint, i bigint, j int"  # the table's columns keep their order
+    wanted = [*kept, ("b", "rome", 1, 2, None), ("c", "oslo", 1, 2**40, 1)]
+    holds(spark, table, rows(stored, wanted))
+    # Narrower again, and without a column.
+    getattr(table, operation)(frame(spark, "id string, city string, ts bigint, j smallint", [("d", "bern", 1, 3)]))
+    holds(spark, table, rows(stored, [*wanted, ("d", "bern", 1, None, 3)]))
+
+
+def test_a_delete_keeps_the_columns(spark, tmp_path):
+    table = new_table(spark, tmp_path / "t", NARROW, OLD, {})
+    table.upsert(frame(spark, WIDE, NEW))
+    table.delete(frame(spark, "id string, city string", [("c", "rome")]))
+    assert table.snapshot().columns == [*META, *rows(WIDE, []).column_names]
+    assert sorted(row["id"] for row in table.snapshot().collect()) == ["a", "b", "d", "e"]
+    table.delete_partitions(["oslo"])
+    assert table.snapshot().columns == [*META, *rows(WIDE, []).column_names]
+
+
+def test_a_read_as_of_an_instant_has_the_columns_of_then(spark, tmp_path):
+    table = new_table(spark, tmp_path / "t", NARROW, OLD, {})
+    first = table.history()[0][0].requested
+    table.upsert(frame(spark, WIDE, NEW))
+    before = table.as_of(first)
+    assert before.columns == [*META, *rows(NARROW, []).column_names]
+    assert_same_rows(before.toArrow(), rows(NARROW, OLD), ignore=META, sort_by=["id"])
+
+
+@ROUTES
+def test_columns_stay_nullable_once_they_are(spark, tmp_path, route):
+    strict = "id string not null, city string, ts bigint not null, i int not null"
+    table = new_table(spark, tmp_path / "t", strict, [("a", "oslo", 1, 1), ("b", "rome", 1, 1)], route)
+    loose = strict.replace("i int not null", "i int")
+    table.upsert(frame(spark, loose, [("c", "oslo", 1, None)]))
+    table.upsert(frame(spark, strict, [("d", "oslo", 1, 4)]))
+    wanted = [("a", "oslo", 1, 1), ("b", "rome", 1, 1), ("c", "oslo", 1, None), ("d", "oslo", 1, 4)]
+    holds(spark, table, rows(loose, wanted))
+
+
+COLUMNS = (
+    "id string, city string, ts bigint, note string, long bigint, double double, money decimal(5,2), s struct<x: int>"
+)
+ROW = ("a", "oslo", 1, "n", 1, 1.0, None, {"x": 1})
+
+
+@pytest.mark.parametrize(
+    ("columns", "named"),
+    [
+        (COLUMNS.replace("note string", "note int"), ["note", "string", "int"]),
+        (COLUMNS.replace("note string", "note binary"), ["note", "string", "binary"]),
+        (COLUMNS.replace("long bigint", "long double"), ["long", "bigint", "double"]),
+        (COLUMNS.replace("long bigint", "long string"), ["long", "bigint", "string"]),
+        (COLUMNS.replace("long bigint", "long timestamp"), ["long", "bigint", "timestamp"]),
+        (COLUMNS.replace("double double", "double bigint"), ["double", "bigint"]),
+        (COLUMNS.replace("decimal(5,2)", "decimal(10,2)"), ["money", "decimal(5,2)", "decimal(10,2)"]),
+        (COLUMNS.replace("decimal(5,2)", "decimal(5,3)"), ["money", "decimal(5,2)", "decimal(5,3)"]),
+        (COLUMNS.replace("struct<x: int>", "struct<x: string>"), ["s.x", "int", "string"]),
+        (COLUMNS.replace("struct<x: int>", "array<int>"), ["s is struct<x:int>", "array<int>"]),
+        (COLUMNS.replace("id string", "id int"), ["id", "string", "int"]),
+        (COLUMNS.replace("ts bigint", "ts double"), ["ts", "bigint", "double"]),
+        (COLUMNS + ", fresh int not null", ["fresh", "nullable"]),
+        (COLUMNS.replace("struct<x: int>", "struct<x: int, y: int not null>"), ["s.y", "nullable"]),
+        # All of them in one message.
+        (COLUMNS.replace("note string", "note int").replace("long bigint", "long double"), ["note", "long"]),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, list) else "",
+)
+def test_what_readers_would_get_wrong_is_refused_before_a_byte_is_written(spark, shared, columns, named):
+    before = files(shared.path)
+    nothing = spark.createDataFrame([], StructType.fromDDL(columns))
+    for operation in (shared.upsert, shared.bulk_insert, shared.insert_overwrite_table, shared.explain_upsert):
+        with pytest.raises(SchemaMismatch) as raised:
+            operation(nothing)
+        assert all(name in str(raised.value) for name in named), raised.value
+    assert files(shared.path) == before
+
+
+@pytest.fixture(scope="module")
+def shared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> HoodieTable:
+    """A table for batches that are refused."""
+    return new_table(spark, tmp_path_factory.mktemp("evolution") / "t", COLUMNS, [ROW], {})
+
+
+def test_a_missing_column_that_takes_no_nulls_is_refused(spark, tmp_path):
+    columns = "id string, city string, ts bigint, i int not null"
+    table = new_table(spark, tmp_path / "t", columns, [("a", "oslo", 1, 1)], {})
+    before = files(table.path)
+    with pytest.raises(SchemaMismatch, match="column i is missing in the batch and takes no nulls"):
+        table.upsert(frame(spark, "id string, city string, ts bigint", [("a", "oslo", 2)]))
+    assert files(table.path) == before
+
+
+@ROUTES
+def test_an_ordering_column_keeps_its_type_for_narrower_batches(spark, tmp_path, route):
+    columns = "id string, city string, ts bigint, i int"
+    table = new_table(spark, tmp_path / "t", columns, [("a", "oslo", 1, 1)], route)
+    before = files(table.path)
+    with pytest.raises(SchemaMismatch, match="ts is bigint in the table and string in the batch"):
+        table.upsert(frame(spark, columns.replace("ts bigint", "ts string"), [("a", "oslo", "2", 1)]))
+    assert files(table.path) == before
+    table.upsert(frame(spark, columns.replace("ts bigint", "ts int"), [("a", "oslo", 2, 5)]))
+    holds(spark, table, rows(columns, [("a", "oslo", 2, 5)]))
