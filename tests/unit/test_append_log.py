@@ -160,7 +160,7 @@ def test_rows_come_back_as_they_were_with_the_file_id_as_file_name(block_format:
 
 
 @pytest.mark.parametrize("block_format", ["avro", "parquet"])
-@pytest.mark.parametrize("limit", [1, 3_000, 20_000])
+@pytest.mark.parametrize("limit", [1, 3_000, 8_000])
 def test_a_block_has_at_most_the_maximum_size_unless_one_row_is_larger(block_format: str, limit: int):
     made = spec(block_size=limit, block_format=block_format)
     count = 10 if limit == 1 else 300

@@ -49,7 +49,9 @@ _COSTS = StructType([StructField("call", LongType()), StructField("cost", String
 
 #: Staged bytes that the tasks of a write may read in all, as a multiple of the batch, or at least this many.
 _FEW_READS = 4
-_FEW_BYTES = 1 << 30
+FEW_BYTES = 1 << 30
+#: Staged bytes of one partition, at most.
+LARGEST_PARTITION = 1 << 29
 
 #: Bytes of base files that a Spark task is given, for looking keys up and for writing: each task costs 0.1 s of CPU.
 _LOOK_UP_BYTES = 512 << 20
@@ -115,12 +117,14 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
 
 
 def reads_stay_few(pieces: Sequence[Piece], readers: Mapping[str, int]) -> bool:
-    """Whether `readers` tasks of each partition may all read that partition's rows."""
-    total = reads = 0
+    """Whether `readers` tasks of each partition may all read that partition's rows: few bytes in all, and so few in
+    each partition that a task can hold its keys."""
+    sizes: dict[str, int] = {}
     for piece in pieces:
-        total += piece.bytes
-        reads += piece.bytes * readers.get(piece.partition or "", 0)
-    return reads <= max(_FEW_READS * total, _FEW_BYTES)
+        sizes[piece.partition or ""] = sizes.get(piece.partition or "", 0) + piece.bytes
+    reads = sum(size * readers.get(partition, 0) for partition, size in sizes.items())
+    total = sum(sizes.values())
+    return max(sizes.values(), default=0) <= LARGEST_PARTITION and reads <= max(_FEW_READS * total, FEW_BYTES)
 
 
 def locate(

@@ -1,6 +1,6 @@
 """The folded rows of a slice's logs, found by key: in memory, or past a limit in files on local disk.
 
-Keys are found by a sorted array of 64-bit hashes, 16 bytes a row, which stays in memory; the rows of a match are then
+Keys are found by a sorted array of 64-bit hashes, 12 bytes a row, which stays in memory; the rows of a match are then
 taken from where they lie. So a base file is merged in one pass, its rows in their order, however large the logs are.
 """
 
@@ -28,6 +28,7 @@ from hoodie.model.meta import RECORD_KEY
 Hashes = npt.NDArray[np.uint64]
 
 _DELETED = "hoodie.deleted"  # no column of a table has a dot in its name
+_MOST_SHORT = 2**32  # rows whose positions fit in 32 bits
 _FEWEST, _MOST = 8, 256  # files that rows are spread over; each is open while they are
 
 
@@ -41,9 +42,12 @@ class LogRows:
         """
         self._parts = parts
         self._starts = np.cumsum([0, *(part.num_rows for part in parts)])
-        orders = [np.argsort(part, kind="stable") for part in hashes]
-        self._hashes = _joined([part[order] for part, order in zip(hashes, orders, strict=True)], np.uint64)
-        self._at = _joined([order + start for order, start in zip(orders, self._starts, strict=False)], np.int64)
+        self._hashes = np.empty(len(self), np.uint64)
+        self._at = np.empty(len(self), np.uint32 if len(self) <= _MOST_SHORT else np.int64)
+        for start, part in zip(self._starts, hashes, strict=False):
+            order = np.argsort(part, kind="stable")
+            self._hashes[start : start + len(part)] = part[order]
+            self._at[start : start + len(part)] = order + start
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -61,7 +65,7 @@ class LogRows:
         left, right = left[hit], np.searchsorted(self._hashes, wanted[hit], side="right")
         counts = right - left
         within = np.arange(int(counts.sum())) - np.repeat(np.cumsum(counts) - counts, counts)
-        return np.sort(self._at[np.repeat(left, counts) + within])
+        return np.sort(self._at[np.repeat(left, counts) + within]).astype(np.int64, copy=False)
 
     def take(self, positions: Positions) -> Incoming:
         """The rows at rising positions."""
@@ -214,10 +218,6 @@ def key_hashes(keys: pa.Array | pa.ChunkedArray) -> Hashes:
     first = KeyHashes.of(keys).first
     found: Hashes = (first[0].astype(np.uint64) << np.uint64(32)) | first[1]
     return found
-
-
-def _joined(parts: Sequence[npt.NDArray[np.generic]], kind: type[np.generic]) -> npt.NDArray[np.generic]:
-    return np.concatenate(parts) if len(parts) else np.empty(0, kind)
 
 
 def _schema_with_deleted(schema: pa.Schema) -> pa.Schema:

@@ -75,11 +75,15 @@ def _incoming(spec: WriteSpec, semantics: Semantics, partition: str, rows: pa.Ta
 
 def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
     """New base files of at most the maximum size; more than one when rows turn out larger than planned."""
-    deletes = rule.is_delete(incoming.rows)  # of keys that are not there: without effect, and not counted
-    rows = incoming.rows.filter(pa.array(~deletes)) if deletes.any() else incoming.rows
     with GroupWriter(spec, task.group, token) as writer:
-        writer.append(rows)
+        writer.append(_without_deletes(incoming.rows, rule))
     return writer.stats
+
+
+def _without_deletes(rows: pa.Table, rule: MergeRule) -> pa.Table:
+    """The rows to insert. Deletes of keys that are not there have no effect, and are not counted."""
+    deletes = rule.is_delete(rows)
+    return rows.filter(pa.array(~deletes)) if deletes.any() else rows
 
 
 def _rewrite(
@@ -235,7 +239,7 @@ def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBa
         for batch in group_batches(batches):
             for number, partition in enumerate(batch.partitions):
                 span = batch.range(number)
-                rows = batch.rows.slice(span.start, span.stop - span.start)
+                rows = _without_deletes(batch.rows.slice(span.start, span.stop - span.start), rule)
                 keys = one_chunk(rows.column(RECORD_KEY))
                 if keys.null_count:
                     raise InvalidInput(f"{keys.null_count} rows have no record key (null or empty)")
