@@ -44,7 +44,7 @@ class History:
         self.table = ArrowTable.create(self.storage, {**shape.options, "hoodie.spark.near.threads": 1, **options})
         self.model = TableModel(shape, str(options["hoodie.datasource.write.payload.class"]))
         self.states: dict[str, TableModel] = {}  # by instant
-        self.died_after: set[str] = set()  # instants whose writers died once they were published
+        self.unswept: set[str] = set()  # instants that were published by a write with a fault
         self.sound: set[str] = set()  # names of base files that were looked into
 
     def take(self, step: Step) -> None:
@@ -64,6 +64,8 @@ class History:
         except (Crash, StorageError):
             self.after_fault(step)
         else:
+            if step.fault is not None:
+                self.unswept.add(result.instant)
             self.published(step, result.instant, result)
             self.check_leftovers()
 
@@ -72,7 +74,7 @@ class History:
         new = [i.requested for i in self.table.state().timeline.commits if i.requested not in self.states]
         assert len(new) < 2
         if new:
-            self.died_after.add(new[0])
+            self.unswept.add(new[0])
             self.published(step, new[0], None)
         elif step.fault is not None and step.fault.dying is None:
             self.check_leftovers()  # the writer lived to take its write back
@@ -132,7 +134,7 @@ class History:
         found = {file.path for file in data_files(list_partitions(self.storage))}
         assert found == set(self.named)
         markers = {path.split("/")[2] for path in self.storage.snapshot() if path.startswith(".hoodie/.temp/")}
-        assert markers <= self.died_after  # markers of a completed instant mean nothing
+        assert markers <= self.unswept  # markers of a completed instant mean nothing
 
 
 def check_base_file(storage: MemoryStorage, path: str, partition: str) -> int:

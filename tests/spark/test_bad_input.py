@@ -472,7 +472,8 @@ SCRIPT = """
     import hoodie
     from hoodie.errors import WorkerEnvironment
 
-    spark = hoodie.local_session("bare", cores=1, **{"spark.sql.shuffle.partitions": 1})
+    fast = {"spark.sql.shuffle.partitions": 1, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    spark = hoodie.local_session("bare", cores=1, **fast)
     table = hoodie.create_table(spark, sys.argv[1], name="t", record_key="id",
                                 options={"hoodie.spark.near.max.batch.bytes": "0"})
     try:

@@ -61,7 +61,7 @@ CASES = {
     "cow_savepoint": BY_ID,
     "cow_schema_evolution": Case({"id": "new"}, "new", {"qty": 4242, "extra": "more"}),
     "cow_soft_delete_flag": BY_ID,
-    "cow_types": Case({"id": "new"}, "new", {"c_int": 4242, "c_str": "geändert", "c_bin": b"\x00\xff"}),
+    "cow_types": Case({"id": "new"}, "new", {"c_int": 4242, "c_str": "geändert", "c_bin": b"\x00\xff"}, "t0011"),
     "cow_upserts_delete": BY_ID,
     "cow_url_encoded": BY_ID,
     "v6_cow_complexkeygen_hivestyle": Case(

@@ -99,7 +99,6 @@ SELDOM = frozenset(
         "hoodie.write.complex.keygen.new.encoding",
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled",
         "hoodie.datasource.write.commitmeta.key.prefix",
-        "hoodie.combine.before.delete",
         "hoodie.copyonwrite.insert.auto.split",
         "hoodie.copyonwrite.insert.split.size",
         "hoodie.record.size.estimation.threshold",

@@ -235,9 +235,6 @@ class WriteOptions:
         True,
         "Combine rows of one key within an upsert by the ordering field; off: the last one of each key is taken.",
     )
-    combine_before_delete: bool = option(
-        "hoodie.combine.before.delete", True, "Drop keys that a delete names more than once."
-    )
     duplicates_on_insert: bool = option(
         "hoodie.merge.allow.duplicate.on.inserts",
         True,

@@ -133,11 +133,7 @@ def _merge_fields(
     for field in batch:
         if field.name in known:
             continue
-        if not field.nullable:
-            problems.append(
-                f"column {path}{field.name} is new and takes no nulls, which older rows have there; make it nullable"
-            )
-        merged.append(field)
+        merged.append(field.with_nullable(True))  # older rows have nulls there, whatever this batch has
     return merged
 
 

@@ -23,7 +23,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.markers import MarkerKind, create_marker
 from hoodie.table.partitions import ensure_partition
 
-#: A filter sized for its file covers at most this many keys: 2.7 MB in the footer at the default probability. Twice as
+#: A filter sized for its file covers at most this many keys: 3.6 MB in the footer at the default probability. Twice as
 #: many keys in it still give 2 false positives in 10,000.
 MAX_SIZED_ENTRIES = 500_000
 MIN_SIZED_ENTRIES = 1_000

@@ -68,6 +68,8 @@ def abandoned_on_error(transaction: Transaction) -> Iterator[None]:
 
 def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapping[str, str]) -> WriteResult:
     """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have."""
+    if not partitions:
+        raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     phases = Phases()

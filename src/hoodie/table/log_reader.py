@@ -46,7 +46,7 @@ from hoodie.table.state import TableState, table_keygen
 
 #: Rows, and about bytes of them, of a base file that a merge holds at a time.
 _BATCH_ROWS = 131_072
-_BATCH_BYTES = 64 * 1024 * 1024
+_BATCH_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)

@@ -42,16 +42,17 @@ _AVRO_IN_FOOTER = "parquet.avro.schema"
 
 
 def table_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
-    """The user's columns: as commits or the table's settings declare them (`declared_schema`), else of the newest file.
+    """The user's columns: as commits or the table's settings declare them (`declared_schema`), else of the newest file;
+    none of a table that was never written.
 
-    Raises  UnsupportedTable when nothing says, CorruptFile
+    Raises  CorruptFile
     """
     declared = declared_schema(state, as_of)
     if declared is not None:
         return declared
     files = latest_base_files(view).values()
     if not files:
-        raise UnsupportedTable(f"{state.config.name}: neither a commit nor a file says what the table's columns are")
+        return pa.schema([])
     return _file_schema(state.storage, max(files, key=lambda file: (file.instant, file.name)))
 
 

@@ -127,6 +127,9 @@ class Shape:
     def __repr__(self) -> str:
         return f"Shape({columns_text(self.schema)}; {self.options})"
 
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))  # Hypothesis would print the fields of a dataclass
+
     @property
     def options(self) -> dict[str, str]:
         """What makes the table, by Hudi's names."""
@@ -170,6 +173,9 @@ class Step:
         lines = [f"\n    {tuple(row[name] for name in self.schema.names)!r}" for row in self.rows]
         what = [repr(each) for each in (self.partitions, self.options, self.fault) if each]
         return f"\n  {self.operation} {columns_text(self.schema)} {' '.join(what)}{''.join(lines)}"
+
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        printer.text(repr(self))
 
     @property
     def table(self) -> pa.Table:

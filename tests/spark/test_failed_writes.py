@@ -1,0 +1,291 @@
+"""Writes that fail or die on the way: readers see the table as it was, and the next write leaves nothing of them."""
+
+from __future__ import annotations
+
+import io
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any, TypeVar
+
+import fastavro
+import pyarrow as pa
+import pytest
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import hoodie
+from hoodie.model.instant import Action, Instant, State
+from hoodie.spark.table import HoodieTable
+from hoodie.storage.protocol import is_temporary
+from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.state import load_state
+from hoodie.testing.storage import Crash, CrashAfter, Dying
+from hoodie.testing.tables import FailsAt, StorageError
+from oracles import read_hudi_rs
+
+T = TypeVar("T")
+SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+COLUMNS = ["id", "city", "ts", "note"]
+FIRST = [("a", "oslo", 1, "x"), ("b", "rome", 1, "x"), ("c", "rome", 1, "x")]
+CHANGES = [("a", "oslo", 2, "y"), ("c", "rome", 2, "y"), ("d", "bern", 2, "y")]
+AFTER = [CHANGES[0], FIRST[1], CHANGES[1], CHANGES[2]]
+LATER = [("e", "oslo", 3, "z")]
+
+
+def frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
+    types = [pa.string(), pa.string(), pa.int64(), pa.string()]
+    values = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(types)]
+    return spark.createDataFrame(pa.table(values, names=COLUMNS))
+
+
+@pytest.fixture
+def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
+    made = hoodie.create_table(
+        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts"
+    )
+    made.insert(frame(spark, FIRST))
+    return made
+
+
+def holds(table: HoodieTable, expected: Sequence[tuple[Any, ...]]) -> None:
+    """The table has these rows for Spark, Arrow and hudi-rs."""
+    for reader, rows in {
+        "read_arrow": hoodie.read_arrow(table.path, COLUMNS),
+        "snapshot": table.snapshot().select(*COLUMNS).toArrow(),
+        "hudi-rs": read_hudi_rs(table.path, COLUMNS),
+    }.items():
+        assert sorted(tuple(row.values()) for row in rows.to_pylist()) == sorted(expected), reader
+
+
+def instants(table: HoodieTable) -> list[Instant]:
+    return list(load_state(hoodie.open_table(table.session, table.path).storage).timeline.instants)
+
+
+def pending(table: HoodieTable) -> list[str]:
+    return [instant.requested for instant in instants(table) if instant.state is not State.COMPLETED]
+
+
+def named_for(table: HoodieTable, instant: str) -> list[str]:
+    """Files that bear the instant in name or folder; temporary files, which nobody reads, apart."""
+    found = (str(path.relative_to(table.path)) for path in Path(table.path).rglob("*") if path.is_file())
+    return sorted(name for name in found if instant in name and not is_temporary(Path(name).name))
+
+
+def rolled_back(table: HoodieTable) -> list[str]:
+    """The instants that completed rollbacks took back, as an Avro reader of Hudi's file finds them."""
+    found = []
+    for instant in instants(table):
+        if instant.action is Action.ROLLBACK:
+            assert instant.state is State.COMPLETED
+            content = Path(table.path, ".hoodie", f"{instant.requested}.rollback").read_bytes()
+            (record,) = fastavro.reader(io.BytesIO(content))
+            assert record["startRollbackTime"] == instant.requested
+            assert [entry["commitTime"] for entry in record["instantsRollback"]] == record["commitsRollback"]
+            deleted = [len(part["successDeleteFiles"]) for part in record["partitionMetadata"].values()]
+            assert record["totalFilesDeleted"] == sum(deleted)
+            found += record["commitsRollback"]
+    return found
+
+
+class DiesAtPublication(WrappedStorage):
+    """Dies, or is refused, where the completed instant would be created."""
+
+    def __init__(self, inner: Any, error: type[BaseException]) -> None:
+        super().__init__(inner)
+        self.error = error
+
+    def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
+        if name == "create_new" and path.endswith((".commit", ".replacecommit")):
+            raise self.error(path)
+        return call()
+
+
+# --- what the rows do ---
+
+
+def poisoned(batch: DataFrame) -> DataFrame:
+    """The rows, one of which raises when Spark evaluates it."""
+
+    def check(value: str) -> str:
+        if value == "y":
+            raise ValueError("a value that nobody can take")
+        return value
+
+    return batch.withColumn("note", F.udf(check, "string")(F.col("note")))
+
+
+@ROUTES
+@pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite"])
+def test_rows_that_cannot_be_evaluated_leave_the_table_untouched(spark, table, operation, route):
+    before = {path: path.stat().st_mtime_ns for path in Path(table.path).rglob("*") if path.is_file()}
+    bad = poisoned(frame(spark, CHANGES))
+    if operation == "delete":
+        bad = bad.withColumn("city", F.concat("city", F.substring("note", 9, 1)))
+    with pytest.raises((PySparkException, Py4JError), match="a value that nobody can take"):
+        getattr(table, operation)(bad, route)
+    assert {path: path.stat().st_mtime_ns for path in Path(table.path).rglob("*") if path.is_file()} == before
+
+
+def test_a_bulk_insert_that_dies_amid_its_rows_is_rolled_back(spark, table):
+    mixed = frame(spark, [*LATER, ("f", "lima", 1, "z")]).unionByName(poisoned(frame(spark, CHANGES)))
+    with pytest.raises((PySparkException, Py4JError), match="a value that nobody can take"):
+        table.bulk_insert(mixed, SPREAD)
+    (dead,) = rolled_back(table)
+    assert named_for(table, dead) == []
+    assert pending(table) == []
+    holds(table, FIRST)
+    table.bulk_insert(frame(spark, LATER), SPREAD)
+    holds(table, [*FIRST, *LATER])
+
+
+# --- what the storage does ---
+
+
+@pytest.mark.timeout(300)
+def test_a_storage_that_refuses_one_call_fails_the_write_and_nothing_else(spark, table):
+    storage, failed = table.storage, 0
+    for call in count():
+        table.storage = FailsAt(storage, call)
+        try:
+            table.upsert(frame(spark, CHANGES))
+        except StorageError:
+            failed += 1
+            assert pending(table) == []
+            assert hoodie.read_arrow(table.path, COLUMNS).num_rows == len(FIRST)
+        else:
+            break
+    assert failed > 8  # all but the removal of markers, which comes when readers see the write
+    table.storage = storage
+    for dead in rolled_back(table):
+        assert named_for(table, dead) == []
+    assert len(rolled_back(table)) in (failed, failed - 1)  # none where not even the instant could be taken
+    holds(table, AFTER)
+    table.upsert(frame(spark, LATER))
+    holds(table, [*AFTER, *LATER])
+
+
+@ROUTES
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite", "bulk_insert", "delete"])
+def test_a_write_that_cannot_be_published_is_taken_back_at_once(spark, table, operation, route):
+    storage = table.storage
+    table.storage = DiesAtPublication(storage, StorageError)
+    with pytest.raises(StorageError):
+        getattr(table, operation)(frame(spark, CHANGES), route)
+    table.storage = storage
+    (dead,) = rolled_back(table)
+    assert named_for(table, dead) == []
+    assert pending(table) == []
+    holds(table, FIRST)
+    assert len(table.history()) == 1
+
+
+@ROUTES
+@pytest.mark.parametrize("operation", ["upsert", "insert_overwrite_table", "bulk_insert"])
+def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation, route):
+    storage = table.storage
+    table.storage = DiesAtPublication(storage, Crash)
+    with pytest.raises(Crash):
+        getattr(table, operation)(frame(spark, CHANGES), route)
+    table.storage = storage
+    (dead,) = pending(table)
+    left = named_for(table, dead)
+    assert any(name.endswith(".parquet") for name in left)
+    assert any(".hoodie/.temp/" in name for name in left)
+    holds(table, FIRST)
+    # Looking does not clean up.
+    table.explain_upsert(frame(spark, LATER))
+    assert named_for(table, dead) == left
+    table.upsert(frame(spark, LATER), route)
+    assert rolled_back(table) == [dead]
+    assert named_for(table, dead) == []
+    assert pending(table) == []
+    holds(table, [*FIRST, *LATER])
+    assert {s.group.partition for s in table.file_slices()} == {"oslo", "rome"}
+    # And once is enough.
+    table.upsert(frame(spark, LATER), route)
+    assert rolled_back(table) == [dead]
+
+
+@pytest.mark.parametrize("dying", Dying)
+def test_a_rollback_that_died_is_taken_up_by_the_write_after(spark, table, dying):
+    storage = table.storage
+    table.storage = DiesAtPublication(storage, Crash)
+    with pytest.raises(Crash):
+        table.upsert(frame(spark, CHANGES))
+    (dead,) = pending(table)
+    for calls in (1, 3, 5):
+        table.storage = CrashAfter(storage, calls, dying)
+        with pytest.raises(Crash):
+            table.upsert(frame(spark, LATER))
+        holds(table, FIRST)
+    table.storage = storage
+    table.upsert(frame(spark, LATER))
+    assert rolled_back(table) == [dead]
+    assert named_for(table, dead) == []
+    assert pending(table) == []
+    holds(table, [*FIRST, *LATER])
+
+
+def test_a_delete_of_partitions_that_dies_leaves_them(spark, table):
+    storage = table.storage
+    table.storage = DiesAtPublication(storage, Crash)
+    with pytest.raises(Crash):
+        table.delete_partitions(["rome"])
+    table.storage = storage
+    holds(table, FIRST)
+    table.delete_partitions(["oslo"])
+    holds(table, FIRST[1:])
+    assert len(rolled_back(table)) == 1
+
+
+# --- what the process does ---
+
+
+SCRIPT = """
+    import os, signal, sys
+    import hoodie
+    from hoodie.table import finish
+
+    def killed(*arguments):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    fast = {"spark.sql.shuffle.partitions": 1, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    spark = hoodie.local_session("killed", cores=1, **fast)
+    table = hoodie.open_table(spark, sys.argv[1])
+    finish.publish = killed
+    rows = [("a", "oslo", 2, "y"), ("d", "bern", 2, "y")]
+    table.upsert(spark.createDataFrame(rows, "id string, city string, ts long, note string"))
+"""
+
+
+@pytest.fixture
+def killed(table: HoodieTable, tmp_path: Path) -> Iterator[str]:
+    """The instant of a write whose process was killed before it published."""
+    script = tmp_path / "script.py"
+    script.write_text(textwrap.dedent(SCRIPT))
+    run = subprocess.run([sys.executable, str(script), table.path], capture_output=True, timeout=200, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr.decode()[-3000:]
+    (dead,) = pending(table)
+    yield dead
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.skipif(os.name == "nt", reason="no SIGKILL")
+def test_a_killed_process_leaves_a_table_that_reads_and_writes_as_before(spark, table, killed):
+    assert sum(name.endswith(".parquet") for name in named_for(table, killed)) == 2
+    holds(table, FIRST)
+    result = table.upsert(frame(spark, CHANGES))
+    assert (result.inserted, result.updated) == (1, 2)
+    holds(table, AFTER)
+    assert rolled_back(table) == [killed]
+    assert named_for(table, killed) == []
+    assert killed < result.instant
