@@ -1,11 +1,14 @@
 """What a table holds after a history of writes, told by a dict of rows: the rules of the format, row by row.
 
-Knows nothing of files and Arrow kernels. Source: records-and-keys of the format: key text (1), payloads (3).
+Knows nothing of files and Arrow kernels, but which file group an inserted row went to and whether a group's rows were
+rewritten or added to its log: on a Merge-on-Read table versions meet in another order then.
+Source: records-and-keys of the format, 1 (keys), 3 (payloads), 4 (deletes in logs).
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -17,6 +20,7 @@ from hoodie.testing.strategies import Row, Shape, Step
 
 OVERWRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 BY_ORDERING = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
 
 Identity = tuple[str, str]  # partition path, record key
 
@@ -25,10 +29,26 @@ _ESCAPED = {chr(code) for code in (*range(0x20), 0x7F)} | set("\"#%'*/:=?\\{[]^"
 
 @dataclass(frozen=True)
 class Version:
-    """A stored row, and the instant of the write that its values come from."""
+    """A row as it was written, and the instant that wrote it."""
 
     values: Row
     written: str
+
+
+@dataclass(frozen=True)
+class Tombstone:
+    """A deleted key in a log. ordering None: the delete wins over all before it."""
+
+    ordering: Any
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A row of a base file with what the log of its file group says about its key."""
+
+    base: Version
+    group: str
+    log: Version | Tombstone | None = None
 
 
 @dataclass(frozen=True)
@@ -39,28 +59,66 @@ class Counts:
 
 
 @dataclass(frozen=True)
+class Placement:
+    """What a commit did on disk.
+
+    rewritten  ids of file groups that got a base file
+    new        the rows with its commit time in these base files, as (group, row)
+    """
+
+    rewritten: frozenset[str]
+    new: Sequence[tuple[str, Row]]
+
+    def group_of(self, row: Row, taken: Counter[int], schema: pa.Schema) -> str:
+        """The group that an inserted row is in. Equal rows are told apart by being taken."""
+        wanted = text_of(pa.Table.from_pylist([row], schema))
+        for number, (group, found) in enumerate(self.new):
+            if not taken[number] and text_of(pa.Table.from_pylist([found], schema)) == wanted:
+                taken[number] += 1
+                return group
+        raise AssertionError(f"no new base file holds {row}")
+
+
+@dataclass(frozen=True)
 class TableModel:
-    """A table. A key has several versions where inserts, which look nothing up, brought it in again."""
+    """A table. A key has several copies where inserts, which look nothing up, brought it in again; on a Merge-on-Read
+    table a deleted one stays, as its log may bring it back."""
 
     shape: Shape
     payload: str
     schema: pa.Schema | None = None
-    rows: Mapping[Identity, tuple[Version, ...]] = field(default_factory=dict)
+    rows: Mapping[Identity, tuple[Copy, ...]] = field(default_factory=dict)
 
-    def after(self, step: Step, instant: str) -> tuple[TableModel, Counts]:
+    def after(self, step: Step, instant: str, placement: Placement) -> tuple[TableModel, Counts]:
         """The table once the step is published, and what its statistics say."""
         grown = self.schema if step.operation in _WITHOUT_COLUMNS else _widest(self.schema, step.schema)
-        rows, counts = _ACT[step.operation](self, step, instant)
-        return replace(self, schema=grown, rows={key: found for key, found in rows.items() if found}), counts
+        model = replace(self, schema=grown)
+        rows, counts = _ACT[step.operation](model, step, instant, placement)
+        return replace(model, rows={key: found for key, found in rows.items() if found}), counts
 
-    def table(self) -> pa.Table:
+    def snapshot(self) -> pa.Table:
         """The rows with commit time, record key and partition path, in no order."""
-        found = [
-            {**{name: row.values.get(name) for name in self.schema.names}, **_meta(key, row)}
-            for key, rows in self.rows.items()
-            for row in rows
+        return self._table(self.visible)
+
+    def read_optimized(self) -> pa.Table:
+        """The rows of the base files."""
+        return self._table(lambda copy: copy.base)
+
+    def _table(self, of: Callable[[Copy], Version | None]) -> pa.Table:
+        assert self.schema is not None
+        found = [(key, of(copy)) for key, copies in self.rows.items() for copy in copies]
+        rows = [
+            {**row.values, **dict(zip(META, (row.written, key, path), strict=True))}
+            for (path, key), row in found
+            if row is not None
         ]
-        return pa.Table.from_pylist(found, pa.schema([*((name, pa.string()) for name in META), *self.schema]))
+        return pa.Table.from_pylist(rows, pa.schema([*((name, pa.string()) for name in META), *self.schema]))
+
+    def visible(self, copy: Copy) -> Version | None:
+        """Base row and log as a snapshot reader merges them."""
+        if copy.log is None:
+            return copy.base
+        return self.outcome(copy.base, copy.log) if isinstance(copy.log, Version) else None
 
     @property
     def duplicates(self) -> bool:
@@ -102,20 +160,26 @@ class TableModel:
                 left[key] = row
         return list(left.items())
 
-    def outcome(self, stored: Version, row: Row, instant: str) -> Version | None:
-        """What becomes of a stored row that meets an incoming one; None: it goes."""
-        if self.payload == BY_ORDERING and self.shape.ordering:
-            has = stored.values.get(self.shape.ordering)
-            if has is not None and java_order(has) > self.ordering(row):
-                return stored
-        return None if deleted(row) else Version(row, instant)
+    def outcome(self, stored: Version, new: Version) -> Version | None:
+        """What becomes of a stored row that meets another; None: it goes."""
+        if self.payload == BY_ORDERING and self.ordering(stored.values) > self.ordering(new.values):
+            return stored
+        return None if deleted(new.values) else new
 
+    def logged(self, log: Version | Tombstone | None, row: Row, instant: str) -> Version | Tombstone:
+        """What a log says about a key once a further row has come into it."""
+        if deleted(row):
+            ordering = self.ordering(row) if self.shape.ordering else None
+            if self.shape.ordering and self.shape.schema.field(self.shape.ordering).type == pa.int32() and not ordering:
+                ordering = None  # an int 0 is what stands for "no ordering value"
+            return self.tombstone(log, ordering)
+        if isinstance(log, Version) and self.ordering(log.values) > self.ordering(row):
+            return log
+        return Version(row, instant)
 
-META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
-
-
-def _meta(key: Identity, row: Version) -> Row:
-    return dict(zip(META, (row.written, key[1], key[0]), strict=True))
+    def tombstone(self, log: Version | Tombstone | None, ordering: Any) -> Version | Tombstone:
+        outranked = ordering is not None and isinstance(log, Version) and self.ordering(log.values) > ordering
+        return log if outranked else Tombstone(ordering)  # type: ignore[return-value]
 
 
 def deleted(row: Row) -> bool:
@@ -133,64 +197,97 @@ def java_order(value: Any) -> Any:
 
 # --- operations ---
 
-Outcome = tuple[Mapping[Identity, tuple[Version, ...]], Counts]
+Copies = Mapping[Identity, tuple[Copy, ...]]
+Outcome = tuple[Copies, Counts]
 
 
-def _upsert(model: TableModel, step: Step, instant: str) -> Outcome:
+def _upsert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     batch = model.batch(step)
-    unique = dict(batch).items() if step.options.get("hoodie.combine.before.upsert") == "false" else None
+    last = step.options.get("hoodie.combine.before.upsert") == "false"
     rows = dict(model.rows)
-    inserted = updated = gone = 0
-    for key, row in model.combined(batch) if unique is None else unique:
-        stored = rows.get(key, ())
-        if not stored and not deleted(row):
-            rows[key] = (Version(row, instant),)
-            inserted += 1
+    counts: Counter[str] = Counter()
+    new = []
+    for key, row in dict(batch).items() if last else model.combined(batch):
+        if key in rows:
+            rows[key] = _merged(model, rows[key], row, instant, placement, counts)
+        elif not deleted(row):
+            new.append((key, row))
+    return _placed(model, rows, new, instant, placement), Counts(len(new), counts["updated"], counts["deleted"])
+
+
+def _merged(
+    model: TableModel, copies: Sequence[Copy], row: Row, instant: str, placement: Placement, counts: Counter[str]
+) -> tuple[Copy, ...]:
+    after = []
+    for copy in copies:
+        if copy.group not in placement.rewritten:
+            after.append(replace(copy, log=model.logged(copy.log, row, instant)))
             continue
-        found = [(version, model.outcome(version, row, instant)) for version in stored]
-        rows[key] = tuple(after for _, after in found if after is not None)
-        updated += sum(after is not None and after is not before for before, after in found)
-        gone += sum(after is None for _, after in found)
-    return rows, Counts(inserted, updated, gone)
+        assert copy.log is None, "a file group with a log is not rewritten by a write"
+        base = model.outcome(copy.base, Version(row, instant))
+        if base is not None:
+            after.append(replace(copy, base=base))
+        counts["updated"] += base is not None and base is not copy.base
+        counts["deleted"] += base is None
+    # A log gets each key once, however many rows of the base file have it.
+    in_logs = {copy.group for copy in copies} - placement.rewritten
+    counts["deleted" if deleted(row) else "updated"] += len(in_logs)
+    return tuple(after)
 
 
-def _insert(model: TableModel, step: Step, instant: str) -> Outcome:
-    return _added(model, step, instant, model.rows)
+def _insert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+    return _added(model, step, instant, placement, model.rows)
 
 
-def _insert_overwrite(model: TableModel, step: Step, instant: str) -> Outcome:
+def _insert_overwrite(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     paths = {path for (path, _), _ in model.batch(step)}
-    return _added(model, step, instant, {key: rows for key, rows in model.rows.items() if key[0] not in paths})
+    left = {key: copies for key, copies in model.rows.items() if key[0] not in paths}
+    return _added(model, step, instant, placement, left)
 
 
-def _insert_overwrite_table(model: TableModel, step: Step, instant: str) -> Outcome:
-    return _added(model, step, instant, {})
+def _insert_overwrite_table(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+    return _added(model, step, instant, placement, {})
 
 
-def _added(model: TableModel, step: Step, instant: str, before: Mapping[Identity, tuple[Version, ...]]) -> Outcome:
+def _added(model: TableModel, step: Step, instant: str, placement: Placement, before: Copies) -> Outcome:
     batch = model.batch(step)
     if step.options.get("hoodie.combine.before.insert") == "true":
         batch = model.combined(batch)
-    rows = dict(before)
-    live = [(key, row) for key, row in batch if not deleted(row)]
-    for key, row in live:
-        rows[key] = (*rows.get(key, ()), Version(row, instant))
-    return rows, Counts(inserted=len(live))
+    new = [(key, row) for key, row in batch if not deleted(row)]
+    return _placed(model, before, new, instant, placement), Counts(inserted=len(new))
 
 
-def _delete(model: TableModel, step: Step, instant: str) -> Outcome:
+def _placed(
+    model: TableModel, before: Copies, new: Sequence[tuple[Identity, Row]], instant: str, placement: Placement
+) -> Copies:
+    assert model.schema is not None
+    rows, taken = dict(before), Counter[int]()
+    for key, row in new:
+        found = {**row, "_hoodie_record_key": key[1], "_hoodie_partition_path": key[0]}
+        schema = pa.schema([*((name, pa.string()) for name in META[1:]), *model.schema])
+        rows[key] = (*rows.get(key, ()), Copy(Version(row, instant), placement.group_of(found, taken, schema)))
+    return rows
+
+
+def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     rows = dict(model.rows)
-    gone = [version for key in dict(model.batch(step)) for version in rows.pop(key, ())]
-    return rows, Counts(deleted=len(gone))
+    count = 0
+    for key in dict(model.batch(step)):
+        copies = rows.pop(key, ())
+        rewritten = [copy for copy in copies if copy.group in placement.rewritten]
+        left = [copy for copy in copies if copy.group not in placement.rewritten]
+        rows[key] = tuple(replace(copy, log=model.tombstone(copy.log, None)) for copy in left)
+        count += len(rewritten) + len({copy.group for copy in left})
+    return rows, Counts(deleted=count)
 
 
-def _delete_partition(model: TableModel, step: Step, instant: str) -> Outcome:
+def _delete_partition(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     paths = {model.path_of(value) for value in step.partitions}
     return {key: rows for key, rows in model.rows.items() if key[0] not in paths}, Counts()
 
 
 _WITHOUT_COLUMNS = {WriteOperation.DELETE, WriteOperation.DELETE_PARTITION}
-_ACT: Mapping[WriteOperation, Callable[[TableModel, Step, str], Outcome]] = {
+_ACT: Mapping[WriteOperation, Callable[[TableModel, Step, str, Placement], Outcome]] = {
     WriteOperation.UPSERT: _upsert,
     WriteOperation.INSERT: _insert,
     WriteOperation.BULK_INSERT: _insert,
@@ -222,7 +319,7 @@ def _widest(table: pa.Schema | None, batch: pa.Schema) -> pa.Schema:
 # --- comparing ---
 
 
-def shown(rows: pa.Table) -> list[str]:
+def text_of(rows: pa.Table) -> list[str]:
     """The rows as sorted texts: columns by name, -0.0 apart from 0.0, NaN equal to NaN."""
     names = sorted(rows.column_names)
     return sorted(repr([(name, row[name]) for name in names]) for row in rows.select(names).to_pylist())

@@ -65,6 +65,10 @@ class InstantNotFound(HoodieError):
     """The timeline has no such instant, or not in the state that the call needs."""
 
 
+class InvalidPlan(HoodieError):
+    """A plan of a table service that the table's files do not allow to carry out, or to withdraw."""
+
+
 class WorkerEnvironment(HoodieError):
     """Spark's Python workers cannot run this library."""
 

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ from hoodie.errors import (
     WorkerEnvironment,
 )
 from hoodie.spark import spread
+from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.table import HoodieTable
 from hoodie.spark.types import to_arrow
 from oracles import META
@@ -452,6 +454,43 @@ def test_nothing_can_be_written_to_an_empty_table(spark, tmp_path, route):
 
 
 # --- workers ---
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInput("3 rows have no key"),
+        SchemaMismatch("column 'ü' is int"),
+        CorruptFile("a/b.parquet", "no footer", 12, "Restore it"),
+        TableNotFound("/nowhere"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_an_error_of_a_task_arrives_as_what_it_was(error):
+    with pytest.raises(type(error)) as raised, told_to_driver():
+        raise error
+    text = "".join(traceback.format_exception(raised.value))
+    with pytest.raises(type(error)) as arrived, as_in_worker():
+        raise PySparkException(f"Job aborted:\n{text}\nDriver stacktrace")
+    assert (arrived.value.args, str(arrived.value)) == (error.args, str(error))
+
+
+@pytest.mark.parametrize(
+    ("text", "kind", "named"),
+    [
+        ("ModuleNotFoundError: No module named 'hoodie.table'", WorkerEnvironment, "'hoodie'"),
+        ("PyArrow >= 18.0.0 must be installed; however, it was not found.", WorkerEnvironment, "'pyarrow'"),
+        ("[PYTHON_VERSION_MISMATCH] Python in worker has different version", WorkerEnvironment, "version of Python"),
+        ("No module named 'hoodies'", PySparkException, "hoodies"),
+        ('hoodie-error ["os.system", "x"]', PySparkException, "os.system"),
+        ('hoodie-error ["CorruptFile"]', PySparkException, "CorruptFile"),
+        ('hoodie-error ["InvalidInput", "cut o', PySparkException, "cut o"),
+    ],
+)
+def test_other_errors_of_tasks_pass_unless_they_are_about_the_workers(text, kind, named):
+    with pytest.raises(kind, match=named) as raised, as_in_worker():
+        raise PySparkException(text)
+    assert (type(raised.value) is PySparkException) == (kind is PySparkException)
 
 
 @pytest.mark.parametrize("module", ["hoodie", "pyarrow"])

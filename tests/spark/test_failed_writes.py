@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, TypeVar
@@ -97,11 +97,14 @@ def rolled_back(table: HoodieTable) -> list[str]:
 
 
 class DiesAtPublication(WrappedStorage):
-    """Dies, or is refused, where the completed instant would be created."""
+    """Dies, or is refused, where the completed instant would be created. Workers get the storage within."""
 
     def __init__(self, inner: Any, error: type[BaseException]) -> None:
         super().__init__(inner)
         self.error = error
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WrappedStorage, (self.inner,)
 
     def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
         if name == "create_new" and path.endswith((".commit", ".replacecommit")):
@@ -226,8 +229,8 @@ def test_a_rollback_that_died_is_taken_up_by_the_write_after(spark, table, dying
         table.storage = CrashAfter(storage, calls, dying)
         with pytest.raises(Crash):
             table.upsert(frame(spark, LATER))
+        table.storage = storage
         holds(table, FIRST)
-    table.storage = storage
     table.upsert(frame(spark, LATER))
     assert rolled_back(table) == [dead]
     assert named_for(table, dead) == []
@@ -268,14 +271,14 @@ SCRIPT = """
 
 
 @pytest.fixture
-def killed(table: HoodieTable, tmp_path: Path) -> Iterator[str]:
+def killed(table: HoodieTable, tmp_path: Path) -> str:
     """The instant of a write whose process was killed before it published."""
     script = tmp_path / "script.py"
     script.write_text(textwrap.dedent(SCRIPT))
     run = subprocess.run([sys.executable, str(script), table.path], capture_output=True, timeout=200, check=False)
     assert run.returncode == -signal.SIGKILL, run.stderr.decode()[-3000:]
     (dead,) = pending(table)
-    yield dead
+    return dead
 
 
 @pytest.mark.timeout(240)

@@ -205,8 +205,6 @@ ROW = ("a", "oslo", 1, "n", 1, 1.0, None, {"x": 1})
         (COLUMNS.replace("struct<x: int>", "array<int>"), ["s is struct<x:int>", "array<int>"]),
         (COLUMNS.replace("id string", "id int"), ["id", "string", "int"]),
         (COLUMNS.replace("ts bigint", "ts double"), ["ts", "bigint", "double"]),
-        (COLUMNS + ", fresh int not null", ["fresh", "nullable"]),
-        (COLUMNS.replace("struct<x: int>", "struct<x: int, y: int not null>"), ["s.y", "nullable"]),
         # All of them in one message.
         (COLUMNS.replace("note string", "note int").replace("long bigint", "long double"), ["note", "long"]),
     ],
@@ -220,6 +218,17 @@ def test_what_readers_would_get_wrong_is_refused_before_a_byte_is_written(spark,
             operation(nothing)
         assert all(name in str(raised.value) for name in named), raised.value
     assert files(shared.path) == before
+
+
+@ROUTES
+def test_new_columns_take_nulls_though_the_batch_has_none(spark, tmp_path, route):
+    table = new_table(spark, tmp_path / "t", "id string, city string, ts bigint", [("a", "oslo", 1)], route)
+    wider = "id string, city string, ts bigint, i int{0}, s struct<x: int{0}>"
+    table.upsert(frame(spark, wider.format(" not null"), [("b", "oslo", 1, 5, {"x": 1})]))
+    wanted = [("a", "oslo", 1, None, None), ("b", "oslo", 1, 5, {"x": 1})]
+    assert_same_rows(table.snapshot().toArrow(), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
+    assert_same_rows(hoodie.read_arrow(table.path), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
+    assert_same_rows(read_hudi_rs(table.path), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
 
 
 @pytest.fixture(scope="module")

@@ -26,10 +26,13 @@ from hoodie.merge.log_scan import Committed
 from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE, rule_for, rule_for_mode
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_file_name
+from hoodie.model.instant import Action, Instant, State
 from hoodie.model.schema import with_meta_fields
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.log_headers import committed_blocks
 from hoodie.table.log_reader import ScanReport, SliceMerge, SliceReader, merged_batches, scan_logs
 from hoodie.testing.storage import MemoryStorage
+from hoodie.timeline.timeline import Timeline
 
 USER = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())])
 SCHEMA = with_meta_fields(USER)
@@ -182,6 +185,32 @@ def test_a_block_of_a_log_compaction_stands_for_the_blocks_it_names() -> None:
     assert read(BASE, *log) == [("a", "compacted"), ("b", "base"), ("c", "later"), ("d", "base")]
 
 
+def test_a_timeline_tells_which_blocks_count() -> None:
+    def instant(time: str, state: State = State.COMPLETED, action: Action = Action.DELTA_COMMIT) -> Instant:
+        return Instant(time, action, state)
+
+    timeline = Timeline(
+        (
+            instant("03"),
+            instant("04", State.INFLIGHT),
+            instant("05"),
+            instant("06", State.REQUESTED, Action.COMPACTION),
+            instant("07"),
+            instant("08", State.COMPLETED, Action.ROLLBACK),
+        )
+    )
+
+    def shown(committed: Committed) -> list[str]:
+        return [time for time in (f"{number:02}" for number in range(1, 10)) if committed.shows(time)]
+
+    assert shown(committed_blocks(timeline)) == ["01", "02", "03", "05", "07"]
+    assert shown(committed_blocks(timeline, as_of="05")) == ["01", "02", "03", "05"]
+    assert shown(committed_blocks(timeline, as_of="02")) == []
+    assert committed_blocks(timeline).latest == "08"  # a rollback after the last commit counts
+    newer = replace(timeline, layout=2, history={"01": "011"})
+    assert shown(committed_blocks(newer)) == ["01", "03", "05", "07"]
+
+
 class Reads(WrappedStorage):
     """Notes what is read."""
 
@@ -255,6 +284,16 @@ def test_only_columns_that_matter_are_decoded(monkeypatch: pytest.MonkeyPatch, b
         both - {"ts"},
         both - {"ts"},
     )
+
+
+@pytest.mark.parametrize("name", ["overwrite", "event time", "partial", "ordered deletes"])
+def test_few_columns_are_those_of_the_whole_under_every_rule(name: str) -> None:
+    base = rows([(f"k{number}", 5, "base") for number in range(0, 100, 2)], "0")
+    storage, slice_ = slice_of(base, *random_logs(3, 100, 5, 60))
+    reader = reader_of(storage, RULES[name])
+    whole = pa.concat_tables(list(merged_batches(reader, slice_, SCHEMA.names)))
+    for columns in (["v"], ["w", "_hoodie_commit_time"], ["id", "ts"], ["_hoodie_record_key"]):
+        assert pa.concat_tables(list(merged_batches(reader, slice_, columns))).equals(whole.select(columns))
 
 
 def test_without_blocks_that_count_the_base_file_gives_the_columns_wanted_only(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -470,6 +509,13 @@ def test_rows_on_disk_merge_into_the_same_rows(rule: MergeRule, limit: int, tmp_
     assert merged.slice(stored).sort_by(by_key).equals(expected.slice(stored).sort_by(by_key))
     counts = [(each.updated, each.deleted, each.kept, each.inserted) for each in (held, spilling)]
     assert counts[0] == counts[1]
+
+
+def test_a_record_after_a_delete_wins_though_both_came_when_rows_were_on_disk() -> None:
+    many = put("1", ("a", 5, "first"), *((f"k{number}", 1, "v" * 50) for number in range(50)))
+    log = many, drop("2", ("a", 7)), put("3", ("a", 1, "again"))
+    for limit in (1 << 30, 4_000, 1):  # all in memory; the last two blocks wait together; each goes to disk by itself
+        assert ("a", "again") in read(None, *log, options=MergeOptions(max_bytes=limit))
 
 
 def test_a_merge_that_is_given_up_leaves_nothing_on_disk(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ from hoodie.formats.timeline_avro import decode_rollback_metadata, decode_rollba
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, split
-from hoodie.table.rollback import execute, plan_by_markers
+from hoodie.table.rollback import roll_back
 from hoodie.table.state import load_state
 from hoodie.table.transaction import clean_up
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
@@ -269,9 +269,8 @@ def test_log_files_of_a_group_that_the_failed_write_made_are_deleted(monkeypatch
 
 def test_two_rollbacks_of_one_write_at_once_do_not_take_each_others_files():
     storage, dead = dead_write()
-    plan = plan_by_markers(storage, dead)
     other = storage.copy()
-    execute(other, Instant("20990101000000000", Action.ROLLBACK, State.REQUESTED), plan)
+    roll_back(other, dead, "20990101000000000")
     for path, data in logs(other).items():
         if path not in logs(storage):
             storage.write(path, data)  # what the other one wrote so far

@@ -5,6 +5,7 @@ Conventions and source: see hoodie.formats.timeline_avro.
 
 from __future__ import annotations
 
+from hoodie.errors import UnsupportedTable
 from hoodie.formats import timeline_schemas as schemas
 from hoodie.formats.avro_container import read_one, write_one
 from hoodie.formats.avro_parts import Record, file_group, names, optional_name, plan_strategy
@@ -50,8 +51,13 @@ def encode_compaction_plan(plan: CompactionPlan) -> bytes:
 
 
 def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
-    """The plan; those of version 1, with whole paths, included."""
+    """The plan; those of version 1, with whole paths, included. Raises CorruptFile, UnsupportedTable."""
     record = read_one(data, schemas.COMPACTION_PLAN, path)
+    if record["version"] not in (None, 1, 2):
+        raise UnsupportedTable(
+            f"{path}: a compaction plan of version {record['version']}; versions 1 and 2 are known. "
+            "Run or unschedule it with the Hudi release that wrote it."
+        )
     operations = tuple(
         CompactionOperation(
             group=file_group(found, path),

@@ -23,7 +23,7 @@ def told_to_driver() -> Iterator[None]:
     try:
         yield
     except HoodieError as error:
-        error.add_note(_MARK + json.dumps([type(error).__name__, *error.args]))
+        error.add_note(_MARK + json.dumps([type(error).__name__, *error.args], default=str))
         raise
 
 
@@ -60,12 +60,10 @@ def _cause(text: str) -> HoodieError | None:
 def _noted(text: str) -> HoodieError | None:
     try:
         name, *args = json.loads(text)
-    except ValueError:  # cut off on the way
+        kind = getattr(errors, str(name), None)
+        return kind(*args) if isinstance(kind, type) and issubclass(kind, HoodieError) else None
+    except (ValueError, TypeError):  # cut off on the way, or a text that only looks like a note
         return None
-    kind = getattr(errors, name, None)
-    if not (isinstance(kind, type) and issubclass(kind, HoodieError)):
-        return None
-    return kind(*args)
 
 
 def _environment(what: str) -> WorkerEnvironment:

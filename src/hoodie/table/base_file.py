@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
@@ -119,6 +120,11 @@ class BaseFileWriter:
         self.rows += rows.num_rows
         if self.pending_bytes >= self.spec.sizing.block_size:
             self.flush()
+
+    @property
+    def pending(self) -> Sequence[pa.Table]:
+        """Rows that are not in a row group yet."""
+        return self._pending
 
     @property
     def bytes_written(self) -> int:

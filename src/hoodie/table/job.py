@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hoodie.config.table import require_writable
-from hoodie.config.write import IndexType, WriteOperation
-from hoodie.errors import UnsupportedTable
+from hoodie.config.write import WriteOperation
 from hoodie.formats.avro_schema import to_avro
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
@@ -18,6 +17,7 @@ from hoodie.model.schema import reconcile, stored_form, with_meta_fields
 from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
+from hoodie.table.foreign_index import refuse_buckets, refuse_groups_of_logs
 from hoodie.table.properties_file import update_properties
 from hoodie.table.semantics import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
@@ -51,8 +51,8 @@ class Checked:
         Raises UnsupportedTable when keys are to be looked up and a file group holds some where the index does not look
         """
         files = state.files(partitions)
-        if self.semantics.locate and not self.settings.write.index.sees_logs:
-            _refuse_hidden_keys(files, self.settings.write.index)
+        if self.semantics.locate:
+            refuse_groups_of_logs(files, self.settings.write.index)
         return files
 
 
@@ -83,6 +83,7 @@ def writable_state(storage: Storage, settings: Settings) -> TableState:
     without = replace(state.config, metadata_partitions=(), metadata_inflight=())
     removing = not settings.write.metadata_table and without != state.config
     require_writable(without if removing else state.config, KNOWN_PAYLOADS)
+    refuse_buckets(state)
     if removing:  # only now: a table that is refused stays as it is
         update_properties(storage, dict.fromkeys(_METADATA_KEYS, None))
         storage.delete_tree(".hoodie/metadata")
@@ -101,18 +102,6 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     schema = _schema_after(state, columns)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
     return Checked(state, operation, semantics, settings, schema, rule, kind)
-
-
-def _refuse_hidden_keys(files: TableFiles, index: IndexType) -> None:
-    for partition, slices in files.slices.items():
-        seen = {base.group for base in files.bases.get(partition, ())}
-        hidden = [slice_.group.file_id for slice_ in slices if slice_.group not in seen]
-        if hidden:
-            raise UnsupportedTable(
-                f"partition {partition!r}: {len(hidden)} file groups, such as {hidden[0]}, have log files only, where "
-                f"the index {index} finds no keys: present rows would be taken for new ones. A writer with another "
-                "index made them; write with that one, or compact the table first."
-            )
 
 
 def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:

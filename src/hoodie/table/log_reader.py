@@ -6,7 +6,7 @@ Source: spec/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -160,7 +160,10 @@ class SliceMerge:
     `MergeOptions`), one batch of the base file and one block.
 
     report   of the logs, once batches have been asked for
-    updated, deleted, kept, inserted  numbers of rows, once all batches are out
+    records  rows in the data blocks that counted, once a batch is out
+    keys     different keys in the blocks that counted, then, too
+    updated, deleted, kept, inserted  numbers of rows, once all batches are out; `inserted` grows with the first batch
+             of new rows, which no stored rows follow
     largest  most bytes of log rows that were held at a time
     """
 
@@ -170,9 +173,10 @@ class SliceMerge:
         names = reader.schema.names if columns is None else list(columns)
         self._target = pa.schema([reader.schema.field(name) for name in names])
         self.report = ScanReport()
+        self.records = self.keys = 0
         self.updated = self.deleted = self.kept = self.inserted = self.largest = 0
 
-    def batches(self) -> Iterator[pa.Table]:
+    def batches(self) -> Generator[pa.Table, None, None]:
         """Rows in the table's types, columns in the order wanted.
 
         Skipped bytes are warned about (`errors.DamagedLog`).
@@ -193,8 +197,11 @@ class SliceMerge:
             total, done = sum(block.head.content_length for block in blocks), 0
             for block in blocks:
                 done += block.head.content_length
-                fold.add(_versions(reader.storage, block, needed, fold.merge), done / total if total else 1.0)
+                versions = _versions(reader.storage, block, needed, fold.merge)
+                self.records += versions.rows.num_rows if block.kind.is_data else 0
+                fold.add(versions, done / total if total else 1.0)
             rows = fold.finish()
+            self.keys = len(rows)
             self.largest = fold.largest
             for merged in self._merge(base, rows, needed):
                 if merged.num_rows:

@@ -1,4 +1,4 @@
-"""Taking back what a failed write left: its markers name the files, and the rollback is an instant of its own.
+"""Taking back what a failed write left: a rollback is a plan (`hoodie.table.rollback_plan`) and an instant of its own.
 
 Base files are deleted. Blocks in the logs of a slice that was there before are taken back by a command block after
 them: docs/design/rollback-of-logs.md says why.
@@ -13,17 +13,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 
-from hoodie.errors import CorruptFile
 from hoodie.formats.log_blocks import encode_block
 from hoodie.formats.log_content import rollback_block
 from hoodie.formats.timeline_avro import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
-from hoodie.model.files import LogFile, log_file_name, parse_data_file
+from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
-from hoodie.model.plans import InstantRef, RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
+from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.markers import MarkerKind, create_marker, delete_markers, read_markers
+from hoodie.table.rollback_plan import logs_of_slice, parse_log, plan_rollback
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
+    back_to_requested,
     complete,
     create_requested,
     instant_path,
@@ -51,12 +52,12 @@ def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:
 
 
 def roll_back(storage: Storage, failed: Instant, at: str) -> Instant:
-    """Undo a pending write, by its markers.
+    """Undo a pending write.
 
     at      instant time of the rollback, newer than all on the timeline
     returns the completed rollback
     """
-    plan = plan_by_markers(storage, failed)
+    plan = plan_rollback(storage, failed)
     requested = create_requested(storage, at, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
     return execute(storage, requested, plan)
 
@@ -67,41 +68,6 @@ def resume(storage: Storage, rollback: Instant) -> Instant:
     return execute(storage, rollback, decode_rollback_plan(storage.read(path), path))
 
 
-def plan_by_markers(storage: Storage, failed: Instant) -> RollbackPlan:
-    """What to delete, and which logs get a command block: what markers name, by partition. A write without markers
-    wrote nothing.
-
-    Raises CorruptFile when the marker of a log file has no log file's name
-    """
-    deletes: set[tuple[str, str]] = set()
-    appended: dict[tuple[str, str, str], list[str]] = {}
-    for marker in read_markers(storage, failed.requested):
-        folder, name = split(marker.path)
-        if marker.kind is not MarkerKind.APPEND:
-            deletes.add((folder, name))
-            continue
-        log = _parse_log(folder, name)
-        if log.base_instant == failed.requested:  # the write made the group: no reader has ever seen it
-            deletes.add((folder, name))
-        else:
-            appended.setdefault((folder, log.group.file_id, log.base_instant), []).append(name)
-    requests = [RollbackRequest(partition=folder, delete=(name,)) for folder, name in sorted(deletes)]
-    requests += [
-        RollbackRequest(
-            partition=folder, file_id=file_id, base_instant=base_instant, log_blocks=dict.fromkeys(sorted(names), 1)
-        )
-        for (folder, file_id, base_instant), names in sorted(appended.items())
-    ]
-    return RollbackPlan(instant=InstantRef(failed.requested, failed.action), requests=tuple(requests))
-
-
-def _parse_log(folder: str, name: str) -> LogFile:
-    found = parse_data_file(folder, name, 0)
-    if not isinstance(found, LogFile):
-        raise CorruptFile(join(folder, name), "a marker says that a write appended to it, but it is no log file")
-    return found
-
-
 def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
     """Do what a rollback's plan says; every step may have been done before."""
     started = time.monotonic()
@@ -109,7 +75,10 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
         rollback = to_inflight(storage, rollback)
     target = Instant(plan.instant.time, Action(plan.instant.action), State.INFLIGHT)
     partitions = _take_back(storage, rollback.requested, target.requested, plan.requests)
-    remove_pending(storage, target)
+    if target.action is Action.COMPACTION:
+        back_to_requested(storage, target)  # its plan stays: new logs belong to the slice that it opened
+    else:
+        remove_pending(storage, target)
     metadata = RollbackMetadata(
         start=rollback.requested,
         millis=int((time.monotonic() - started) * 1000),
@@ -161,8 +130,7 @@ def _write_command(
     It also comes after log files that are not there (yet): a writer that is taken for dead may still finish one.
     """
     slice_ = (request.file_id, request.base_instant)
-    logs = (parse_data_file(request.partition, name, 0) for name in {*names, *request.log_blocks})
-    there = (log for log in logs if isinstance(log, LogFile) and (log.group.file_id, log.base_instant) == slice_)
+    there = logs_of_slice(request.partition, {*names, *request.log_blocks}, *slice_)
     version = max((log.version for log in there), default=0)
     while True:
         version += 1
@@ -181,7 +149,7 @@ def _commands_written(storage: Storage, rollback: str, command: bytes) -> dict[t
     found = {}
     for marker in read_markers(storage, rollback):
         folder, name = split(marker.path)
-        log = _parse_log(folder, name)
+        log = parse_log(folder, name)
         if storage.exists(marker.path) and storage.read(marker.path) == command:
             found[folder, log.group.file_id, log.base_instant] = name
     return found

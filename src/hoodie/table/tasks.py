@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from uuid import uuid4
@@ -25,6 +24,7 @@ from hoodie.table.append import append_log
 from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp
 from hoodie.table.batch import group_batches, one_chunk
 from hoodie.table.combine import combine
+from hoodie.table.foreign_index import is_bucket
 from hoodie.table.lookup import damage_of, open_parquet
 from hoodie.table.semantics import Semantics
 
@@ -34,11 +34,16 @@ TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 BATCH_ROWS = 131_072
 #: Bytes of rows that a bulk insert holds over all partitions.
 _HOLD_BYTES = 256 * 1024 * 1024
+#: Files that a bulk insert has open at once; systems let a process have 1024, and storages buffer for each.
+_MOST_OPEN = 500
+#: Rows that are encoded to learn how large a row is.
+_SAMPLE_ROWS = 20_000
 
 
 def new_file_id() -> str:
     """A file id that no other has. It holds no "_", which separates the parts of a file name."""
-    return f"{uuid4()}-0"
+    made = f"{uuid4()}-0"
+    return new_file_id() if is_bucket(made) else made
 
 
 def run_task(
@@ -148,7 +153,7 @@ class GroupWriter:
         self._count = 0
         self._stack = ExitStack()
         self._writer: BaseFileWriter | None = None
-        self._row_bytes = 0.0
+        self._row_bytes, self._sampled = 0.0, 0
         self.stats: list[WriteStat] = []
 
     def __enter__(self) -> GroupWriter:
@@ -156,22 +161,22 @@ class GroupWriter:
 
     def __exit__(self, *raised: object) -> None:
         if raised[0] is None:
-            self._close()
+            self.close()
         else:
             self._stack.__exit__(*raised)  # type: ignore[arg-type]  # as the with statement hands them
 
     def append(self, rows: pa.Table) -> None:
         """Rows of the file's schema."""
         while rows.num_rows:
-            most = self._most(rows)
+            most = max(1, self._most(rows))
+            if self._writer is not None and self._writer.rows >= most:
+                self.close()
             if self._writer is None:
                 self._open(min(most, rows.num_rows))  # a bloom filter for more keys would be a large part of the file
             assert self._writer is not None
-            room = max(1, most - self._writer.rows)  # at least one, so that it goes on
+            room = most - self._writer.rows
             self._writer.append(rows.slice(0, room))
             rows = rows.slice(room)
-            if rows.num_rows:
-                self._close()
 
     @property
     def pending_bytes(self) -> int:
@@ -188,8 +193,11 @@ class GroupWriter:
         limit = self._spec.sizing.max_size
         if (self._writer is None or self._writer.rows == 0) and rows.nbytes <= limit // 2:
             return int(rows.num_rows)
-        if self._row_bytes == 0:
-            self._row_bytes = encoded_row_bytes(rows, self._spec.sizing.codec.value)
+        at_hand = rows.num_rows + (self._writer.rows if self._writer else 0)
+        if self._sampled < _SAMPLE_ROWS and at_hand > 2 * self._sampled:  # few rows tell little
+            sample = pa.concat_tables([*(self._writer.pending if self._writer else ()), rows])
+            self._row_bytes = encoded_row_bytes(sample, self._spec.sizing.codec.value)
+            self._sampled = at_hand
         return int(limit / self._row_bytes)
 
     def _open(self, expected: int) -> None:
@@ -197,7 +205,8 @@ class GroupWriter:
         self._count += 1
         self._writer = self._stack.enter_context(BaseFileWriter(self._spec, group, self._token, expected_rows=expected))
 
-    def _close(self) -> None:
+    def close(self) -> None:
+        """Finish the file that is open; more rows go to the next one."""
         if self._writer is None:
             return
         self._stack.close()
@@ -217,24 +226,30 @@ class GroupWriter:
 
 
 def encoded_row_bytes(rows: pa.Table, codec: str) -> float:
-    """Bytes that a row takes in Parquet, measured by encoding a sample of the rows."""
-    sample = rows.slice(0, 20_000)
+    """Bytes that a row takes in Parquet, measured by encoding a sample of the rows; what any file takes left out."""
+    sample = rows.slice(0, _SAMPLE_ROWS)
+    # One row tells what a row group and the footer cost.
+    variable = _encoded(sample, codec) - _encoded(sample.slice(0, 1), codec)
+    return max(1.0, variable / max(1, int(sample.num_rows) - 1))
+
+
+def _encoded(rows: pa.Table, codec: str) -> int:
     sink = pa.BufferOutputStream()
-    with pq.ParquetWriter(sink, sample.schema, compression=codec, store_schema=False) as writer:
-        writer.write_table(sample)
-    return max(1.0, float(sink.getvalue().size) / float(sample.num_rows))
+    with pq.ParquetWriter(sink, rows.schema, compression=codec, store_schema=False) as writer:
+        writer.write_table(rows)
+    return int(sink.getvalue().size)
 
 
 def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBatch], token: str) -> list[WriteStat]:
     """Bulk insert: rows as they come into new file groups, one or more per partition that occurs.
 
     Holds at most a few hundred MB: past that the partition with most rows waiting gets a row group. Each partition that
-    occurs keeps a file open; where rows come sorted by partition, files are closed as soon as their partition is over.
+    occurs keeps a file open, up to _MOST_OPEN; past that the one that was not written to for longest is closed, and
+    rows that still come for it go to another file. Where rows come sorted by partition none does.
     """
-    groups: dict[str, GroupWriter] = {}
-    stats: list[WriteStat] = []
+    writers: list[GroupWriter] = []
+    groups: dict[str, GroupWriter] = {}  # those open, the one written to last at the end
     with ExitStack() as stack:
-        seen: deque[str] = deque()
         first = 0
         for batch in group_batches(batches):
             for number, partition in enumerate(batch.partitions):
@@ -245,16 +260,17 @@ def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBa
                     raise InvalidInput(f"{keys.null_count} rows have no record key (null or empty)")
                 if partition is None:
                     raise InvalidInput(f"{len(rows)} rows have no partition path: a partition column cannot be read")
-                if partition not in groups:
-                    group = FileGroupId(partition, new_file_id())
-                    groups[partition] = stack.enter_context(GroupWriter(spec, group, token))
-                    seen.append(partition)
-                groups[partition].append(stamp(rows, keys, partition, spec, token, first))
+                writer = groups.pop(partition, None)
+                if writer is None:
+                    if len(groups) >= _MOST_OPEN:
+                        groups.pop(next(iter(groups))).close()
+                    writer = stack.enter_context(GroupWriter(spec, FileGroupId(partition, new_file_id()), token))
+                    writers.append(writer)
+                groups[partition] = writer
+                writer.append(stamp(rows, keys, partition, spec, token, first))
                 first += len(rows)
             _keep_within(groups, _HOLD_BYTES)
-    for partition in seen:
-        stats.extend(groups[partition].stats)
-    return stats
+    return [stat for writer in writers for stat in writer.stats]
 
 
 def _keep_within(groups: dict[str, GroupWriter], most: int) -> None:

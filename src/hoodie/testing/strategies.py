@@ -230,7 +230,8 @@ def rows(shape: Shape, schema: pa.Schema, most: int = 8) -> st.SearchStrategy[tu
         domain = shape.domains.get(found.name)
         columns[found.name] = values(found.type, found.nullable) if domain is None else st.sampled_from(domain)
     one = st.fixed_dictionaries(columns).filter(lambda row: any(row[key] not in (None, "") for key in shape.keys))
-    return st.lists(one, max_size=most).map(tuple)
+    # Sizes are drawn evenly: left to themselves, lists stay short, and rows of several batches do not meet.
+    return st.integers(0, most).flatmap(lambda size: st.lists(one, min_size=size, max_size=size)).map(tuple)
 
 
 #: How often each operation is drawn.
@@ -263,7 +264,9 @@ def histories(draw: st.DrawFn, shape: Shape, most: int = 8, faults: bool = True)
         step = Step(operation, newest, options=options, fault=fault)
         if operation is WriteOperation.DELETE_PARTITION:
             pool = shape.domains.get(shape.partition, ("",))
-            step = replace(step, partitions=tuple(draw(st.lists(st.sampled_from(pool), max_size=2, unique=True))))
+            step = replace(
+                step, partitions=tuple(draw(st.lists(st.sampled_from(pool), min_size=1, max_size=2, unique=True)))
+            )
         else:
             schema = draw(_batch_schema(shape, newest, operation))
             step = replace(step, schema=schema, rows=draw(rows(shape, schema)))

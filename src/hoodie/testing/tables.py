@@ -15,6 +15,7 @@ from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.model.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.agree import completed
@@ -22,13 +23,13 @@ from hoodie.table.create import create
 from hoodie.table.finish import abandoned_on_error, delete_partitions, finish
 from hoodie.table.job import check, start, writable_state
 from hoodie.table.near import check_keys, write_near
-from hoodie.table.read import read_table
+from hoodie.table.read import read_slices_arrow, read_table, table_schema
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view
-from hoodie.view.slices import merged_slices
+from hoodie.view.slices import latest_base_files, merged_slices
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
@@ -134,6 +135,13 @@ class ArrowTable:
     def as_of(self, instant: str) -> pa.Table:
         """The rows as they were at an instant, inclusive."""
         return read_table(self.state(), as_of=instant)
+
+    def read_optimized(self) -> pa.Table:
+        """The rows of the newest base files, logs left out."""
+        state = self.state()
+        view = load_view(self.storage, state.timeline, state.config)
+        slices = [FileSlice(group, base.instant, base, ()) for group, base in latest_base_files(view).items()]
+        return read_slices_arrow(self.storage, slices, with_meta_fields(table_schema(state, view)))
 
     def state(self) -> TableState:
         return load_state(self.storage)

@@ -1,0 +1,188 @@
+"""Compactions on the timeline: planned, looked at, taken back, withdrawn. `hoodie.table.compaction` runs them.
+
+A run that died, or fails, leaves its plan: its files are removed and the next run begins anew. Unlike Hudi's, that
+taking back is no instant of its own: it deletes what nobody has seen, and is done again until it has succeeded.
+Source: spec/table-services.md 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.config.compaction import CompactionOptions
+from hoodie.config.options import read_options
+from hoodie.errors import CorruptFile, InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
+from hoodie.formats.avro_plans import encode_compaction_plan
+from hoodie.model.files import BaseFile, parse_data_file
+from hoodie.model.instant import Action, Instant, State, parse_time
+from hoodie.model.plans import CompactionPlan
+from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
+from hoodie.plan.compaction_strategies import Planning, strategy_named
+from hoodie.storage.protocol import Storage, split
+from hoodie.table.job import writable_state
+from hoodie.table.markers import delete_markers, read_markers
+from hoodie.table.read import table_schema
+from hoodie.table.rollback import failed_writes
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, load_state
+from hoodie.table.transaction import Clock, new_time, utc_now
+from hoodie.timeline.load import read_compaction_plan, read_replace_plan
+from hoodie.timeline.transition import back_to_requested, create_requested, remove_pending
+from hoodie.view.load import load_view
+
+# --- planning ---
+
+
+def schedule_compaction(
+    storage: Storage, options: Mapping[str, str], extra: Mapping[str, str] | None = None, clock: Clock = utc_now
+) -> str | None:
+    """Put a plan on the timeline, if a compaction is due and there is something to compact.
+
+    extra    kept in the plan and in its commit
+    returns  the instant of the plan; None: none was made
+    Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending; InvalidOption
+    """
+    settings, how = Settings.read(options), read_options(CompactionOptions, options)
+    strategy = strategy_named(how.strategy)
+    state = compactable_state(storage, settings)
+    at = new_time(state, clock)
+    if not is_due(state.timeline, at, how):
+        return None
+    _refuse_pending_writes(state, "a compaction is planned")
+    view = load_view(storage, state.timeline, state.config)
+    log_plans = [
+        read_compaction_plan(storage, state.timeline, i) for i in state.timeline.pending({Action.LOG_COMPACTION})
+    ]
+    slices = candidates(view, {operation.group for plan in log_plans for operation in plan.operations})
+    planning = Planning(how, settings.sizing.max_size, parse_time(at).date())
+    plan = plan_compaction(strategy, slices, planning, view.partitions, extra)
+    if not plan.operations:
+        return None
+    return create_requested(storage, at, Action.COMPACTION, encode_compaction_plan(plan)).requested
+
+
+def compactable_state(storage: Storage, settings: Settings) -> TableState:
+    state = writable_state(storage, settings)
+    if not state.config.merge_on_read:
+        raise UnsupportedTable(f"{state.config.name} is a Copy-on-Write table: it has no logs, and so no compaction")
+    return state
+
+
+def _refuse_pending_writes(state: TableState, before: str) -> None:
+    """A write that is under way may add logs where the plan does not look for them."""
+    pending = failed_writes(
+        state.timeline, lambda i: read_replace_plan(state.storage, state.timeline, i).clustering is not None
+    )
+    if pending:
+        raise WriteConflict(
+            f"the {pending[0].action} {pending[0].requested} is pending: it must be committed or rolled back before "
+            f"{before}. If its writer is dead, the next write rolls it back."
+        )
+
+
+# --- looking at a plan ---
+
+
+def find_compaction(state: TableState, instant: str | None = None) -> Instant | None:
+    """The pending compaction of an instant; None: the oldest, if there is one.
+
+    Raises InstantNotFound when there is no such instant, or it is completed, or no compaction
+    """
+    if instant is None:
+        return next(iter(state.timeline.pending_compactions), None)
+    found = [i for i in state.timeline.instants if i.requested == instant]
+    for each in found:
+        if each.action is Action.COMPACTION:
+            return each
+    what = "is not on the timeline" if not found else f"is a {found[0].action}, no compaction"
+    if state.config.merge_on_read and any(i.action is Action.COMMIT and i.state is State.COMPLETED for i in found):
+        what = "is completed already"
+    pending = [i.requested for i in state.timeline.pending_compactions]
+    raise InstantNotFound(f"instant {instant} {what}. Pending compactions: {', '.join(pending) or 'none'}.")
+
+
+def validate_compaction(storage: Storage, instant: str | None = None) -> list[str]:
+    """What keeps a pending compaction from being run: files of its plan that are missing, logs that it does not name.
+
+    instant  None: the oldest pending one; without one there is nothing to find
+    returns  a line for each problem
+    Raises   InstantNotFound; CorruptFile, UnsupportedTable when the plan cannot be read
+    """
+    state = load_state(storage)
+    found = find_compaction(state, instant)
+    return [] if found is None else problems(look_up(state, found).found)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanFiles:
+    """A plan with what storage has of it, and the columns that its base files get."""
+
+    plan: CompactionPlan
+    found: tuple[Found, ...]
+    schema: pa.Schema
+
+    @property
+    def leftovers(self) -> list[BaseFile]:
+        return [base for each in self.found for base in each.leftover]
+
+
+def look_up(state: TableState, instant: Instant) -> PlanFiles:
+    plan = read_compaction_plan(state.storage, state.timeline, instant)
+    view = load_view(state.storage, state.timeline, state.config, _partitions(plan))
+    return PlanFiles(plan, find_files(plan, instant.requested, view.groups), table_schema(state, view))
+
+
+def _partitions(plan: CompactionPlan) -> set[str]:
+    return {operation.group.partition for operation in plan.operations}
+
+
+# --- taking back ---
+
+
+def take_back(storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = ()) -> Instant:
+    """Undo what a run did so far; twice is as once.
+
+    leftovers  base files that markers may not name: of a writer without markers
+    returns    the requested instant
+    """
+    # The instant goes first: a process that is taken for dead can then not publish files that go next.
+    requested = back_to_requested(storage, instant)
+    for path in sorted({*marked_files(storage, instant.requested), *(base.path for base in leftovers)}):
+        storage.delete(path)
+    delete_markers(storage, instant.requested)
+    return requested
+
+
+def marked_files(storage: Storage, instant: str) -> list[str]:
+    """Paths of the base files that runs of a compaction announced."""
+    paths = [marker.path for marker in read_markers(storage, instant)]
+    for path in paths:
+        file = parse_data_file(*split(path), 0)
+        if not isinstance(file, BaseFile) or file.instant != instant:
+            raise CorruptFile(
+                path, f"a marker says that compaction {instant} writes it, but it is no base file of that"
+            )
+    return paths
+
+
+def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> None:
+    """Withdraw a plan; the files of a run that died are removed.
+
+    Raises InstantNotFound when it is not pending; WriteConflict while a write is; InvalidPlan when logs were written
+           for the base files that it was to make: it must be run
+    """
+    state = compactable_state(storage, Settings.read(options))
+    pending = find_compaction(state, instant)
+    assert pending is not None  # an instant was named
+    _refuse_pending_writes(state, f"compaction {instant} is withdrawn")
+    at = look_up(state, pending)
+    later = [log.path for each in at.found for log in each.later]
+    if later:
+        raise InvalidPlan(
+            f"{len(later)} log files, such as {later[0]}, were written since compaction {instant} was planned, and "
+            "belong to the base files that it makes: readers would not find them. Run it instead."
+        )
+    remove_pending(storage, take_back(storage, pending, at.leftovers))

@@ -1,0 +1,343 @@
+"""The driver of one scenario on a cluster: `python scenario.py NAME MASTER_URL PATH`.
+
+It writes tables below PATH, one for each way to spread a write, while something happens to the tasks. What a task does
+on its first attempt is told by a kernel that stands in for the library's; signals between processes are files below
+PATH/signals. What came of it is left in PATH/result.json, for the test to judge.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import DataFrame, SparkSession
+
+import hoodie
+from hoodie.spark import stage, write
+from hoodie.spark.table import HoodieTable
+from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.tasks import run_task, write_stream
+
+WAYS = ("staged", "shuffled")
+SPREAD = {
+    "hoodie.spark.near.max.batch.bytes": 0,
+    # Several file groups in each partition, also among the new ones.
+    "hoodie.parquet.small.file.limit": 0,
+    "hoodie.copyonwrite.insert.auto.split": "false",
+    "hoodie.copyonwrite.insert.split.size": 300,
+}
+NEAR = {**SPREAD, "hoodie.spark.near.max.batch.bytes": 1 << 28}
+_PATIENCE = 90.0
+
+
+def session(master: str, **conf: object) -> SparkSession:
+    """A session on the cluster, an executor on each worker."""
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "512m",
+        "spark.executor.memory": "512m",
+        "spark.executor.cores": 1,
+        "spark.ui.enabled": "false",
+        "spark.sql.shuffle.partitions": 4,
+        "spark.sql.session.timeZone": "UTC",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.executor.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        "spark.scheduler.minRegisteredResourcesRatio": 1.0,
+        "spark.scheduler.maxRegisteredResourcesWaitingTime": "60s",
+        **conf,
+    }
+    builder = SparkSession.builder.master(master).appName("scenario")
+    for key, value in settings.items():
+        builder = builder.config(key, str(value))
+    return builder.getOrCreate()
+
+
+def rows(spark: SparkSession, low: int, high: int, version: int) -> DataFrame:
+    """Rows of keys low (inclusive) to high, in four Spark partitions and four of the table."""
+    return spark.range(low, high, 1, 4).selectExpr(
+        "concat('k', id) as id", "cast(id % 4 as string) as p", f"{version}L as ts", f"id * {version} as v"
+    )
+
+
+def table(spark: SparkSession, path: Path) -> HoodieTable:
+    return hoodie.create_table(spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts")
+
+
+@contextmanager
+def spread_as(way: str) -> Iterator[None]:
+    kept = stage.LARGEST_PARTITION
+    if way == "shuffled":  # as if the batch were too large for each task to read its partition's rows
+        stage.LARGEST_PARTITION = 0
+    try:
+        yield
+    finally:
+        stage.LARGEST_PARTITION = kept
+
+
+# --- what happens to tasks ---
+
+
+@dataclass(frozen=True)
+class Signals:
+    """Files by which drivers, tasks and tests tell each other how far they are."""
+
+    folder: str
+
+    def give(self, name: str, text: str = "") -> bool:
+        """Whether this is the first to give the signal."""
+        Path(self.folder).mkdir(parents=True, exist_ok=True)
+        own = Path(self.folder, f".{name}-{os.getpid()}-{time.monotonic_ns()}")
+        own.write_text(text)
+        try:
+            os.link(own, Path(self.folder, name))
+        except FileExistsError:
+            return False
+        finally:
+            own.unlink()
+        return True
+
+    def given(self, name: str) -> str | None:
+        try:
+            return Path(self.folder, name).read_text()
+        except FileNotFoundError:
+            return None
+
+    def wait(self, name: str) -> None:
+        end = time.monotonic() + _PATIENCE
+        while self.given(name) is None:
+            if time.monotonic() > end:
+                raise TimeoutError(f"nobody gave the signal {name}")
+            time.sleep(0.05)
+
+
+class AtClose(WrappedStorage):
+    """Does something when a file is written and not there yet."""
+
+    def __init__(self, inner: Any, act: Callable[[], None]) -> None:
+        super().__init__(inner)
+        self.act = act
+
+    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if name == "close_output":
+            self.act()
+        return call()
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """Stands in for `run_task` or `write_stream`: the first task that comes here has its first attempt troubled.
+
+    trouble  gets the signals, what does the task's work, and the task's storage
+    """
+
+    real: Callable[..., Any]
+    signals: Signals
+    trouble: Callable[[Signals, Callable[..., Any]], Any]
+    others: Callable[[Signals, str, Callable[..., Any]], Any] | None = None
+
+    def __call__(self, spec: Any, *args: Any) -> Any:
+        number, _, _ = args[-1].partition("-")
+        if self.real is write_stream:
+            # A troubled attempt holds its rows: its stream ends when Spark gives it up.
+            args = (*args[:-2], iter(list(args[-2])), args[-1])
+
+        def work(act: Callable[[], None] | None = None) -> Any:
+            return self.real(spec if act is None else replace(spec, storage=AtClose(spec.storage, act)), *args)
+
+        if self.signals.give("began", number):
+            return self.trouble(self.signals, work)
+        if self.others is not None:
+            return self.others(self.signals, number, work)
+        return work()
+
+
+@contextmanager
+def troubled(signals: Signals, trouble: Any, others: Any = None) -> Iterator[None]:
+    write.run_task = Kernel(run_task, signals, trouble, others)
+    write.write_stream = Kernel(write_stream, signals, trouble, others)
+    try:
+        yield
+    finally:
+        write.run_task, write.write_stream = run_task, write_stream
+
+
+def wait_to_be_killed(signals: Signals) -> None:
+    signals.give("waiting", str(os.getpid()))
+    signals.wait("never")
+
+
+def killed_amid_a_file(signals: Signals, work: Callable[..., Any]) -> Any:
+    return work(lambda: wait_to_be_killed(signals))
+
+
+def killed_after_its_files(signals: Signals, work: Callable[..., Any]) -> Any:
+    work()
+    wait_to_be_killed(signals)
+
+
+def exits_amid_a_file(signals: Signals, work: Callable[..., Any]) -> Any:
+    return work(lambda: os._exit(3))
+
+
+def exits_after_its_files(signals: Signals, work: Callable[..., Any]) -> Any:
+    work()
+    os._exit(3)
+
+
+def waits_for_the_other_attempt(signals: Signals, work: Callable[..., Any]) -> Any:
+    """Two attempts with files of their own, both done."""
+    done = work()
+    signals.wait("other")
+    return done
+
+
+def goes_on_after_the_write(signals: Signals, work: Callable[..., Any]) -> Any:
+    """An attempt that nobody waits for any more, and that does not know it."""
+    try:
+        signals.wait("returned")
+        return work()
+    finally:
+        signals.give("ended")
+
+
+def tell_other_attempt(signals: Signals, number: str, work: Callable[..., Any]) -> Any:
+    done = work()
+    if signals.given("began") == number:
+        signals.give("other")
+    return done
+
+
+def refuses(signals: Signals, number: str, work: Callable[..., Any]) -> Any:
+    """The second task to come fails, however often it is tried; after it has written its files."""
+    done = work()
+    if signals.give("refused", number) or signals.given("refused") == number:
+        raise hoodie.InvalidInput("a task that nobody can do")
+    return done
+
+
+# --- scenarios ---
+
+
+def history(spark: SparkSession, path: Path) -> dict[str, Any]:
+    """The same writes near and, both ways, spread."""
+    routes = {}
+    for name, options in {"near": NEAR, **dict.fromkeys(WAYS, SPREAD)}.items():
+        with spread_as(name):
+            one = table(spark, path / name)
+            results = [
+                one.bulk_insert(rows(spark, 0, 2400, 1), options),
+                one.upsert(rows(spark, 1800, 3600, 2).union(rows(spark, 3500, 3600, 3)), options),
+                one.delete(rows(spark, 0, 4000, 1).where("v % 7 = 0"), options),
+            ]
+        routes[name] = [[r.route, r.inserted, r.updated, r.deleted] for r in results]
+    return routes
+
+
+def _each_way(spark: SparkSession, path: Path, troubles: dict[str, tuple[Any, ...]], *ends: str) -> dict[str, Any]:
+    """An upsert and a bulk insert in trouble, both ways of the former.
+
+    troubles  "staged", "shuffled" and "bulk" -> what happens to the tasks
+    """
+    found = {}
+    for way in WAYS:
+        one = table(spark, path / way)
+        one.upsert(rows(spark, 0, 2400, 1), NEAR)
+        jobs = {way: lambda one=one: one.upsert(rows(spark, 1800, 3000, 2), SPREAD)}
+        if way == "shuffled":
+            jobs["bulk"] = lambda one=one: one.bulk_insert(rows(spark, 3000, 3600, 3), SPREAD)
+        for name, job in jobs.items():
+            signals = Signals(str(path / "signals" / name))
+            with spread_as(way), troubled(signals, *troubles[name]):
+                result = job()
+            found[name] = [result.route, result.inserted, result.updated]
+            if signals.given("began") is None:
+                raise AssertionError(f"no task of {name} was troubled")
+            signals.give("returned")
+            for end in ends:
+                signals.wait(end)
+    return found
+
+
+def killed(spark: SparkSession, path: Path) -> dict[str, Any]:
+    troubles = {
+        "staged": (killed_amid_a_file,),
+        "shuffled": (killed_after_its_files,),
+        "bulk": (killed_after_its_files,),
+    }
+    return _each_way(spark, path, troubles)
+
+
+def exits(spark: SparkSession, path: Path) -> dict[str, Any]:
+    troubles = {"staged": (exits_after_its_files,), "shuffled": (exits_amid_a_file,), "bulk": (exits_after_its_files,)}
+    return _each_way(spark, path, troubles)
+
+
+def two_finish(spark: SparkSession, path: Path) -> dict[str, Any]:
+    return _each_way(spark, path, dict.fromkeys((*WAYS, "bulk"), (waits_for_the_other_attempt, tell_other_attempt)))
+
+
+def late(spark: SparkSession, path: Path) -> dict[str, Any]:
+    return _each_way(spark, path, dict.fromkeys((*WAYS, "bulk"), (goes_on_after_the_write,)), "ended")
+
+
+def fails(spark: SparkSession, path: Path) -> dict[str, Any]:
+    found = {}
+    for way in WAYS:
+        one = table(spark, path / way)
+        one.upsert(rows(spark, 0, 2400, 1), NEAR)
+        signals = Signals(str(path / "signals" / way))
+        with spread_as(way), troubled(signals, goes_on_after_the_write, refuses):
+            try:
+                one.upsert(rows(spark, 1800, 3000, 2), SPREAD)
+            except Exception as error:  # the test judges which
+                found[way] = [type(error).__name__, str(error)]
+        before = hoodie.read_arrow(one.path, ["id", "p", "ts", "v"])
+        found[f"{way} before"] = [before.num_rows, sum(before["ts"].to_pylist())]
+        signals.give("returned")
+        signals.wait("ended")
+        with spread_as(way):
+            one.upsert(rows(spark, 1800, 3000, 2), SPREAD)
+    return found
+
+
+#: Attempts that Spark gives up go on for a while, as they do on a machine that is cut off from the driver.
+_SPECULATION = {
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": 1.1,
+    "spark.speculation.quantile": 0.1,
+    "spark.speculation.minTaskRuntime": "1s",
+    "spark.python.task.killTimeout": "90s",
+}
+SCENARIOS: dict[str, tuple[Callable[[SparkSession, Path], dict[str, Any]], dict[str, Any]]] = {
+    "history": (history, {}),
+    "killed": (killed, {}),
+    "exits": (exits, {}),
+    "two_finish": (two_finish, _SPECULATION),
+    "late": (late, _SPECULATION),
+    "fails": (fails, {"spark.python.task.killTimeout": "90s"}),
+}
+
+
+def main(name: str, master: str, path: str) -> None:
+    run, conf = SCENARIOS[name]
+    spark = session(master, **conf)
+    try:
+        started = time.monotonic()
+        found = run(spark, Path(path))
+        print(f"scenario {name}: {time.monotonic() - started:.1f} s", flush=True)
+    finally:
+        spark.stop()
+    Path(path, "result.json").write_text(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

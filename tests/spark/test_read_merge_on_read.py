@@ -1,0 +1,181 @@
+"""Merge-on-Read tables that Hudi wrote, read through Spark: base files natively, slices with logs merged by tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.compute as pc
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie import open_table, read_arrow
+from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice
+from hoodie.model.schema import with_meta_fields
+from hoodie.spark.merge import pack, slice_bytes
+from hoodie.storage.local import LocalStorage
+from hoodie.table.log_reader import merged_batches, slice_reader
+from hoodie.table.read import table_schema
+from hoodie.table.state import load_state
+from hoodie.view.load import load_view
+from hoodie.view.slices import merged_slices
+from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs_optimized
+
+Unpack = Callable[[str], Path]
+
+MERGE_ON_READ = [name for name in fixture_names() if "mor" in name]
+#: Without rows noted down; tests/interop/test_read_merge_on_read.py tells how `read_arrow`'s were checked.
+UNTOLD = ["v3_mor_stock_ticks", "v6_mor_nested_types", "v6_mor_payload_partial_update"]
+#: hudi-rs does not read these at all.
+NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
+
+
+@pytest.mark.parametrize("name", MERGE_ON_READ)
+def test_a_snapshot_has_the_rows_that_hudi_reads(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table(name)
+    snapshot = open_table(spark, str(path)).snapshot()
+    expected = read_arrow(path) if name in UNTOLD else expected_rows(name)
+    assert_same_rows(snapshot.toArrow(), expected)
+    assert snapshot.columns == read_arrow(path, filters=[("_hoodie_record_key", "=", "")]).column_names
+    assert tuple(snapshot.columns[:5]) == META
+
+
+@pytest.mark.parametrize("name", MERGE_ON_READ)
+def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table(name)
+    frame = open_table(spark, str(path)).read_optimized()
+    assert not in_python(frame)
+    rows = frame.toArrow()
+    if name not in fixture_names("hudi-0.15"):
+        for log in path.rglob(".*.log.*"):
+            if ".hoodie" not in log.parts:
+                log.unlink()
+        assert_same_rows(rows, read_arrow(path))
+        if name in NOT_IN_HUDI_RS:
+            return
+        expected = read_hudi_rs_optimized(path)
+    else:
+        expected = expected_rows(name, "read_optimized")
+    assert_same_rows(rows.select(expected.column_names), expected)
+
+
+def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("v6_mor_avro_8_inserts_1_update")))
+    assert in_python(table.snapshot())
+    assert in_python(table.snapshot(partitions=["city=san_francisco"]))
+    assert not in_python(table.snapshot(partitions=["city=chennai", "city=sao_paulo"]))
+    compacted = open_table(spark, str(fixture_table("v9_mor_txns")))
+    assert not in_python(compacted.snapshot())
+    rows = table.snapshot(partitions=["city=san_francisco", "city=chennai"]).toArrow()
+    expected = expected_rows("v6_mor_avro_8_inserts_1_update")
+    assert_same_rows(rows, expected.filter(pc.not_equal(expected.column("city"), "sao_paulo")))
+
+
+@pytest.mark.parametrize("name", ["mor_deletes", "mor_schema_evolution", "mor_pending_compaction", "v9_mor_txns"])
+def test_the_past_is_that_of_read_arrow(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table(name)
+    table = open_table(spark, str(path))
+    for instant in [instant.requested for instant in reversed(load_state(LocalStorage(path)).timeline.commits)]:
+        frame = table.as_of(instant)
+        before = read_arrow(path, as_of=instant)
+        assert frame.columns == before.column_names
+        assert_same_rows(frame.toArrow(), before)
+
+
+def test_read_optimized_as_of_an_instant_has_the_base_files_of_then(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("mor_compacted")
+    steps = {step["op"]: step["instant"] for step in reversed(fixture_facts("mor_compacted")["steps"])}
+    table = open_table(spark, str(path))
+    first = table.read_optimized(as_of=steps["upsert"]).toArrow()
+    assert set(first.column("_hoodie_commit_time").to_pylist()) >= {steps["insert"]}
+    assert pc.max(first.column("_hoodie_commit_time")).as_py() <= steps["upsert"]
+    assert_same_rows(table.read_optimized(as_of=steps["run compaction"]).toArrow(), table.read_optimized().toArrow())
+
+
+def test_columns_reach_base_files_and_logs(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("mor_logs")
+    table = open_table(spark, str(path))
+    frame = table.snapshot(columns=["qty", "id"])
+    assert frame.columns == ["qty", "id"]
+    plan = str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+    assert "ReadSchema: struct<id:string,qty:int>" in plan
+    assert_same_rows(frame.toArrow(), expected_rows("mor_logs").select(["qty", "id"]))
+    assert table.snapshot(columns=[]).count() == frame.count() == expected_rows("mor_logs").num_rows
+    assert table.read_optimized(columns=["id"]).columns == ["id"]
+    with pytest.raises(InvalidInput, match="Did you mean 'qty'"):
+        table.snapshot(columns=["qtty"])
+
+
+@pytest.mark.parametrize("zone", ["America/Los_Angeles", "Asia/Kolkata"])
+def test_times_are_the_same_moments_in_any_session_zone(spark: SparkSession, fixture_table: Unpack, zone: str) -> None:
+    path = fixture_table("mor_types")
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        rows = open_table(spark, str(path)).snapshot().toArrow()
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert_same_rows(rows, expected_rows("mor_types"))
+
+
+def test_frames_of_logs_join_frames_of_files(spark: SparkSession, fixture_table: Unpack) -> None:
+    """Merged rows have the types and the nullability, at every level, that Spark gives rows of files."""
+    table = open_table(spark, str(fixture_table("v6_mor_nested_types")))
+    assert table.snapshot().schema == table.read_optimized().schema
+    assert table.snapshot().where(F.col("_hoodie_commit_time") > "").count() == 3
+
+
+def test_options_of_reads_reach_the_tasks(spark: SparkSession, fixture_table: Unpack, tmp_path: Path) -> None:
+    path = fixture_table("mor_deletes")
+    options = {"hoodie.memory.merge.max.size": 1}
+    assert_same_rows(open_table(spark, str(path), options).snapshot().toArrow(), expected_rows("mor_deletes"))
+    nowhere = {**options, "hoodie.memory.spillable.map.path": str(tmp_path / "nowhere")}
+    with pytest.raises(PySparkException, match="nowhere"):
+        open_table(spark, str(path), nowhere).snapshot().toArrow()
+    with pytest.raises(InvalidOption, match="expected bytes"):
+        open_table(spark, str(path), {"hoodie.memory.merge.max.size": "much"})
+
+
+def test_an_unreadable_log_names_itself(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("mor_nonpartitioned")
+    (log,) = path.glob(".*.log.1_*")
+    log.write_bytes(b"rubbish" + log.read_bytes())
+    with pytest.raises(PySparkException, match=rf"{log.name} at byte 0"):
+        open_table(spark, str(path)).snapshot().toArrow()
+
+
+def test_a_slice_reader_pickles(fixture_table: Unpack) -> None:
+    state = load_state(LocalStorage(fixture_table("mor_logs")))
+    view = load_view(state.storage, state.timeline, state.config)
+    reader = slice_reader(state, with_meta_fields(table_schema(state, view)))
+    sent = pickle.loads(pickle.dumps(reader))
+    slices = [slice_ for slice_ in merged_slices(view).values() if slice_.logs]
+    assert slices
+    for slice_ in slices:
+        here, there = (list(merged_batches(each, slice_, ["id", "qty"])) for each in (reader, sent))
+        assert here == there
+
+
+def test_tasks_take_about_the_same_number_of_bytes() -> None:
+    def slice_of(number: int, size: int) -> FileSlice:
+        group = FileGroupId("p", f"f{number}-0")
+        return FileSlice(group, "1", BaseFile(group, "1", "0-0-0", size, f"f{number}"))
+
+    mib = 1 << 20
+    slices = [slice_of(number, number % 40 * mib) for number in range(200)]
+    tasks = pack(slices, 4)
+    assert sorted(s.group.file_id for task in tasks for s in task) == sorted(s.group.file_id for s in slices)
+    loads = [sum(slice_bytes(slice_) for slice_ in task) // mib for task in tasks]
+    assert 30 <= len(tasks) <= 40
+    assert max(loads) - min(loads) <= 20
+    assert max(loads) <= 128
+    assert len(pack(slices[:3], 100)) == 3
+    assert len(pack([slice_of(number, 1000) for number in range(1000)], 4)) <= 32
+    assert [len(task) for task in pack([slice_of(0, 500 * mib)], 4)] == [1]
+
+
+def in_python(frame: DataFrame) -> bool:
+    return "MapInArrow" in str(frame._jdf.queryExecution().optimizedPlan().toString())  # type: ignore[operator]
