@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on loopback, from the jars that pyspark brings: one master, two workers, each a process."""
+"""A Spark standalone cluster on loopback, from the jars that pyspark brings: a master and two workers, each a process."""
 
 from __future__ import annotations
 

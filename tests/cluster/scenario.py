@@ -20,6 +20,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
+from hoodie.errors import InvalidInput
 from hoodie.spark import stage, write
 from hoodie.spark.table import HoodieTable
 from hoodie.storage.wrapped import WrappedStorage
@@ -219,7 +220,7 @@ def refuses(signals: Signals, number: str, work: Callable[..., Any]) -> Any:
     """The second task to come fails, however often it is tried; after it has written its files."""
     done = work()
     if signals.give("refused", number) or signals.given("refused") == number:
-        raise hoodie.InvalidInput("a task that nobody can do")
+        raise InvalidInput("a task that nobody can do")
     return done
 
 
@@ -239,6 +240,14 @@ def history(spark: SparkSession, path: Path) -> dict[str, Any]:
             ]
         routes[name] = [[r.route, r.inserted, r.updated, r.deleted] for r in results]
     return routes
+
+
+def lost(spark: SparkSession, path: Path) -> dict[str, Any]:
+    return {"killed": killed(spark, path / "killed"), "exits": exits(spark, path / "exits")}
+
+
+def twice(spark: SparkSession, path: Path) -> dict[str, Any]:
+    return {"finish": both_finish(spark, path / "finish"), "late": late(spark, path / "late")}
 
 
 def _each_way(spark: SparkSession, path: Path, troubles: dict[str, tuple[Any, ...]], *ends: str) -> dict[str, Any]:
@@ -280,7 +289,7 @@ def exits(spark: SparkSession, path: Path) -> dict[str, Any]:
     return _each_way(spark, path, troubles)
 
 
-def two_finish(spark: SparkSession, path: Path) -> dict[str, Any]:
+def both_finish(spark: SparkSession, path: Path) -> dict[str, Any]:
     return _each_way(spark, path, dict.fromkeys((*WAYS, "bulk"), (waits_for_the_other_attempt, tell_other_attempt)))
 
 
@@ -319,10 +328,8 @@ _SPECULATION = {
 }
 SCENARIOS: dict[str, tuple[Callable[[SparkSession, Path], dict[str, Any]], dict[str, Any]]] = {
     "history": (history, {}),
-    "killed": (killed, {}),
-    "exits": (exits, {}),
-    "two_finish": (two_finish, _SPECULATION),
-    "late": (late, _SPECULATION),
+    "lost": (lost, {}),
+    "twice": (twice, _SPECULATION),
     "fails": (fails, {"spark.python.task.killTimeout": "90s"}),
 }
 

@@ -56,14 +56,14 @@ def result(path: Path) -> dict[str, Any]:
     return dict(json.loads((path / "result.json").read_text()))
 
 
-def holds_all(path: Path) -> None:
+def holds_all(path: Path, scenario: str) -> None:
     """What the scenarios of an upsert both ways and a bulk insert must leave."""
     spread = ["spread", 600, 600]
-    assert result(path) == {"staged": spread, "shuffled": spread, "bulk": ["spread", 600, 0]}
-    holds(path / "staged", upserted())
-    holds(path / "shuffled", upserted() + bulk_inserted())
+    assert result(path)[scenario] == {"staged": spread, "shuffled": spread, "bulk": ["spread", 600, 0]}
+    holds(path / scenario / "staged", upserted())
+    holds(path / scenario / "shuffled", upserted() + bulk_inserted())
     for way in ("staged", "shuffled"):
-        holds_published_files_only(path / way)
+        holds_published_files_only(path / scenario / way)
 
 
 def test_writes_by_executors_give_the_table_that_the_driver_gives(cluster, tmp_path):
@@ -81,34 +81,27 @@ def test_writes_by_executors_give_the_table_that_the_driver_gives(cluster, tmp_p
         holds_published_files_only(tmp_path / way)
 
 
-def test_a_killed_executor_costs_no_row_and_leaves_no_file(cluster, tmp_path):
+def test_a_lost_executor_or_python_worker_costs_no_row_and_leaves_no_file(cluster, tmp_path):
     killed: dict[str, int] = {}
 
     def watch() -> None:
-        for waiting in (tmp_path / "signals").glob("*/waiting"):
+        for waiting in (tmp_path / "killed" / "signals").glob("*/waiting"):
             if waiting.parent.name not in killed:
                 killed[waiting.parent.name] = cluster.kill_executor_of(int(waiting.read_text()))
 
-    cluster.run("killed", tmp_path, watch)
+    cluster.run("lost", tmp_path, watch)
     assert set(killed) == {"staged", "shuffled", "bulk"}
     assert len(set(killed.values())) == 3
-    holds_all(tmp_path)
+    holds_all(tmp_path, "killed")
+    holds_all(tmp_path, "exits")
 
 
-def test_a_python_worker_that_exits_costs_no_row_and_leaves_no_file(cluster, tmp_path):
-    cluster.run("exits", tmp_path)
-    holds_all(tmp_path)
-
-
-def test_of_two_attempts_that_finish_one_is_published(cluster, tmp_path):
-    cluster.run("two_finish", tmp_path)
-    assert len(list((tmp_path / "signals").glob("*/other"))) == 3
-    holds_all(tmp_path)
-
-
-def test_an_attempt_that_goes_on_after_the_commit_leaves_nothing(cluster, tmp_path):
-    cluster.run("late", tmp_path)
-    holds_all(tmp_path)
+def test_of_two_attempts_one_is_published_and_the_other_leaves_nothing(cluster, tmp_path):
+    cluster.run("twice", tmp_path)
+    assert len(list((tmp_path / "finish" / "signals").glob("*/other"))) == 3
+    assert len(list((tmp_path / "late" / "signals").glob("*/ended"))) == 3
+    holds_all(tmp_path, "finish")
+    holds_all(tmp_path, "late")
 
 
 def test_a_task_that_always_fails_fails_the_write_and_nothing_else(cluster, tmp_path):

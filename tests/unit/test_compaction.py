@@ -156,7 +156,8 @@ def test_a_plan_names_the_slices_with_logs(storage: MemoryStorage) -> None:
     assert [operation.group.partition for operation in plan.operations] == ["oslo", "rome"]
     oslo = plan.operations[0]
     assert [f"oslo/{name}" for name in (oslo.base_file, *oslo.log_files)] == sorted(
-        (path for path in data_paths(storage) if path.startswith("oslo/")), key=lambda path: path.startswith("oslo/.")
+        (path for path in data_paths(storage) if path.startswith("oslo/")),
+        key=lambda path: (path.startswith("oslo/."), path),
     )
     assert oslo.metrics["TOTAL_LOG_FILES_SIZE"] == sum(storage.size(f"oslo/{name}") for name in oslo.log_files)
     assert plan.extra == {"job": "nightly"}
@@ -546,8 +547,27 @@ def test_of_two_runs_one_publishes_and_the_other_leaves_nothing(storage: MemoryS
     with pytest.raises(WriteConflict):
         publish(slow, others)
     again = run_near(slow)  # and files that come even later
-    with pytest.raises(WriteConflict, match="is there already"):
+    with pytest.raises(WriteConflict, match="another process has completed"):
         publish(slow, again)
+    assert bases_of(storage, instant) == published(storage, instant)
+    assert notes(storage) == AFTER_SECOND
+
+
+def test_a_run_that_fails_after_another_published_removes_its_own_files_only(storage: MemoryStorage) -> None:
+    instant = schedule(storage)
+
+    def overtaken(job: CompactionJob) -> list[WriteStat | None]:
+        run_operation(job.compaction, job.tasks[0])
+        other = begin(storage, {}, instant)
+        assert other is not None
+        stats = run_near(other)
+        run_operation(job.compaction, job.tasks[1])
+        publish(other, stats)
+        run_operation(job.compaction, job.tasks[0])
+        raise ValueError("lost")
+
+    with pytest.raises(ValueError, match="lost"):
+        compact(storage, {}, instant, run=overtaken)
     assert bases_of(storage, instant) == published(storage, instant)
     assert notes(storage) == AFTER_SECOND
 

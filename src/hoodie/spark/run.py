@@ -63,7 +63,7 @@ def run(batch: CheckedBatch, transaction: Transaction | None = None, *, commit: 
     """Carry the write out.
 
     transaction  whose instant it is to have; None: a new one
-    commit       publish it; else the result is what `publish_result` takes
+    commit       publish it; else the result is what `HoodieWriteClient.commit` takes
     """
     acquired = acquire(batch.session, batch.frame, batch.checked, batch.phases)
     try:

@@ -260,7 +260,7 @@ def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: P
         planned = plan_spread(session, staged, checked, job.state)
     try:
         job = job.with_plan(planned.plan)
-        run = partial(run_task, job.spec, checked.rule, checked.semantics)
+        run = partial(run_task, job.spread_spec, checked.rule, checked.semantics)
         with phases.time("write"):
             stats = _run_spread(session, staged, planned, run, delete)
         return job, Outcome(stats, frozenset(staged.measured().rows), planned.index, SPREAD)
@@ -302,7 +302,7 @@ def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[Write
     job = job.with_plan(None)
     try:
         with phases.time("write"):
-            stats, _ = spread.run_stream(frame, partial(write_stream, job.spec, job.checked.rule))
+            stats, _ = spread.run_stream(frame, partial(write_stream, job.spread_spec, job.checked.rule))
     finally:
         if kept is not None:
             kept.unpersist()

@@ -6,6 +6,7 @@ Every implementation passes tests/contract/test_storage.py whole.
 from __future__ import annotations
 
 import builtins
+import hashlib
 import re
 from collections.abc import Collection
 from contextlib import AbstractContextManager
@@ -15,7 +16,7 @@ from uuid import uuid4
 
 from hoodie.errors import InvalidInput
 
-_TEMPORARY = re.compile(r"\.[0-9a-f]{32}\.tmp")
+_TEMPORARY = re.compile(r"\.(?:[0-9a-f]{16}-)?[0-9a-f]{32}\.tmp")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -163,11 +164,30 @@ def split(path: str) -> tuple[str, str]:
 def temporary_beside(path: str) -> str:
     """A fresh temporary path in the folder of `path`.
 
-    It repeats nothing of the name: readers match log files with a pattern that is not anchored at its end.
+    It repeats nothing of the name: readers match log files with a pattern that is not anchored at its end. A hash of
+    the name in it tells `remove_with_temporaries` whose it is.
     """
-    return join(split(path)[0], f".{uuid4().hex}.tmp")
+    folder, name = split(path)
+    return join(folder, f".{_hash(name)}-{uuid4().hex}.tmp")
 
 
 def is_temporary(name: str) -> bool:
     """Whether a name is a temporary file of a storage. Nothing refers to it; an old one is a dead writer's."""
     return _TEMPORARY.fullmatch(name) is not None
+
+
+def remove_with_temporaries(storage: Storage, paths: Collection[str]) -> None:
+    """Remove files, and the temporary ones that processes left which were killed while they wrote these files."""
+    by_folder: dict[str, set[str]] = {}
+    for path in paths:
+        storage.delete(path)
+        folder, name = split(path)
+        by_folder.setdefault(folder, set()).add(f".{_hash(name)}-")
+    for folder, hashes in by_folder.items():
+        for entry in storage.list(folder):
+            if is_temporary(entry.name) and entry.name[:18] in hashes:
+                storage.delete(join(folder, entry.name))
+
+
+def _hash(name: str) -> str:
+    return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()

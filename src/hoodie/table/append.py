@@ -28,7 +28,7 @@ from hoodie.model.files import LogFile, log_file_name
 from hoodie.model.instant import parse_time
 from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
-from hoodie.table.base_file import WriteSpec
+from hoodie.table.base_file import WriteSpec, take_back_if_over
 from hoodie.table.markers import MarkerKind, create_marker
 from hoodie.table.partitions import ensure_partition
 
@@ -120,7 +120,14 @@ class LogWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None and self._open:
+            self._close()
         self._stack.__exit__(kind, error, trace)
+
+    def _close(self) -> None:
+        self._stack.close()
+        self._open = False
+        take_back_if_over(self._spec, self._written[-1][0].path, MarkerKind.APPEND)
 
     def append(self, block: LogBlock, rows: int = 0, deletes: int = 0) -> None:
         """A block with so many rows and deleted keys in it."""
@@ -134,8 +141,7 @@ class LogWriter:
         file = LogFile(self._task.group, self._base_instant, self._version, self._token, self._size, self._name)
         self._written[-1:] = [(file, self._rows, self._deletes)]
         if self._size >= self._spec.logs.max_size:
-            self._stack.close()
-            self._open = False
+            self._close()
 
     def stats(self, inserted: int) -> list[WriteStat]:
         """One statistic a file, after the `with` block.

@@ -14,15 +14,18 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
+from hoodie.errors import InstantNotFound
 from hoodie.formats.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.bloom import BloomFilter, BloomKind, add_keys, empty_filter
 from hoodie.formats.conform import conform
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
+from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.model.schema import without_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.markers import MarkerKind, create_marker
+from hoodie.table.markers import MarkerKind, create_marker, marker_path
 from hoodie.table.partitions import ensure_partition
+from hoodie.timeline.transition import is_pending
 
 #: A filter sized for its file covers at most this many keys: 3.6 MB in the footer at the default probability. Twice as
 #: many keys in it still give 2 false positives in 10,000.
@@ -41,6 +44,7 @@ class WriteSpec:
     sizing: FileSizing
     bloom: BloomOptions
     logs: LogOptions
+    pending: Instant | None = None  # the write's, where attempts of a task may outlive it: they look whether it is over
 
 
 class BaseFileWriter:
@@ -65,6 +69,7 @@ class BaseFileWriter:
         self.rows = 0
         self.closed_size = 0
         self._base, self._base_path, self._expected = base, base_path, expected_rows
+        self._marker_kind = MarkerKind.MERGE if base else MarkerKind.CREATE
         self._bloom = self._carried_filter()
         self._keys: list[pa.Array] = []
         self._pending: list[pa.Table] = []
@@ -81,7 +86,7 @@ class BaseFileWriter:
         spec = self.spec
         ensure_partition(spec.storage, self.group.partition, spec.instant)
         # The marker comes first: a file without one would outlive a crash.
-        create_marker(spec.storage, spec.instant, path, MarkerKind.MERGE if self._base else MarkerKind.CREATE)
+        create_marker(spec.storage, spec.instant, path, self._marker_kind)
         self._sink = stack.enter_context(spec.storage.open_output(path))
         self._writer = stack.enter_context(
             pq.ParquetWriter(
@@ -105,6 +110,7 @@ class BaseFileWriter:
             self._writer.add_key_value_metadata(self._footer())
             self._writer.close()
             self.closed_size = self._sink.tell()
+        take_back_if_over(self.spec, self.file().path, self._marker_kind)
 
     def append(self, rows: pa.Table, new_keys: pa.Array | pa.ChunkedArray | None = None) -> None:
         """Rows of the file's schema, in file order.
@@ -172,6 +178,20 @@ class BaseFileWriter:
         options = self.spec.bloom
         sized = min(max(self._expected, keys, MIN_SIZED_ENTRIES), MAX_SIZED_ENTRIES)
         return empty_filter(BloomKind(options.kind.value), options.entries or sized, options.fpp)
+
+
+def take_back_if_over(spec: WriteSpec, path: str, kind: MarkerKind) -> None:
+    """Remove the file that this attempt has just finished if its write is over: nobody else would.
+
+    Spark gives attempts up that go on for a while, on a machine that is cut off or for the seconds until a Python
+    worker is killed. What such a one finishes before the write ends, the write's end finds by its marker.
+    Raises  InstantNotFound when the write is over
+    """
+    if spec.pending is None or is_pending(spec.storage, spec.pending):
+        return
+    spec.storage.delete(path)
+    spec.storage.delete(marker_path(spec.instant, path, kind))
+    raise InstantNotFound(f"instant {spec.instant} is over: {path}, of a task that was given up, is taken back")
 
 
 def stamp(rows: pa.Table, keys: pa.Array, partition: str, spec: WriteSpec, token: str, first: int = 0) -> pa.Table:

@@ -25,9 +25,17 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.schema import with_meta_fields
 from hoodie.plan.compaction import LOG_BYTES, problems
-from hoodie.storage.protocol import Storage, split
+from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.base_file import BaseFileWriter, WriteSpec
-from hoodie.table.compaction_plan import PlanFiles, compactable_state, find_compaction, look_up, marked_files, take_back
+from hoodie.table.compaction_plan import (
+    PlanFiles,
+    compactable_state,
+    find_compaction,
+    look_up,
+    marked_files,
+    require_not_published,
+    take_back,
+)
 from hoodie.table.log_headers import find_blocks
 from hoodie.table.log_reader import SliceMerge, SliceReader, slice_reader
 from hoodie.table.lookup import footer_of
@@ -101,13 +109,20 @@ def compact(
             stats = list((run or run_near)(job))
     except Exception as error:
         try:
-            take_back(job.storage, job.instant)
+            _give_up(job)
         except (HoodieError, OSError) as second:
             error.add_note(f"Removing the files of this run failed, too; the next run will. ({second})")
         raise
     with phases.time("commit"):
         metadata = publish(job, stats)
     return WriteResult(job.instant.requested, metadata, IndexStats(), NEAR if run is None else "spread", phases.seconds)
+
+
+def _give_up(job: CompactionJob) -> None:
+    try:
+        take_back(job.storage, job.instant)
+    except WriteConflict:  # another run has published: what readers see stays
+        _discard(job)
 
 
 def begin(storage: Storage, options: Mapping[str, str], instant: str | None = None) -> CompactionJob | None:
@@ -262,9 +277,12 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
         _settle(job, sizes)
         complete(job.storage, job.instant, encode_commit(metadata))
     except (InstantNotFound, WriteConflict):
-        _discard(job, sizes)
+        _discard(job)
         raise
     with suppress(OSError):  # readers see the files by now, and markers of a completed instant mean nothing
+        # Attempts that were given up may have finished a file meanwhile. Later ones see that the run is over.
+        lost = set(marked_files(job.storage, job.instant.requested)) - sizes.keys()
+        remove_with_temporaries(job.storage, sorted(lost))
         delete_markers(job.storage, job.instant.requested)
     return metadata
 
@@ -292,32 +310,37 @@ def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[File
 
 def _settle(job: CompactionJob, sizes: Mapping[str, int]) -> None:
     """See that all files are there, and remove those of lost attempts, which would be taken for versions of rows."""
-    groups = {task.slice.group for task in job.tasks}
-    listed = list_partitions(job.storage, {group.partition for group in groups})
-    there = {
-        file.path: file.size
-        for file in data_files(listed)
-        if isinstance(file, BaseFile) and file.group in groups and file.instant == job.instant.requested
-    }
+    there = _files_of(job)
     for path, size in sizes.items():
-        if there.get(path) != size:
+        if path not in there or there[path].size != size:
             raise WriteConflict(
                 f"{path} of compaction {job.instant.requested} is gone: another process took this run for dead and "
                 "began anew. Nothing is published by this one."
             )
-    marked = set(marked_files(job.storage, job.instant.requested))
-    for path in sorted({*there, *marked} - sizes.keys()):
-        job.storage.delete(path)
+    others = sorted({*there, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
+    require_not_published(job.storage, job.instant)  # else these are what readers see
+    remove_with_temporaries(job.storage, others)
 
 
-def _discard(job: CompactionJob, paths: Iterable[str]) -> None:
+def _files_of(job: CompactionJob) -> dict[str, BaseFile]:
+    """The base files of the plan's instant in its file groups, by path."""
+    groups = {task.slice.group for task in job.tasks}
+    listed = list_partitions(job.storage, {group.partition for group in groups})
+    return {
+        file.path: file
+        for file in data_files(listed)
+        if isinstance(file, BaseFile) and file.group in groups and file.instant == job.instant.requested
+    }
+
+
+def _discard(job: CompactionJob) -> None:
     """Remove the files of a run that lost, unless they are published."""
     state = load_state(job.storage)
-    published = state.timeline.find(job.instant.requested, Action.COMPACTION)
+    found = state.timeline.find(job.instant.requested, Action.COMPACTION)
     named: set[str | None] = set()
-    if published is not None and published.state is State.COMPLETED:
-        stats = read_commit(job.storage, state.timeline, published).stats
+    if found is not None and found.state is State.COMPLETED:
+        stats = read_commit(job.storage, state.timeline, found).stats
         named = {stat.path for part in stats.values() for stat in part}
-    for path in paths:
-        if path not in named:
+    for path, file in _files_of(job).items():
+        if path not in named and file.token.split("-")[1] == str(job.compaction.run):
             job.storage.delete(path)

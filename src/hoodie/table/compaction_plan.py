@@ -21,7 +21,7 @@ from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
 from hoodie.plan.compaction_strategies import Planning, strategy_named
-from hoodie.storage.protocol import Storage, split
+from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.job import writable_state
 from hoodie.table.markers import delete_markers, read_markers
 from hoodie.table.read import table_schema
@@ -30,7 +30,7 @@ from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
-from hoodie.timeline.transition import back_to_requested, create_requested, remove_pending
+from hoodie.timeline.transition import back_to_requested, create_requested, instant_path, remove_pending
 from hoodie.view.load import load_view
 
 # --- planning ---
@@ -65,7 +65,7 @@ def schedule_compaction(
 
 
 def compactable_state(storage: Storage, settings: Settings) -> TableState:
-    state = writable_state(storage, settings)
+    state = writable_state(storage, settings, places_keys=False)
     if not state.config.merge_on_read:
         raise UnsupportedTable(f"{state.config.name} is a Copy-on-Write table: it has no logs, and so no compaction")
     return state
@@ -147,13 +147,22 @@ def take_back(storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] 
 
     leftovers  base files that markers may not name: of a writer without markers
     returns    the requested instant
+    Raises     WriteConflict when it is published meanwhile: nothing has changed
     """
+    require_not_published(storage, instant)
     # The instant goes first: a process that is taken for dead can then not publish files that go next.
     requested = back_to_requested(storage, instant)
-    for path in sorted({*marked_files(storage, instant.requested), *(base.path for base in leftovers)}):
-        storage.delete(path)
+    require_not_published(storage, instant)
+    left = {*marked_files(storage, instant.requested), *(base.path for base in leftovers)}
+    remove_with_temporaries(storage, sorted(left))
     delete_markers(storage, instant.requested)
     return requested
+
+
+def require_not_published(storage: Storage, instant: Instant) -> None:
+    """Raises WriteConflict when a compaction is completed: its files are what readers see."""
+    if storage.exists(instant_path(Instant(instant.requested, Action.COMMIT, State.COMPLETED))):
+        raise WriteConflict(f"another process has completed compaction {instant.requested} meanwhile")
 
 
 def marked_files(storage: Storage, instant: str) -> list[str]:

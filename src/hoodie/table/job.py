@@ -68,22 +68,29 @@ class WriteJob:
     def state(self) -> TableState:
         return self.transaction.state
 
+    @property
+    def spread_spec(self) -> WriteSpec:
+        """For tasks on executors, whose attempts may outlive the write."""
+        return replace(self.spec, pending=self.transaction.instant)
+
     def with_plan(self, plan: WritePlan | None) -> WriteJob:
         """The job once its plan is on the timeline."""
         return WriteJob(self.checked, to_work(self.transaction, plan), self.spec)
 
 
-def writable_state(storage: Storage, settings: Settings) -> TableState:
+def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:
     """The table's state, if this library may write it. With `hoodie.metadata.enable=false` a metadata table that others
     left is removed first, as Hudi does: a stale one would hide new files from readers.
 
-    Raises UnsupportedTable saying what to do
+    places_keys  whether the write says which file group a key is in; a compaction leaves it where it is
+    Raises       UnsupportedTable saying what to do
     """
     state = load_state(storage)
     without = replace(state.config, metadata_partitions=(), metadata_inflight=())
     removing = not settings.write.metadata_table and without != state.config
     require_writable(without if removing else state.config, KNOWN_PAYLOADS)
-    refuse_buckets(state)
+    if places_keys:
+        refuse_buckets(state)
     if removing:  # only now: a table that is refused stays as it is
         update_properties(storage, dict.fromkeys(_METADATA_KEYS, None))
         storage.delete_tree(".hoodie/metadata")

@@ -45,15 +45,19 @@ def marker_folder(instant: str) -> str:
     return join(_FOLDER, instant)
 
 
+def marker_path(instant: str, data_file_path: str, kind: MarkerKind) -> str:
+    """Where the marker of a data file lies."""
+    return join(marker_folder(instant), f"{data_file_path}.marker.{MarkerKind(kind)}")
+
+
 def create_marker(storage: Storage, instant: str, data_file_path: str, kind: MarkerKind) -> None:
     """Note that a data file is about to be written; on storage when this returns. Call it before opening the file.
 
     A marker that is already there is as good: data file names are unique by their write token, so it is our own, of an
     attempt whose answer got lost.
     """
-    path = join(marker_folder(instant), f"{data_file_path}.marker.{MarkerKind(kind)}")
     try:
-        storage.create_new(path, b"")
+        storage.create_new(marker_path(instant, data_file_path, kind), b"")
     except FileExistsError:
         return
 

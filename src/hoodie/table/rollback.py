@@ -19,9 +19,9 @@ from hoodie.formats.timeline_avro import decode_rollback_plan, encode_rollback_m
 from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
-from hoodie.storage.protocol import Storage, join, split
+from hoodie.storage.protocol import Storage, join, remove_with_temporaries, split
 from hoodie.table.markers import MarkerKind, create_marker, delete_markers, read_markers
-from hoodie.table.rollback_plan import logs_of_slice, parse_log, plan_rollback
+from hoodie.table.rollback_plan import logs_of_slice, made_by, parse_log, plan_rollback
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
     back_to_requested,
@@ -79,6 +79,8 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
         back_to_requested(storage, target)  # its plan stays: new logs belong to the slice that it opened
     else:
         remove_pending(storage, target)
+    # Attempts that Spark has given up may have finished a file meanwhile. Later ones see that the write is over.
+    remove_with_temporaries(storage, made_by(storage, target.requested))
     metadata = RollbackMetadata(
         start=rollback.requested,
         millis=int((time.monotonic() - started) * 1000),
@@ -105,8 +107,7 @@ def _take_back(
     done = {}
     for partition, part in by_partition.items():
         deleted = [name for request in part for name in request.delete]
-        for name in deleted:
-            storage.delete(join(partition, name))
+        remove_with_temporaries(storage, [join(partition, name) for name in deleted])
         undone = [request for request in part if request.log_blocks]
         sizes = {entry.name: entry.size for entry in storage.list(partition)} if undone else {}
         commands = [

@@ -45,6 +45,12 @@ def plan_rollback(storage: Storage, failed: Instant) -> RollbackPlan:
     return RollbackPlan(instant=InstantRef(failed.requested, failed.action), requests=tuple(requests))
 
 
+def made_by(storage: Storage, failed: str) -> list[str]:
+    """Paths of the files that a write's markers name and that are to be deleted."""
+    deletes, _ = _by_markers(read_markers(storage, failed), failed)
+    return [join(folder, name) for folder, names in deletes.items() for name in names]
+
+
 def _by_markers(markers: Iterable[Marker], failed: str) -> tuple[Names, Slices]:
     deletes: Names = {}
     appended: Slices = {}

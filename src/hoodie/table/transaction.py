@@ -18,6 +18,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, next_time
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.write import WritePlan
+from hoodie.storage.protocol import remove_with_temporaries
 from hoodie.table.markers import delete_markers, read_markers
 from hoodie.table.rollback import failed_writes, pending_rollbacks, resume, roll_back
 from hoodie.table.state import TableState
@@ -122,9 +123,12 @@ def publish(transaction: Transaction, metadata: CommitMetadata) -> None:
     Raises InstantNotFound when another writer rolled it back; WriteConflict when it is published already
     """
     storage = transaction.state.storage
-    _remove_leftovers(transaction, {stat.path for part in metadata.stats.values() for stat in part})
+    published = {stat.path for part in metadata.stats.values() for stat in part}
+    _remove_leftovers(transaction, published)
     complete(storage, transaction.instant, encode_commit(metadata))
     with suppress(OSError):  # readers see the write by now, and markers of a completed instant mean nothing
+        # Attempts that were given up may have finished a file meanwhile. Later ones see that the write is over.
+        _remove_leftovers(transaction, published)
         delete_markers(storage, transaction.time)
 
 
@@ -160,6 +164,5 @@ def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteSt
 def _remove_leftovers(transaction: Transaction, published: Collection[str | None]) -> None:
     """Files that markers name and no statistics do: of task attempts that lost or were retried."""
     storage = transaction.state.storage
-    for marker in read_markers(storage, transaction.time):
-        if marker.path not in published:
-            storage.delete(marker.path)
+    lost = [marker.path for marker in read_markers(storage, transaction.time) if marker.path not in published]
+    remove_with_temporaries(storage, lost)

@@ -56,6 +56,13 @@ def complete(storage: Storage, instant: Instant, content: bytes) -> Instant:
     return made
 
 
+def is_pending(storage: Storage, instant: Instant) -> bool:
+    """Whether an inflight instant is neither completed nor rolled back (nor archived)."""
+    done = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
+    begun = dataclasses.replace(instant, state=State.INFLIGHT)
+    return not storage.exists(instant_path(done)) and storage.exists(instant_path(begun))
+
+
 def back_to_requested(storage: Storage, instant: Instant) -> Instant:
     """Take back the beginning of a compaction or clustering to try it again; its plan stays. Twice is as once."""
     storage.delete(instant_path(dataclasses.replace(instant, state=State.INFLIGHT)))
