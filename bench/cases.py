@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -18,6 +18,8 @@ from bench.workload import Workload
 
 PLAIN = "plain Spark"
 SLOTS = 2000
+#: `ts` of an insert is this and the id; ids of inserts begin at n.
+FIRST_INSERTED = 10**12
 
 # Which way a write goes is decided by size; these limits decide it beforehand.
 PATHS = {
@@ -49,6 +51,14 @@ class Case:
 
 
 @dataclass(frozen=True)
+class Query:
+    """What is asked of a table's rows, and the columns that takes; None: all."""
+
+    columns: tuple[str, ...] | None
+    run: Callable[[DataFrame], object]
+
+
+@dataclass(frozen=True)
 class Bench:
     """What cases are built from. `made` holds tables that several cases start from."""
 
@@ -65,6 +75,8 @@ class Bench:
             yield self._bulk()
         elif name == "query":
             yield from self._queries()
+            if self.table_type == "MERGE_ON_READ":
+                yield from self._log_queries()
         else:
             yield self._upsert(name)
 
@@ -114,35 +126,41 @@ class Bench:
         table, base = self.base_table(), self.workload.base
         wide_table, wide = self._two_thousand_files()
 
-        def total(rows: DataFrame) -> object:
-            return rows.groupBy("status").agg(F.sum(F.col("price") * F.col("quantity"))).collect()
-
-        def scan(rows: DataFrame) -> object:
-            return rows.write.format("noop").mode("overwrite").save()
-
         for name, query, keyed, plain in (
-            ("query: aggregate, 10 files", total, table, base),
-            ("query: all columns, 10 files", scan, table, base),
-            (f"query: aggregate, {SLOTS} files", total, wide_table, wide),
+            ("query: aggregate, 10 files", TOTAL, table, base),
+            ("query: all columns, 10 files", SCAN, table, base),
+            (f"query: aggregate, {SLOTS} files", TOTAL, wide_table, wide),
         ):
-            yield Case(
-                name,
-                0,
-                (
-                    Contender(PLAIN, _nothing, partial(self._query_plain, query, plain), self._rows_of_plain(plain)),
-                    Contender(
-                        "snapshot", _nothing, partial(self._query_table, query, keyed), self._rows_of_table(keyed)
-                    ),
-                ),
-            )
+            yield self._query(name, query, keyed, plain)
 
-    def _query_plain(self, query: Callable[[DataFrame], object], path: Path, _: Path) -> Phases:
-        query(normaliser.read(self.spark, path))
-        return {}
+    def _log_queries(self) -> Iterator[Case]:
+        """After updates that stand in logs: what the table holds, and what a read-optimized query sees of it."""
+        table, plain, inserted = self._after_spread()
+        yield self._query("query: aggregate, logs of spread", TOTAL, table, plain)
+        yield self._query("query: all columns, logs of spread", SCAN, table, plain)
+        yield self._query("read-optimized: aggregate, logs of spread", TOTAL, table, inserted, "read_optimized")
+        yield self._query("read-optimized: all columns, logs of spread", SCAN, table, inserted, "read_optimized")
+        table, plain = self._wide_after_updates()
+        yield self._query(f"query: aggregate, {SLOTS} files, logs on 5%", TOTAL, table, plain)
 
-    def _query_table(self, query: Callable[[DataFrame], object], path: Path, _: Path) -> Phases:
-        query(hoodie.open_table(self.spark, str(path)).snapshot())
-        return {}
+    def _query(self, name: str, query: Query, table: Path, plain: Path, view: str = "snapshot") -> Case:
+        def of_plain(_: Path) -> Phases:
+            query.run(normaliser.read(self.spark, plain))
+            return {}
+
+        def of_table(_: Path) -> Phases:
+            query.run(rows(columns=query.columns))
+            return {}
+
+        def rows(columns: Sequence[str] | None = None) -> DataFrame:
+            opened = hoodie.open_table(self.spark, str(table))
+            return getattr(opened, view)(columns=columns)
+
+        contenders = (
+            Contender(PLAIN, _nothing, of_plain, self._rows_of_plain(plain)),
+            Contender(view, _nothing, of_table, lambda _: checksum(rows())),
+        )
+        return Case(name, 0, contenders)
 
     def create(self, path: Path, partition_by: str, options: Mapping[str, object]) -> hoodie.HoodieTable:
         return hoodie.create_table(
@@ -173,6 +191,31 @@ class Bench:
             self.create(table, "slot", {}).bulk_insert(rows)
         return table, plain
 
+    def _after_spread(self) -> tuple[Path, Path, Path]:
+        """The base table after the spread batch; its rows as plain Parquet; those of its base files."""
+        table, plain, inserted = (self.made / name for name in ("logged", "logged-plain", "inserted-plain"))
+        if not table.exists():
+            changes = self.spark.read.parquet(str(self.workload.batch("spread")))
+            shutil.copytree(self.base_table(), table)
+            opened = hoodie.open_table(self.spark, str(table), options={"hoodie.parquet.small.file.limit": 0})
+            opened.upsert(changes)
+            normaliser.rewrite(self.spark, self.workload.base, changes, plain)
+            new = changes.where(F.col("ts") >= FIRST_INSERTED + self.workload.n)
+            normaliser.rewrite(self.spark, self.workload.base, new, inserted)
+        return table, plain, inserted
+
+    def _wide_after_updates(self) -> tuple[Path, Path]:
+        """The table of many files after an update of each row in one of twenty, and its rows as plain Parquet."""
+        base, wide = self._two_thousand_files()
+        table, plain = self.made / "wide-logged", self.made / "wide-logged-plain"
+        if not table.exists():
+            rows = normaliser.read(self.spark, wide).where(F.col("slot") < f"{SLOTS // 20:04d}")
+            changes = rows.withColumn("status", F.lit("changed")).withColumn("ts", F.col("ts") + 1)
+            shutil.copytree(base, table)
+            hoodie.open_table(self.spark, str(table)).upsert(changes)
+            normaliser.rewrite(self.spark, wide, changes, plain, "slot")
+        return table, plain
+
     def _copy_of_base_table(self, folder: Path) -> None:
         shutil.copytree(self.base_table(), folder / "table")
 
@@ -187,6 +230,18 @@ class Bench:
 
     def _rows_of_table(self, path: Path) -> Callable[[Path], object]:
         return lambda _: checksum(hoodie.open_table(self.spark, str(path)).snapshot())
+
+
+def _total(rows: DataFrame) -> object:
+    return rows.groupBy("status").agg(F.sum(F.col("price") * F.col("quantity"))).collect()
+
+
+def _scan(rows: DataFrame) -> object:
+    return rows.write.format("noop").mode("overwrite").save()
+
+
+TOTAL = Query(("status", "price", "quantity"), _total)
+SCAN = Query(None, _scan)
 
 
 def checksum(rows: DataFrame) -> object:

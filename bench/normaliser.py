@@ -7,11 +7,11 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 
 
-def rewrite(spark: SparkSession, base: Path, changes: DataFrame, into: Path) -> None:
+def rewrite(spark: SparkSession, base: Path, changes: DataFrame, into: Path, partition_by: str = "ds") -> None:
     """Base rows without a change, and the changes, written whole."""
     kept = read(spark, base).join(changes, "order_id", "left_anti")
     rows = kept.select(changes.columns).unionAll(changes)
-    rows.repartition("ds").write.partitionBy("ds").parquet(str(into))
+    rows.repartition(partition_by).write.partitionBy(partition_by).parquet(str(into))
 
 
 def bulk(rows: DataFrame, into: Path) -> None:

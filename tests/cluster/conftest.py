@@ -1,4 +1,4 @@
-"""A Spark standalone cluster on loopback, from the jars that pyspark brings: a master and two workers, each a process."""
+"""A Spark standalone cluster on loopback, from the jars of pyspark: a master and two workers, each a process."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Cluster:
         executor.kill()
         return int(executor.pid)
 
-    def run(self, scenario: str, path: Path, watch: Callable[[], None] = lambda: None, timeout: float = 200) -> None:
+    def run(self, scenario: str, path: Path, watch: Callable[[], None] = lambda: None, timeout: float = 400) -> None:
         """Run the driver of a scenario to its end; `watch` is called again and again meanwhile."""
         log = self.logs / f"{scenario}.log"
         with log.open("w") as out:

@@ -14,7 +14,7 @@ from hoodie.storage import storage_for
 from hoodie.table.state import load_state
 from oracles import assert_same_rows, read_hudi_rs
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(500)
 COLUMNS = ["id", "p", "ts", "v"]
 OF_A_WRITE = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 Row = tuple[str, str, int, int]

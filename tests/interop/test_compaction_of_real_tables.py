@@ -1,4 +1,4 @@
-"""Compaction of tables that Hudi wrote: its plans run, its compactions done again, its logs compacted; read by others."""
+"""Compaction of tables that Hudi wrote: its plans run, its compactions done again, its logs compacted."""
 
 from __future__ import annotations
 

@@ -22,6 +22,7 @@ from hoodie.formats.base_footer import read_footer
 from hoodie.formats.bloom import might_contain
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile
+from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.table.result import WriteResult
 from hoodie.testing.storage import Crash, MemoryStorage
@@ -86,12 +87,13 @@ class History:
 
     def after_fault(self, step: Step) -> None:
         """All of the write is there or nothing."""
-        new = [i.requested for i in self.table.state().timeline.commits if i.requested not in self.states]
+        timeline = self.table.state().timeline
+        new = [i.requested for i in timeline.commits if i.requested not in self.states]
         assert len(new) < 2
         if new:
             self.unswept.add(new[0])
             self.published(step, new[0], None)
-        elif step.fault is not None and step.fault.dying is None:
+        elif step.fault is not None and step.fault.dying is None and not timeline.pending(Action):
             self.check_leftovers()  # the writer lived to take its write back
         self.check_rows()
 

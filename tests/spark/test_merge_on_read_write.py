@@ -11,8 +11,10 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, HoodieWriteClient, create_table, open_table, read_arrow
+from hoodie.errors import InvalidOption
 from hoodie.formats.commit_json import decode_commit
 from hoodie.model.instant import Action
+from hoodie.spark import stage
 from oracles import read_hudi_rs, read_hudi_rs_optimized
 
 ROUTES = {"near": {}, "spread": {"hoodie.spark.near.max.batch.bytes": "0"}}
@@ -179,3 +181,59 @@ def test_a_write_that_the_client_gives_up_leaves_no_row(spark: SparkSession, tmp
     assert snapshots(table) == [{"a": ("oslo", 1, "first")}] * 3
     open_table(spark, str(tmp_path)).upsert(frame(spark, {"a": ("oslo", 3, "third")}))
     assert snapshots(table) == [{"a": ("oslo", 3, "third")}] * 3
+
+
+def test_rows_that_are_shuffled_to_their_tasks_are_appended_alike(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stage, "reads_stay_few", lambda pieces, readers: False)
+    table = made(spark, tmp_path, **ROUTES["spread"])
+    model = {f"k{n:02d}": (CITIES[n % 3], n, "first") for n in range(60)}
+    table.upsert(frame(spark, model))
+    changes = {**{key: (row[0], 100, "changed") for key, row in model.items()}, "new": ("oslo", 100, "new")}
+    result = table.upsert(frame(spark, changes, ["k07"]), {"hoodie.parquet.small.file.limit": "0"})
+    assert (result.inserted, result.updated, result.deleted) == (1, 59, 1)
+    del changes["k07"]
+    assert snapshots(table) == [changes] * 3
+
+
+MERGER = """
+import pyarrow.compute as pc
+
+
+class Longest:
+    def merge(self, older, newer):
+        longer = pc.greater_equal(pc.utf8_length(newer["note"]), pc.utf8_length(older["note"]))
+        at = newer.schema.get_field_index("note")
+        return newer.set_column(at, newer.schema.field(at), pc.if_else(longer, newer["note"], older["note"]))
+"""
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("route", ROUTES)
+def test_a_merger_of_the_users_own_decides_on_executors_and_in_reads(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, route: str, table_type: str
+) -> None:
+    module = tmp_path / f"longest_{route}_{table_type.lower()}.py"
+    module.write_text(MERGER)
+    monkeypatch.syspath_prepend(tmp_path)
+    spark.sparkContext.addPyFile(str(module))  # as a user brings code to the workers
+    option = {"hoodie.datasource.write.record.merger.impls": f"{module.stem}:Longest"}
+    table = create_table(
+        spark,
+        str(tmp_path / "table"),
+        name="notes",
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        table_type=table_type,
+        options={**option, **ROUTES[route]},
+    )
+    table.upsert(frame(spark, {"a": ("oslo", 1, "a longer one"), "b": ("oslo", 1, "b")}))
+    for ts, note in ((2, "short"), (3, "and now one that is longer"), (4, "")):
+        table.upsert(frame(spark, {"a": ("oslo", ts, note)}))
+    expected = {"a": ("oslo", 4, "and now one that is longer"), "b": ("oslo", 1, "b")}
+    assert as_dict(table.snapshot().collect()) == expected
+    assert as_dict(read_arrow(table.path, options=option).to_pylist()) == expected
+    with pytest.raises(InvalidOption, match="Code is loaded only when the caller names it"):
+        open_table(spark, table.path).upsert(frame(spark, {"a": ("oslo", 9, "")}))

@@ -25,11 +25,12 @@ from hoodie.errors import (
 from hoodie.formats import timeline_schemas
 from hoodie.formats.avro_container import write_one
 from hoodie.formats.avro_plans import encode_compaction_plan
+from hoodie.formats.avro_schema import to_avro
 from hoodie.formats.base_footer import read_footer
 from hoodie.formats.bloom import might_contain
 from hoodie.formats.delete_block import deletes_of
 from hoodie.formats.log_blocks import encode_block
-from hoodie.formats.log_content import delete_block, rollback_block
+from hoodie.formats.log_content import avro_block, delete_block, rollback_block
 from hoodie.model.commit import Operation, WriteStat
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
@@ -329,6 +330,29 @@ def test_a_base_file_of_a_compaction_carries_the_filter_and_the_range_of_its_key
         }[group.partition]
 
 
+def test_keys_that_are_only_in_logs_are_in_the_filter_and_the_range(storage: MemoryStorage) -> None:
+    state = load_state(storage)
+    slices = merged_slices(load_view(storage, state.timeline, state.config))
+    (oslo,) = (slice_ for group, slice_ in slices.items() if group.partition == "oslo")
+    row = content(storage).slice(0, 1)
+    for name, value in {"_hoodie_record_key": "zz", "id": "zz", "note": "new"}.items():
+        at = row.schema.get_field_index(name)
+        row = row.set_column(at, row.schema.field(at), pa.array([value]))
+    data = encode_block(avro_block(oslo.base_instant, to_avro(row.schema, "trips"), row))
+    storage.write(f"oslo/.{oslo.group.file_id}_{oslo.base_instant}.log.9_9-9-9", data)
+    instant = schedule(storage)
+    result = compact(storage, {}, instant)
+    assert result is not None
+    assert result.inserted == 1
+    assert notes(storage) == {**AFTER_SECOND, "zz": "new"}
+    (path,) = (path for path in result.files if path.startswith("oslo/"))
+    footer = read_footer(storage.open_input(path), path)
+    bloom = footer.bloom(path)
+    assert bloom is not None
+    assert list(might_contain(bloom, pa.array(["a", "b", "zz", "no"]))) == [True, True, True, False]
+    assert (footer.min_key, footer.max_key) == ("a", "zz")
+
+
 def test_logs_larger_than_the_memory_for_them_are_compacted_to_the_same_rows() -> None:
     storage = MemoryStorage()
     ArrowTable.create(storage, OPTIONS)
@@ -517,6 +541,8 @@ def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorag
     assert job is not None
     run_near(job)
     storage.delete_tree(f".hoodie/.temp/{instant}")
+    assert begin(storage, {}, instant) is not None
+    assert bases_of(storage, instant) == set()
     compact(storage, {}, instant)
     assert_nothing_left(storage, instant)
     assert notes(storage) == AFTER_SECOND
@@ -544,11 +570,17 @@ def test_of_two_runs_one_publishes_and_the_other_leaves_nothing(storage: MemoryS
     assert quick is not None
     others = run_near(slow)
     publish(quick, run_near(quick))
+    kept = storage.snapshot()
     with pytest.raises(WriteConflict):
         publish(slow, others)
-    again = run_near(slow)  # and files that come even later
+    with pytest.raises(InstantNotFound, match="is over"):
+        run_near(slow)
+    for stat in others:  # files that come even later
+        assert stat is not None
+        storage.write(str(stat.path), b"x" * stat.file_size)
     with pytest.raises(WriteConflict, match="another process has completed"):
-        publish(slow, again)
+        publish(slow, others)
+    assert storage.snapshot() == kept
     assert bases_of(storage, instant) == published(storage, instant)
     assert notes(storage) == AFTER_SECOND
 
@@ -563,13 +595,25 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
         stats = run_near(other)
         run_operation(job.compaction, job.tasks[1])
         publish(other, stats)
-        run_operation(job.compaction, job.tasks[0])
+        run_operation(replace(job.compaction, spec=replace(job.compaction.spec, pending=None)), job.tasks[0])
         raise ValueError("lost")
 
     with pytest.raises(ValueError, match="lost"):
         compact(storage, {}, instant, run=overtaken)
     assert bases_of(storage, instant) == published(storage, instant)
     assert notes(storage) == AFTER_SECOND
+
+
+def test_publishing_twice_is_refused_and_what_is_published_stays(storage: MemoryStorage) -> None:
+    instant = schedule(storage)
+    job = begin(storage, {}, instant)
+    assert job is not None
+    stats = run_near(job)
+    publish(job, stats)
+    kept = storage.snapshot()
+    with pytest.raises(WriteConflict, match="has completed"):
+        publish(job, stats)
+    assert storage.snapshot() == kept
 
 
 def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemoryStorage) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from hoodie.config.compaction import COMPACTION_GROUPS
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.options import as_text, check_known, declared, option
 from hoodie.config.read import READ_GROUPS
@@ -21,7 +22,10 @@ class TableOptions:
     name: str = option("hoodie.table.name", "", "Name of the table.", aliases=("hoodie.datasource.write.table.name",))
     database: str = option("hoodie.database.name", "", "Name of its database; may be empty.")
     type: str = option(
-        "hoodie.datasource.write.table.type", "COPY_ON_WRITE", "COPY_ON_WRITE.", aliases=("hoodie.table.type",)
+        "hoodie.datasource.write.table.type",
+        "COPY_ON_WRITE",
+        "COPY_ON_WRITE: an update rewrites base files; MERGE_ON_READ: it appends to logs beside them.",
+        aliases=("hoodie.table.type",),
     )
     ordering: str = option(
         "hoodie.datasource.write.precombine.field",
@@ -54,7 +58,7 @@ class DatasourceOptions:
     )
 
 
-ALL_GROUPS = (TableOptions, KeyOptions, TimeOptions, DatasourceOptions, *WRITE_GROUPS, *READ_GROUPS)
+ALL_GROUPS = (TableOptions, KeyOptions, TimeOptions, DatasourceOptions, *WRITE_GROUPS, *READ_GROUPS, *COMPACTION_GROUPS)
 
 _PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
+from hoodie.config.compaction import CompactionOptions
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
@@ -66,6 +67,13 @@ SECTIONS = (
         title="Reading logs",
         text="How much memory a task takes to merge the logs of a Merge-on-Read file slice into its base file.",
         groups=(MergeOptions,),
+        main=False,
+    ),
+    Section(
+        title="Compaction",
+        text="When the logs of a Merge-on-Read table are merged into new base files, and how much of them at a time: "
+        "`table.schedule_compaction()` and `table.compact()`.",
+        groups=(CompactionOptions,),
         main=False,
     ),
     Section(

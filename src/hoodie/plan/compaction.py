@@ -17,10 +17,6 @@ from hoodie.plan.compaction_strategies import OPTION, Planning, Strategy, io_mb,
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, GroupFiles, latest_slices
 
-#: Bytes of a slice's logs, in the metrics of its operation; the commit repeats it.
-LOG_BYTES = "TOTAL_LOG_FILES_SIZE"
-
-
 # --- when ---
 
 
@@ -124,7 +120,7 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
         log_files=tuple([log.name for log in slice_.logs]),
         metrics={
             "TOTAL_LOG_FILES": float(len(slice_.logs)),
-            LOG_BYTES: float(log_bytes(slice_)),
+            "TOTAL_LOG_FILES_SIZE": float(log_bytes(slice_)),
             "TOTAL_IO_READ_MB": float(read),
             "TOTAL_IO_WRITE_MB": float(write),
             "TOTAL_IO_MB": float(read + write),

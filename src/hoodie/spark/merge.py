@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import heapq
 import pickle
 import zlib
 from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.formats.conform import conform
 from hoodie.model.files import FileSlice
+from hoodie.spark.packing import cores, deal
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.table.log_reader import SliceReader, merged_batches
 
 #: Bytes of files that a task is given, and the bytes that opening a slice counts as: Spark's own defaults for files.
 _TASK_BYTES = 128 * 1024 * 1024
 _OPEN_BYTES = 4 * 1024 * 1024
-_FALLBACK_CORES = 8
 #: Rows in a batch on their way to Spark.
 _BATCH_ROWS = 16_384
 
@@ -39,39 +37,22 @@ def merged_rows(
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     arrow = in_session_zone(to_arrow(target), zone)
     # Each as bytes: a task then only undoes its own.
-    tasks = [zlib.compress(pickle.dumps(task)) for task in pack(slices, _cores(session))]
+    tasks = [zlib.compress(pickle.dumps(task)) for task in pack(slices, cores(session))]
     numbers = session.range(0, len(tasks), 1, len(tasks))
     return numbers.mapInArrow(partial(_merge, reader, tuple(tasks), arrow), target)
 
 
-def pack(slices: Sequence[FileSlice], cores: int) -> list[list[FileSlice]]:
+def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
     """The slices in tasks of about equal bytes, as Spark cuts files: small enough to keep all cores busy."""
     sizes = [_OPEN_BYTES + slice_bytes(slice_) for slice_ in slices]
-    share = min(_TASK_BYTES, max(_OPEN_BYTES, sum(sizes) // max(1, cores)))
+    share = min(_TASK_BYTES, max(_OPEN_BYTES, sum(sizes) // max(1, at_once)))
     count = min(len(slices), -(-sum(sizes) // share))
-    tasks: list[list[FileSlice]] = [[] for _ in range(count)]
-    loads = [(0, number) for number in range(count)]
-    for size, slice_ in sorted(zip(sizes, slices, strict=True), key=lambda pair: -pair[0]):
-        load, number = heapq.heappop(loads)
-        tasks[number].append(slice_)
-        heapq.heappush(loads, (load + size, number))
-    return tasks
+    return deal(slices, lambda slice_: _OPEN_BYTES + slice_bytes(slice_), count)
 
 
 def slice_bytes(slice_: FileSlice) -> int:
     """Bytes of a slice's files."""
     return (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
-
-
-def _cores(session: SparkSession) -> int:
-    """Tasks that run at once, as far as the session tells."""
-    text = session.conf.get("spark.sql.leafNodeDefaultParallelism", None)
-    if text:
-        return int(text)
-    try:
-        return int(session.sparkContext.defaultParallelism)
-    except (AttributeError, PySparkException):  # Spark Connect has no context
-        return _FALLBACK_CORES
 
 
 def _merge(

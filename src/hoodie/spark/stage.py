@@ -24,6 +24,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.locate import Files
+from hoodie.spark.packing import deal
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import STATS, Measured, TaskRunner, report, reported, write_token
 from hoodie.storage.protocol import Storage
@@ -93,7 +94,7 @@ class Stage:
         for piece in self.pieces:
             files.setdefault(piece.file, []).append(piece)
         parts = list(files.values())
-        return _each(session, parts, partial(_read, self.storage), self.schema)
+        return each(session, parts, partial(_read, self.storage), self.schema)
 
     def release(self) -> None:
         """Remove the staged files."""
@@ -139,7 +140,7 @@ def locate(
     packs = pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
     run = partial(_locate, stage.storage, stage.folder, index, bloom)
     with as_in_worker():
-        costs = _each(session, packs, run, _COSTS).toArrow().to_pylist()
+        costs = each(session, packs, run, _COSTS).toArrow().to_pylist()
     updates: dict[str, dict[str, int]] = {}
     hits: dict[BaseFile, str] = {}
     total = IndexStats()
@@ -162,7 +163,7 @@ def run_tasks(
     work = staged_tasks(stage, plan, hits, delete)
     packs = pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
     with as_in_worker():
-        found = _each(session, packs, partial(_write, stage.storage, run), STATS).toArrow()
+        found = each(session, packs, partial(_write, stage.storage, run), STATS).toArrow()
     return reported(found)[0]
 
 
@@ -191,17 +192,13 @@ def staged_tasks(
 
 
 def pack(items: Sequence[T], size: Callable[[T], int], enough: int) -> list[list[T]]:
-    """Items dealt to as few Spark tasks as give each about `enough` bytes, largest first, so that none is the last."""
+    """The items for as few Spark tasks as give each about `enough` bytes."""
     total = sum(map(size, items))
     count = min(len(items), max(_LEAST_TASKS, -(-total // enough)))
-    packs: list[tuple[int, list[T]]] = [(0, []) for _ in range(count)]
-    for item in sorted(items, key=size, reverse=True):
-        place = min(range(count), key=lambda number: packs[number][0])
-        packs[place] = (packs[place][0] + size(item), [*packs[place][1], item])
-    return [found for _, found in packs]
+    return deal(items, size, count)
 
 
-def _each(
+def each(
     session: SparkSession,
     items: Sequence[T],
     call: Callable[[T], Iterator[pa.RecordBatch]],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,10 +16,13 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.spark import read
+from hoodie.spark.compaction import compact_on_executors
 from hoodie.spark.explain import WriteExplanation, explain
 from hoodie.spark.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.table.agree import completed
+from hoodie.table.compaction import compact
+from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
 from hoodie.table.finish import delete_partitions
 from hoodie.table.result import WriteResult
@@ -99,6 +103,29 @@ class HoodieTable:
         Raises as `upsert`
         """
         return explain(check_batch(self.session, self.storage, WriteOperation.UPSERT, df, self._options(options)))
+
+    # --- compaction ---
+
+    def schedule_compaction(
+        self, extra_metadata: Mapping[str, str] | None = None, options: Options | None = None
+    ) -> str | None:
+        """Plan a compaction of a Merge-on-Read table: which file slices get their logs merged into a new base file.
+
+        extra_metadata  kept with the plan and with the commit of its compaction
+        returns         the plan's instant; None when the trigger asks for none yet, or nothing has logs
+        Raises          UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending
+        """
+        return schedule_compaction(self.storage, self._options(options), extra_metadata)
+
+    def compact(self, instant: str | None = None, options: Options | None = None) -> WriteResult | None:
+        """Carry a planned compaction out, one Spark task for each file slice.
+
+        instant  None: the oldest one that is pending
+        returns  None when no instant is given and none is pending
+        Raises   InstantNotFound; InvalidPlan naming files that are gone; WriteConflict when another process runs it
+        """
+        run = partial(compact_on_executors, self.session)
+        return compact(self.storage, self._options(options), instant, run)
 
     # --- reading ---
 

@@ -105,6 +105,8 @@ class BaseFileWriter:
         with self._stack:  # whatever fails in here, the output is told, and takes the file away
             if error is not None:
                 self._stack.__exit__(kind, error, trace)
+                if isinstance(error, InstantNotFound):  # another file of this attempt found that the write is over
+                    self.spec.storage.delete(marker_path(self.spec.instant, self.file().path, self._marker_kind))
                 return
             self.flush()
             self._writer.add_key_value_metadata(self._footer())

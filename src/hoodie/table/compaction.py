@@ -24,7 +24,8 @@ from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.schema import with_meta_fields
-from hoodie.plan.compaction import LOG_BYTES, problems
+from hoodie.plan.compaction import problems
+from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.base_file import BaseFileWriter, WriteSpec
 from hoodie.table.compaction_plan import (
@@ -63,11 +64,10 @@ class Compaction:
 
 @dataclass(frozen=True, slots=True)
 class CompactionTask:
-    """One operation of a plan. `log_bytes` is what the plan says of its logs."""
+    """One operation of a plan."""
 
     number: int
     slice: FileSlice
-    log_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,25 +135,22 @@ def begin(storage: Storage, options: Mapping[str, str], instant: str | None = No
     at = look_up(state, pending)
     _require_files(state, at)
     schema = with_meta_fields(at.schema)
+    reader = slice_reader(state, schema, options=options)
+    _require_all_logs(reader, at)
+    begun = to_inflight(storage, take_back(storage, pending, at.leftovers))
     spec = WriteSpec(
         storage=storage,
-        instant=pending.requested,
+        instant=begun.requested,
         schema=schema,
         avro_schema=to_avro(schema, state.config.name),
         sizing=settings.sizing,
         bloom=settings.bloom,
         logs=settings.logs,
+        pending=begun,
     )
-    reader = slice_reader(state, schema, options=options)
-    _require_all_logs(reader, at)
-    log_bytes = [int(operation.metrics.get(LOG_BYTES, 0)) for operation in at.plan.operations]
-    tasks = tuple(
-        CompactionTask(number, each.slice, size or sum(log.size for log in each.slice.logs))
-        for number, (each, size) in enumerate(zip(at.found, log_bytes, strict=True))
-    )
+    tasks = tuple(CompactionTask(number, each.slice) for number, each in enumerate(at.found))
     extra = {**at.plan.extra, "schema": to_avro(at.schema, state.config.name)}
-    pending = to_inflight(storage, take_back(storage, pending, at.leftovers))
-    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, pending, extra)
+    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra)
 
 
 def _require_files(state: TableState, at: PlanFiles) -> None:
@@ -240,7 +237,7 @@ def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0
         file_size=file.size,
         log_records=merge.records,
         log_files_compacted=len(slice_.logs),
-        log_size_compacted=task.log_bytes,
+        log_size_compacted=log_bytes(slice_),
         updated_records_compacted=merge.keys,
         # Corrupt blocks are among those rolled back, if a rollback came after them.
         log_blocks=report.merged + report.hidden + report.rollbacks + max(report.rolled_back, report.corrupt),
