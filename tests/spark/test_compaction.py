@@ -48,5 +48,5 @@ def test_no_compaction_is_planned_before_its_time_or_on_a_table_without_logs(spa
     one.upsert(rows(spark, 0, 10, 1))
     assert one.schedule_compaction() is None
     assert one.schedule_compaction(options=NOW) is None
-    with pytest.raises(UnsupportedTable, match="COPY_ON_WRITE"):
+    with pytest.raises(UnsupportedTable, match="Copy-on-Write"):
         table(spark, tmp_path / "cow", "COPY_ON_WRITE").schedule_compaction()
