@@ -1,12 +1,13 @@
 """What a table holds after a history of writes, told by a dict of rows: the rules of the format, row by row.
 
-Knows nothing of files and Arrow kernels, but which file group an inserted row went to and whether a group's rows were
-rewritten or added to its log: on a Merge-on-Read table versions meet in another order then.
+Knows nothing of files and Arrow kernels, but for the `Placement` of a commit's rows: which file group each new row went
+to, and which groups were rewritten, not added to by a log. On a Merge-on-Read table versions meet in another order then.
 Source: records-and-keys of the format, 1 (keys), 3 (payloads), 4 (deletes in logs).
 """
 
 from __future__ import annotations
 
+import io
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -14,8 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie.config.write import WriteOperation
+from hoodie.model.commit import CommitMetadata
+from hoodie.storage.protocol import Storage
 from hoodie.testing.strategies import Row, Shape, Step
 
 OVERWRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
@@ -316,7 +320,20 @@ def _widest(table: pa.Schema | None, batch: pa.Schema) -> pa.Schema:
     return table
 
 
-# --- comparing ---
+# --- against the table ---
+
+
+def placement(storage: Storage, commit: CommitMetadata, instant: str) -> Placement:
+    """What a commit did, from its files."""
+    rewritten, new = set(), []
+    for stats in commit.stats.values():
+        for stat in stats:
+            if stat.log_version is None:
+                assert stat.path is not None
+                rewritten.add(stat.file_id)
+                rows = pq.read_table(io.BytesIO(storage.read(stat.path))).to_pylist()
+                new += [(stat.file_id, row) for row in rows if row["_hoodie_commit_time"] == instant]
+    return Placement(frozenset(rewritten), new)
 
 
 def text_of(rows: pa.Table) -> list[str]:

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history_model import BY_ORDERING, META, OVERWRITE, Counts, Placement, TableModel, java_order, text_of
+from history_model import BY_ORDERING, META, OVERWRITE, Counts, TableModel, java_order, placement, text_of
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
 from hoodie.formats.base_footer import read_footer
@@ -98,24 +98,13 @@ class History:
         self.check_rows()
 
     def published(self, step: Step, instant: str, result: WriteResult | None) -> None:
-        self.model, counts = self.model.after(step, instant, self.placement(instant))
+        self.model, counts = self.model.after(step, instant, placement(self.storage, self.commits()[instant], instant))
         self.states[instant] = self.model
         if result is not None:
             told = Counts(result.inserted, result.updated, result.deleted)
             assert told == counts, (told, counts)
         self.check_rows()
         self.check_files()
-
-    def placement(self, instant: str) -> Placement:
-        rewritten, new = set(), []
-        for stats in self.commits()[instant].stats.values():
-            for stat in stats:
-                if stat.log_version is None:
-                    assert stat.path is not None
-                    rewritten.add(stat.file_id)
-                    rows = pq.read_table(io.BytesIO(self.storage.read(stat.path))).to_pylist()
-                    new += [(stat.file_id, row) for row in rows if row["_hoodie_commit_time"] == instant]
-        return Placement(frozenset(rewritten), new)
 
     def commits(self) -> dict[str, CommitMetadata]:
         timeline = self.table.state().timeline
