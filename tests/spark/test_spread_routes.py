@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from oracles import assert_same_rows, read_hudi_rs
 
 import hoodie
 from hoodie.spark import stage
+from oracles import assert_same_rows, read_hudi_rs
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
 

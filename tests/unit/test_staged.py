@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 
 import pyarrow as pa
@@ -87,7 +88,7 @@ def test_every_row_reaches_the_group_that_holds_it_or_one_of_the_insert_tasks(ro
         assert read_hits(storage, f"s/hits-{partition}").tolist() == hits
         path = f"s/hits-{partition}"
         tasks = [StagedTask(part, path, (path,))]
-        tasks += [StagedTask(part, "", (path,), low, high) for low, high in zip(bounds, bounds[1:], strict=False)]
+        tasks += [StagedTask(part, "", (path,), low, high) for low, high in itertools.pairwise(bounds)]
         taken = [rows_of(storage, task).column("_hoodie_record_key").to_pylist() for task in tasks]
         assert taken[0] == [key for key in laid if key in held]
         assert Counter(key for found in taken[1:] for key in found) == Counter(key for key in laid if key not in held)
