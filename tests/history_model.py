@@ -1,7 +1,8 @@
 """What a table holds after a history of writes, told by a dict of rows: the rules of the format, row by row.
 
-Knows nothing of files and Arrow kernels, but for the `Placement` of a commit's rows: which file group each new row went
-to, and which groups were rewritten, not added to by a log. On a Merge-on-Read table versions meet in another order then.
+Knows nothing of files and Arrow kernels, but for the `Placement` of a commit's rows: which file group each new row
+went to, and which groups were rewritten, not added to by a log. On a Merge-on-Read table versions then meet in another
+order.
 Source: records-and-keys of the format, 1 (keys), 3 (payloads), 4 (deletes in logs).
 """
 
