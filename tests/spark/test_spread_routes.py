@@ -49,6 +49,8 @@ def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_pat
     assert [result.route for result in results] == ["near", "spread"]
     assert [(r.inserted, r.updated) for r in results] == [(100, 50)] * 2
     assert results[0].index.hits == 50
+    for cost in (result.index for result in results):  # each candidate file is left out for a reason, or read
+        assert cost.files == cost.files_pruned_by_range + cost.files_pruned_by_filter + cost.files_read > 0
     written = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
     expected = near.snapshot().toArrow()
     assert_same_rows(far.snapshot().toArrow(), expected, ignore=written)

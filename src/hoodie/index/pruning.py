@@ -25,8 +25,10 @@ class IndexStats:
     candidates = pruned_by_range + pruned_by_filter + checked, and checked = false_positives + hits.
     """
 
-    files: int = 0  # base files of the partitions looked at
-    files_read: int = 0  # of these, files whose key column was read
+    files: int = 0  # base files of the partitions looked at: the candidates before pruning
+    files_pruned_by_range: int = 0  # of these, files whose key range holds no key of the batch
+    files_pruned_by_filter: int = 0  # files whose bloom filter rules out all keys that their range lets pass
+    files_read: int = 0  # files whose key column was read: the rest
     candidates: int = 0  # pairs that the look-up had to decide on
     pruned_by_range: int = 0
     pruned_by_filter: int = 0

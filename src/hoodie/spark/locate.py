@@ -206,7 +206,7 @@ class _FileCheck:
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         yield from self._look_up()
-        self.cost += IndexStats(files_read=self.read)
+        self.cost += IndexStats(files_read=self.read, files_pruned_by_filter=1 - self.read)
         yield _hit_rows(pa.nulls(1, pa.string()), self.file, json.dumps(asdict(self.cost)))
 
     def _look_up(self) -> Iterator[pa.RecordBatch]:

@@ -100,7 +100,10 @@ def locate(
         pairs = sum(measured.rows[partition] * len(part) for partition, part in files.items())
         number = sum(len(part) for part in files.values())
         stats += IndexStats(
-            files=number - stats.files, candidates=pairs - stats.candidates, pruned_by_range=pairs - stats.candidates
+            files=number - stats.files,
+            files_pruned_by_range=number - stats.files,
+            candidates=pairs - stats.candidates,
+            pruned_by_range=pairs - stats.candidates,
         )
     return hits, updates, stats
 

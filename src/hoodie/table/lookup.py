@@ -42,19 +42,18 @@ def find_keys(
     calls: list[Future[Hits]] = []
     for number, (file, footer) in enumerate(zip(files, footers, strict=True)):
         wanted = candidates.get(number, np.empty(0, dtype=np.int64))
-        cost = IndexStats(files=1, candidates=len(keys), pruned_by_range=len(keys) - len(wanted))
+        cost = _after_range(len(keys), len(wanted))
         calls.append(pool.submit(_filter_and_look_up, storage, file, footer, keys, hashes, wanted, cost))
     return calls
 
 
 def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, index: IndexType, bloom: BloomOptions) -> Hits:
     """As `find_keys`, for one file and by this thread."""
-    cost = IndexStats(files=1, candidates=len(keys))
     if index is IndexType.SIMPLE:
-        return _look_up(storage, file, keys, np.arange(len(keys)), cost)
+        return _look_up(storage, file, keys, np.arange(len(keys)), IndexStats(files=1, candidates=len(keys)))
     footer = footer_of(storage, file)
     wanted = next((found for _, found in _in_range([footer], keys, bloom)), np.empty(0, dtype=np.int64))
-    cost = replace(cost, pruned_by_range=len(keys) - len(wanted))
+    cost = _after_range(len(keys), len(wanted))
     hashes = KeyHashes.of(keys) if len(wanted) else None
     return _filter_and_look_up(storage, file, footer, keys, hashes, wanted, cost)
 
@@ -64,6 +63,13 @@ def _in_range(footers: Sequence[BaseFooter], keys: pa.Array, bloom: BloomOptions
         return [(number, np.arange(len(keys))) for number in range(len(footers))]
     lows, highs = [f.min_key for f in footers], [f.max_key for f in footers]
     return list(prune_by_range(lows, highs, keys))
+
+
+def _after_range(keys: int, wanted: int) -> IndexStats:
+    """The cost so far of one file whose key range lets `wanted` of the keys pass."""
+    return IndexStats(
+        files=1, candidates=keys, pruned_by_range=keys - wanted, files_pruned_by_range=int(keys > 0 and wanted == 0)
+    )
 
 
 def _filter_and_look_up(
@@ -77,7 +83,8 @@ def _filter_and_look_up(
 ) -> Hits:
     if hashes is not None and len(wanted):
         kept = prune_by_filter(footer.bloom(file.path), hashes, wanted)
-        cost = replace(cost, pruned_by_filter=len(wanted) - len(kept))
+        ruled_out = len(wanted) - len(kept)
+        cost = replace(cost, pruned_by_filter=ruled_out, files_pruned_by_filter=int(len(kept) == 0))
         wanted = kept
     return _look_up(storage, file, keys, wanted, cost)
 
