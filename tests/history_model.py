@@ -167,7 +167,9 @@ class TableModel:
 
     def outcome(self, stored: Version, new: Version) -> Version | None:
         """What becomes of a stored row that meets another; None: it goes."""
-        if self.payload == BY_ORDERING and self.ordering(stored.values) > self.ordering(new.values):
+        by_ordering = self.payload == BY_ORDERING and self.shape.ordering
+        has = by_ordering and stored.values[self.shape.ordering] is not None  # rows only inserted may have none
+        if has and self.ordering(stored.values) > self.ordering(new.values):
             return stored
         return None if deleted(new.values) else new
 

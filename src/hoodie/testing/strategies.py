@@ -224,11 +224,16 @@ def shapes(draw: st.DrawFn, types: st.SearchStrategy[pa.DataType] | None = None)
     return Shape(pa.schema(order), keys, partition, ordering, domains, draw(st.booleans()), url_encode)
 
 
-def rows(shape: Shape, schema: pa.Schema, most: int = 8) -> st.SearchStrategy[tuple[Row, ...]]:
-    """Rows of a batch, up to `most`; keys occur more than once in it."""
+def rows(shape: Shape, schema: pa.Schema, most: int = 8, unordered: bool = False) -> st.SearchStrategy[tuple[Row, ...]]:
+    """Rows of a batch, up to `most`; keys occur more than once in it.
+
+    unordered  some have no ordering value
+    """
     columns = {}
     for found in schema:
         domain = shape.domains.get(found.name)
+        if domain is not None and unordered and found.name == shape.ordering:
+            domain = [None, *domain]
         columns[found.name] = values(found.type, found.nullable) if domain is None else st.sampled_from(domain)
     one = st.fixed_dictionaries(columns).filter(lambda row: any(row[key] not in (None, "") for key in shape.keys))
     # Sizes are drawn evenly: left to themselves, lists stay short, and rows of several batches do not meet.
@@ -245,19 +250,26 @@ _OPERATIONS = (
     WriteOperation.INSERT_OVERWRITE_TABLE,
     WriteOperation.DELETE_PARTITION,
 )
+#: Those that need no ordering value, as long as they do not combine duplicates.
+_UNCOMBINED = (
+    WriteOperation.INSERT,
+    WriteOperation.BULK_INSERT,
+    WriteOperation.INSERT_OVERWRITE,
+    WriteOperation.INSERT_OVERWRITE_TABLE,
+)
 
 
 @st.composite
-def histories(draw: st.DrawFn, shape: Shape, most: int = 8, faults: bool = True) -> tuple[Step, ...]:
+def histories(draw: st.DrawFn, shape: Shape, least: int = 1, most: int = 8, faults: bool = True) -> tuple[Step, ...]:
     """Writes to one table, one after the other. Columns are added and widened on the way; batches of older writers,
     without the new ones, come in between.
 
-    most    writes
-    faults  whether some of them fail
+    least, most  writes
+    faults       whether some of them fail
     """
     steps = []
     newest = shape.schema
-    for _ in range(draw(st.integers(1, most))):
+    for _ in range(draw(st.integers(least, most))):
         newest = draw(_grown(shape, newest))
         operation = draw(st.sampled_from(_OPERATIONS))
         fault = draw(_faults()) if faults else None
@@ -270,7 +282,8 @@ def histories(draw: st.DrawFn, shape: Shape, most: int = 8, faults: bool = True)
             )
         else:
             schema = draw(_batch_schema(shape, newest, operation))
-            step = replace(step, schema=schema, rows=draw(rows(shape, schema)))
+            unordered = operation in _UNCOMBINED and not options
+            step = replace(step, schema=schema, rows=draw(rows(shape, schema, unordered=unordered)))
         steps.append(step)
     return tuple(steps)
 
