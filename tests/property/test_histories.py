@@ -49,6 +49,14 @@ LOGS = st.fixed_dictionaries(
         "hoodie.logfile.data.block.format": st.sampled_from(["avro", "parquet"]),
     }
 )
+#: Few keys and few ordering values, so that versions meet often: late ones, equal ones, deletes and what comes after.
+CROWDED = Shape(
+    pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v0", pa.int32()), ("_hoodie_is_deleted", pa.bool_())]),
+    keys=("id",),
+    partition="",
+    ordering="ts",
+    domains={"id": "ab", "ts": (-1, 0, 1), "_hoodie_is_deleted": (None, False, True)},
+)
 
 
 class History:
@@ -199,7 +207,7 @@ def check_base_file(storage: Storage, path: str, partition: str) -> int:
 def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
     table_type: str, payload: str, data: st.DataObject
 ) -> None:
-    shape = data.draw(shapes(), label="shape")
+    shape = data.draw(st.just(CROWDED) | shapes(), label="shape")
     options = {
         **data.draw(SIZES, label="sizes"),
         **(data.draw(LOGS, label="logs") if table_type == "MERGE_ON_READ" else {}),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hoodie.errors import InvalidInput
+from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.partitions import METAFILE, ensure_partition, require_partition_paths
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 
@@ -51,3 +52,18 @@ def test_a_partition_that_is_there_costs_one_look() -> None:
     storage.reset()
     ensure_partition(storage, "a/b", INSTANT)
     assert storage.count() == 1
+
+
+def test_two_tasks_that_make_one_partition_at_a_time_do_not_refuse_each_other() -> None:
+    class MadeMeanwhile(WrappedStorage):
+        """Another task makes the partition right after this one has looked for it."""
+
+        def exists(self, path: str) -> bool:
+            there = self.inner.exists(path)
+            if path.endswith(METAFILE) and not there:
+                self.inner.create_new(path, b"commitTime=1\npartitionDepth=1\n")
+            return there
+
+    storage = MemoryStorage()
+    ensure_partition(MadeMeanwhile(storage), "oslo", INSTANT)
+    assert storage.read(f"oslo/{METAFILE}").startswith(b"commitTime=1")

@@ -65,7 +65,8 @@ def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
             if storage.exists(join(above, METAFILE)):
                 raise _nested(partition, above)
         for folder, entries in storage.list_tree(partition).items():
-            if any(entry.name == METAFILE for entry in entries):
+            # In the folder itself: another task made the same partition since we looked.
+            if folder != partition and any(entry.name == METAFILE for entry in entries):
                 raise _nested(folder, partition)
     depth = partition.count("/") + 1 if partition else 0
     content = {"commitTime": instant, "partitionDepth": str(depth)}

@@ -199,17 +199,17 @@ def shapes(draw: st.DrawFn, types: st.SearchStrategy[pa.DataType] | None = None)
     keys = draw(st.sampled_from([("id",), ("n",), ("id", "n")]))
     if "id" in keys:
         columns.append(pa.field("id", pa.string()))
-        texts = draw(st.lists(st.sampled_from(_KEY_TEXTS), min_size=1, max_size=6, unique=True))
+        texts = draw(st.lists(st.sampled_from(_KEY_TEXTS), min_size=1, max_size=4 // len(keys), unique=True))
         domains["id"] = [*texts, None, ""] if len(keys) > 1 else texts  # parts of a key may be missing
     if "n" in keys:
         columns.append(pa.field("n", draw(st.sampled_from([pa.int32(), pa.int64()])), nullable=draw(st.booleans())))
-        domains["n"] = draw(st.sampled_from([(0,), (-1, 0, 1), tuple(range(8))]))
+        domains["n"] = draw(st.sampled_from([(-1, 0), (0, 1, 2)] if len(keys) > 1 else [(-1, 0, 1), tuple(range(8))]))
     partition = draw(st.sampled_from(["part", "part", ""]))
     url_encode = draw(st.booleans())
     if partition:
         columns.append(pa.field("part", pa.string()))
         pool = _ESCAPED_PARTITIONS if url_encode else _PLAIN_PARTITIONS
-        domains["part"] = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=3, unique=True))
+        domains["part"] = draw(st.lists(st.sampled_from(pool), min_size=1, max_size=2, unique=True))
     ordering = draw(st.sampled_from(["ts", "ts", "ts", ""]))
     if ordering:
         kind = draw(st.sampled_from(list(ORDERINGS)))
@@ -242,9 +242,9 @@ def rows(shape: Shape, schema: pa.Schema, most: int = 8, unordered: bool = False
 
 #: How often each operation is drawn.
 _OPERATIONS = (
-    *(WriteOperation.UPSERT,) * 6,
+    *(WriteOperation.UPSERT,) * 10,
     *(WriteOperation.INSERT,) * 2,
-    *(WriteOperation.DELETE,) * 2,
+    *(WriteOperation.DELETE,) * 3,
     WriteOperation.BULK_INSERT,
     WriteOperation.INSERT_OVERWRITE,
     WriteOperation.INSERT_OVERWRITE_TABLE,
