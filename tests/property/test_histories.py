@@ -201,13 +201,33 @@ def check_base_file(storage: Storage, path: str, partition: str) -> int:
     return footer.rows
 
 
-@pytest.mark.parametrize("payload", [OVERWRITE, BY_ORDERING], ids=["overwrite", "by_ordering"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+PAYLOADS = pytest.mark.parametrize("payload", [OVERWRITE, BY_ORDERING], ids=["overwrite", "by_ordering"])
+TABLE_TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+
+
+@PAYLOADS
+@TABLE_TYPES
 @given(data=st.data())
 def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
     table_type: str, payload: str, data: st.DataObject
 ) -> None:
-    shape = data.draw(st.just(CROWDED) | shapes(), label="shape")
+    shape = data.draw(shapes(), label="shape")
+    run(shape, table_type, payload, data, histories(shape))
+
+
+@PAYLOADS
+@TABLE_TYPES
+@given(data=st.data())
+def test_late_and_equal_versions_and_deletes_meet_as_in_a_dict_of_rows(
+    table_type: str, payload: str, data: st.DataObject
+) -> None:
+    operations = (*[WriteOperation.UPSERT] * 5, WriteOperation.DELETE)
+    run(CROWDED, table_type, payload, data, histories(CROWDED, least=3, operations=operations))
+
+
+def run(
+    shape: Shape, table_type: str, payload: str, data: st.DataObject, steps: st.SearchStrategy[tuple[Step, ...]]
+) -> None:
     options = {
         **data.draw(SIZES, label="sizes"),
         **(data.draw(LOGS, label="logs") if table_type == "MERGE_ON_READ" else {}),
@@ -217,7 +237,7 @@ def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
     history = History(shape, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
-        for step in data.draw(histories(shape), label="history"):
+        for step in data.draw(steps, label="history"):
             history.take(step)
             if history.states:
                 history.check_as_of(data.draw(st.sampled_from(sorted(history.states)), label="as of"))

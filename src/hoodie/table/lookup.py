@@ -92,6 +92,7 @@ def _filter_and_look_up(
 def _look_up(storage: Storage, file: BaseFile, keys: pa.Array, wanted: Indices, cost: IndexStats) -> Hits:
     if len(wanted) == 0:
         return wanted, cost
+    wanted = np.sort(wanted)  # pruning gives them in the order of their keys
     asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
     found = np.zeros(len(asked), dtype=np.bool_)
     with storage.open_input(file.path) as source:

@@ -240,8 +240,8 @@ def rows(shape: Shape, schema: pa.Schema, most: int = 8, unordered: bool = False
     return st.integers(0, most).flatmap(lambda size: st.lists(one, min_size=size, max_size=size)).map(tuple)
 
 
-#: How often each operation is drawn.
-_OPERATIONS = (
+#: The operations of a history, each as often as it is to be drawn.
+OPERATIONS = (
     *(WriteOperation.UPSERT,) * 10,
     *(WriteOperation.INSERT,) * 2,
     *(WriteOperation.DELETE,) * 3,
@@ -260,18 +260,26 @@ _UNCOMBINED = (
 
 
 @st.composite
-def histories(draw: st.DrawFn, shape: Shape, least: int = 1, most: int = 8, faults: bool = True) -> tuple[Step, ...]:
+def histories(
+    draw: st.DrawFn,
+    shape: Shape,
+    least: int = 1,
+    most: int = 8,
+    faults: bool = True,
+    operations: Sequence[WriteOperation] = OPERATIONS,
+) -> tuple[Step, ...]:
     """Writes to one table, one after the other. Columns are added and widened on the way; batches of older writers,
     without the new ones, come in between.
 
     least, most  writes
     faults       whether some of them fail
+    operations   each as often as it is to be drawn
     """
     steps = []
     newest = shape.schema
     for _ in range(draw(st.integers(least, most))):
         newest = draw(_grown(shape, newest))
-        operation = draw(st.sampled_from(_OPERATIONS))
+        operation = draw(st.sampled_from(operations))
         fault = draw(_faults()) if faults else None
         options = draw(_write_options(operation))
         step = Step(operation, newest, options=options, fault=fault)

@@ -1,0 +1,43 @@
+"""Keys are found where they are, whatever the order they are asked in."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from itertools import permutations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.config.write import BloomOptions, IndexType
+from hoodie.model.files import BaseFile, FileGroupId
+from hoodie.model.meta import RECORD_KEY
+from hoodie.storage.protocol import Storage
+from hoodie.table.lookup import find_in_file, find_keys
+from hoodie.testing.storage import MemoryStorage
+
+ID = "5d5a3d5e-6f3c-4b9a-9f58-5f2a7f6c1d2e-0"
+NAME = f"{ID}_0-0-0_20260101000000000.parquet"
+
+
+@pytest.fixture
+def storage() -> Storage:
+    """One base file of keys b and d, with a key range and no bloom filter: every key in range is looked up."""
+    sink = pa.BufferOutputStream()
+    footer = {"hoodie_min_record_key": "b", "hoodie_max_record_key": "d"}
+    pq.write_table(pa.table({RECORD_KEY: ["b", "d"]}).replace_schema_metadata(footer), sink)
+    storage = MemoryStorage()
+    storage.create_new(NAME, sink.getvalue().to_pybytes())
+    return storage
+
+
+@pytest.mark.parametrize("index", [IndexType.SIMPLE, IndexType.BLOOM])
+@pytest.mark.parametrize("asked", list(permutations("bcd")), ids="".join)
+def test_each_key_is_found_at_its_own_place(storage: Storage, index: IndexType, asked: tuple[str, ...]) -> None:
+    file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
+    keys = pa.array(asked)
+    expected = [place for place, key in enumerate(asked) if key in "bd"]
+    with ThreadPoolExecutor(1) as pool:
+        [call] = find_keys(storage, [file], keys, index, BloomOptions(), pool)
+        assert call.result()[0].tolist() == expected
+    assert find_in_file(storage, file, keys, index, BloomOptions())[0].tolist() == expected
