@@ -8,15 +8,16 @@ ARGS ?=
 VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
-CHECKED := src tests bench demo
+CHECKED := src tests bench demo torture
 
-.PHONY: help java demo test check bench clean distclean
+.PHONY: help java demo test check bench torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
 	@echo 'make test    the whole test suite'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make bench   upserts against rewriting the table with plain Spark'
+	@echo 'make torture ARGS=crash  processes that die at every operation; also ARGS=storm, ARGS=soak'
 	@echo 'make clean   what builds, tests, demo and bench left; distclean: .venv too'
 
 demo: java
@@ -33,6 +34,9 @@ check: $(INSTALLED)
 
 bench: java
 	$(RUN) -m bench.run $(ARGS)
+
+torture: java
+	$(RUN) -W ignore -m torture $(or $(ARGS),all)
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo 'Python 3.11 or later is needed: make PYTHON=/path/to/python3'; exit 1; }
@@ -52,7 +56,7 @@ java: $(INSTALLED)
 clean:
 	rm -rf build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse derby.log \
 		metastore_db demo-table bench-data
-	find src tests bench demo -name __pycache__ -prune -exec rm -rf {} +
+	find src tests bench demo torture -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean
 	rm -rf $(VENV)

@@ -35,12 +35,14 @@ class Contender:
     """One way to do a case's work. Only `work` is timed; it gets the folder that `prepare` has filled.
 
     check  a number that is equal for all contenders that did the work right
+    after  what is to end before the folder goes; not timed
     """
 
     name: str
     prepare: Callable[[Path], None]
     work: Callable[[Path], Phases]
     check: Callable[[Path], object]
+    after: Callable[[Path], None] = lambda folder: None
 
 
 @dataclass(frozen=True)
@@ -77,6 +79,16 @@ class Bench:
             yield from self._queries()
             if self.table_type == "MERGE_ON_READ":
                 yield from self._log_queries()
+        elif name in ("incremental", "keys"):
+            from bench import reading  # which needs this module
+
+            yield from reading.incremental(self) if name == "incremental" else reading.keys(self)
+        elif name == "compaction":
+            from bench import compaction  # which needs this module
+
+            if self.table_type != "MERGE_ON_READ":
+                raise SystemExit("the case compaction needs --table-type MERGE_ON_READ")
+            yield from compaction.cases(self)
         else:
             yield self._upsert(name)
 
@@ -135,7 +147,7 @@ class Bench:
 
     def _log_queries(self) -> Iterator[Case]:
         """After updates that stand in logs: what the table holds, and what a read-optimized query sees of it."""
-        table, plain, inserted = self._after_spread()
+        table, plain, inserted = self.after_spread()
         yield self._query("query: aggregate, logs of spread", TOTAL, table, plain)
         yield self._query("query: all columns, logs of spread", SCAN, table, plain)
         yield self._query("read-optimized: aggregate, logs of spread", TOTAL, table, inserted, "read_optimized")
@@ -188,10 +200,10 @@ class Bench:
             slot = F.lpad((F.col("customer_id") % SLOTS).cast("string"), 4, "0")
             rows = orders.withColumn("slot", slot)
             rows.repartition("slot").write.partitionBy("slot").parquet(str(plain))
-            self.create(table, "slot", {}).bulk_insert(rows)
+            self.create(table, "slot", {}).bulk_insert(rows.repartition("slot"))
         return table, plain
 
-    def _after_spread(self) -> tuple[Path, Path, Path]:
+    def after_spread(self) -> tuple[Path, Path, Path]:
         """The base table after the spread batch; its rows as plain Parquet; those of its base files."""
         table, plain, inserted = (self.made / name for name in ("logged", "logged-plain", "inserted-plain"))
         if not table.exists():
@@ -241,7 +253,22 @@ def _scan(rows: DataFrame) -> object:
 
 
 TOTAL = Query(("status", "price", "quantity"), _total)
-SCAN = Query(None, _scan)
+#: Of an order. The meta columns, which plain Parquet has not, cost what five more text columns do.
+COLUMNS = [
+    "order_id",
+    "ds",
+    "ts",
+    "customer_id",
+    "store_id",
+    "quantity",
+    "price",
+    "discount",
+    "status",
+    "comment",
+    "updated_at",
+    "is_gift",
+]
+SCAN = Query(tuple(COLUMNS), _scan)
 
 
 def checksum(rows: DataFrame) -> object:

@@ -34,7 +34,7 @@ from hoodie.spark.session import local_session
 
 ACTUAL = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 QUARTERS = ((1, 3), (4, 6), (7, 9), (10, 11))
-STEPS = 9 + len(QUARTERS)
+STEPS = 10 + len(QUARTERS)
 
 console = Console()
 
@@ -59,9 +59,13 @@ def main() -> None:
             by_spark = totals(snapshot)
         with step("Reading the table with hudi-rs"):
             by_hudi_rs = totals_of_hudi_rs(path)
+        with step("Pulling what changed since the schedule of December came in"):
+            december = writes[-3][1].instant
+            changed = counted_changes(hoodie.open_table(spark, str(path)).changes(december))
     show_writes(writes)
     show_latest(spark, snapshot)
     show_totals(expected, {"hoodie, Spark": by_spark, "hudi-rs": by_hudi_rs})
+    show_changes(december, changed)
     spark.stop()
     wrong = [who for who, found in (("hoodie", by_spark), ("hudi-rs", by_hudi_rs)) if found != expected]
     if wrong:
@@ -196,6 +200,19 @@ def show_latest(spark: SparkSession, snapshot: DataFrame) -> None:
     for row in rows.collect():
         latest.add_row(*map(str, row))
     console.print(latest)
+
+
+def counted_changes(changes: DataFrame) -> list[tuple[str, ...]]:
+    """The rows of an incremental pull, counted: commit, month, status. Cancelled flights are deleted: they are none."""
+    counted = changes.groupBy("_hoodie_commit_time", "month", "status").agg(F.count("*").alias("flights"))
+    return [tuple(f"{cell:,}" if isinstance(cell, int) else cell for cell in row) for row in counted.collect()]
+
+
+def show_changes(since: str, counted: list[tuple[str, ...]]) -> None:
+    pulled = grid(f"Changed after {since}, by an incremental pull", "commit", "month", "what", "flights")
+    for row in counted:
+        pulled.add_row(*row)
+    console.print(pulled)
 
 
 def show_totals(expected: Totals, readers: dict[str, Totals]) -> None:

@@ -57,16 +57,71 @@ class SchemaMismatch(InvalidInput):
     """Columns of a batch, a file or a log block that the table's schema cannot take in."""
 
 
+class KeyInTwoPartitions(InvalidInput):
+    """A global index met keys that the table holds in more than one partition: it cannot tell which is meant."""
+
+    def __init__(self, keys: int, named: dict[str, tuple[str, ...]]) -> None:
+        super().__init__(keys, named)
+        self.keys, self.named = keys, named
+
+    def __str__(self) -> str:
+        shown = "; ".join(f"{key!r} in {', '.join(map(repr, found))}" for key, found in self.named.items())
+        return (
+            f"{self.keys} keys of the batch are in more than one partition of the table, such as {shown}. An index "
+            "that is not global, or inserts, brought them there. Delete these keys, which takes all of their rows away, "
+            "and write the rows that are wanted; or use an index that is not global."
+        )
+
+
 class WriteConflict(HoodieError):
     """Another writer took the instant or changed the same file groups; try the write again."""
+
+
+class LockTimeout(HoodieError):
+    """Somebody else held a lock for longer than the options say to wait; nothing has changed."""
+
+
+class LockLost(HoodieError):
+    """A lock that this writer had is free or another's: it was out of touch for too long. Try the write again."""
 
 
 class InstantNotFound(HoodieError):
     """The timeline has no such instant, or not in the state that the call needs."""
 
 
+class HollowCommit(HoodieError):
+    """A pending commit that is older than completed ones: who reads changes and goes on would miss its rows."""
+
+
+class HistoryGone(HoodieError):
+    """Changes that cannot be told any more: their commits are archived, or their files cleaned."""
+
+    def __init__(self, begin: str, end: str, problem: str, earliest: str) -> None:
+        super().__init__(begin, end, problem, earliest)
+        self.begin, self.end, self.problem, self.earliest = begin, end, problem, earliest
+
+    def __str__(self) -> str:
+        return (
+            f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {self.problem}. The earliest "
+            f"begin that can be told is {self.earliest}. Begin there; or read the whole table, for those rows that "
+            "are still the latest, with hoodie.datasource.read.incr.fallback.fulltablescan.enable=true."
+        )
+
+
 class InvalidPlan(HoodieError):
     """A plan of a table service that the table's files do not allow to carry out, or to withdraw."""
+
+
+class PlanInUse(WriteConflict):
+    """Another process carries the plan out, or makes one, at this moment."""
+
+
+class IndexUnavailable(HoodieError):
+    """An index outside the table cannot be asked, or does not keep what it is told."""
+
+
+class CorruptIndex(HoodieError):
+    """An index outside the table says what cannot be: `hoodie index rebuild` makes it anew from the table."""
 
 
 class WorkerEnvironment(HoodieError):
@@ -100,3 +155,21 @@ class DamagedLog(UserWarning):
 
     def __str__(self) -> str:
         return f"{self.path} at byte {self.offset}: {self.problem}. Skipped: rows may be missing."
+
+
+class ServiceFailed(UserWarning):
+    """A table service that runs after a commit has failed: the commit stands, and the service is done again later.
+
+    `warnings.simplefilter("error", ServiceFailed)` makes writes fail on them, though their rows are published.
+    """
+
+    def __init__(self, service: str, instant: str, problem: str) -> None:
+        super().__init__(service, instant, problem)
+        self.service, self.instant, self.problem = service, instant, problem
+
+    def __str__(self) -> str:
+        return f"{self.instant} is committed, but {self.service} after it failed: {self.problem}"
+
+
+class IndexOutOfDate(UserWarning):
+    """A rollback stands, but an index outside the table does not know the rows again that it brought back."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import option
+from hoodie.config.options import option, read_options
+from hoodie.errors import InvalidOption
 
 
 class Trigger(StrEnum):
@@ -24,6 +26,36 @@ def _positive(value: int) -> bool:
 
 def _not_negative(value: int) -> bool:
     return value >= 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InlineCompaction:
+    """What a writer does about compaction after its commit, by itself."""
+
+    run: bool = option(
+        "hoodie.compact.inline",
+        False,
+        "After each commit to a Merge-on-Read table the writer plans a compaction, if one is due, and carries it out, "
+        "with all others that are pending.",
+    )
+    schedule: bool = option(
+        "hoodie.compact.schedule.inline",
+        False,
+        "After each commit to a Merge-on-Read table the writer plans a compaction, if one is due and none is pending, "
+        "and leaves it to `hoodie compactor run`. With the trigger NUM_COMMITS_AFTER_LAST_REQUEST also while others "
+        "are pending.",
+    )
+
+
+def inline_compaction(options: Mapping[str, str]) -> InlineCompaction:
+    """Raises InvalidOption on a malformed value, or when both are on."""
+    found = read_options(InlineCompaction, options)
+    if found.run and found.schedule:
+        raise InvalidOption(
+            "hoodie.compact.inline and hoodie.compact.schedule.inline are both true: the first plans and runs "
+            "compactions in the writer, the second plans them for others to run. Set one of them"
+        )
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,4 +117,4 @@ class CompactionOptions:
     )
 
 
-COMPACTION_GROUPS = (CompactionOptions,)
+COMPACTION_GROUPS = (InlineCompaction, CompactionOptions)

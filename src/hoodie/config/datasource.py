@@ -6,9 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.config.compaction import COMPACTION_GROUPS
+from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.keygen import KeyOptions
+from hoodie.config.locks import LOCK_GROUPS
 from hoodie.config.options import as_text, check_known, declared, option
-from hoodie.config.read import READ_GROUPS
+from hoodie.config.read import READ_GROUPS, QueryOptions
+from hoodie.config.rollback import ROLLBACK_GROUPS
+from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.timebased import TimeOptions
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
 
@@ -58,7 +62,20 @@ class DatasourceOptions:
     )
 
 
-ALL_GROUPS = (TableOptions, KeyOptions, TimeOptions, DatasourceOptions, *WRITE_GROUPS, *READ_GROUPS, *COMPACTION_GROUPS)
+ALL_GROUPS = (
+    TableOptions,
+    KeyOptions,
+    TimeOptions,
+    DatasourceOptions,
+    *WRITE_GROUPS,
+    *READ_GROUPS,
+    QueryOptions,
+    *COMPACTION_GROUPS,
+    *ROLLBACK_GROUPS,
+    *SERVICE_GROUPS,
+    *LOCK_GROUPS,
+    *HBASE_GROUPS,
+)
 
 _PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
 

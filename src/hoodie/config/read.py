@@ -3,8 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hoodie.config.options import GiB, option
+
+
+class QueryType(StrEnum):
+    """What `hoodie.read` gives of a table."""
+
+    SNAPSHOT = "snapshot"
+    READ_OPTIMIZED = "read_optimized"
+    INCREMENTAL = "incremental"
+
+
+class IncrementalFormat(StrEnum):
+    """What an incremental query tells of changed rows."""
+
+    LATEST_STATE = "latest_state"
+
+
+class HolePolicy(StrEnum):
+    """What an incremental query does about a pending commit that is older than a completed one."""
+
+    FAIL = "FAIL"
+    BLOCK = "BLOCK"
+    USE_TRANSITION_TIME = "USE_TRANSITION_TIME"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,4 +61,46 @@ class MergerOptions:
     )
 
 
-READ_GROUPS = (MergeOptions, MergerOptions)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IncrementalOptions:
+    """How changes since an instant are read."""
+
+    holes: HolePolicy = option(
+        "hoodie.read.timeline.holes.resolution.policy",
+        HolePolicy.FAIL,
+        "A commit that is pending while later ones are completed would be missed by a reader who goes on after those. "
+        "FAIL: an error; BLOCK: changes up to the pending commit only; USE_TRANSITION_TIME: begin and end are about "
+        "when commits were completed, not when they began.",
+    )
+    full_scan: bool = option(
+        "hoodie.datasource.read.incr.fallback.fulltablescan.enable",
+        False,
+        "When commits are archived or their files cleaned: read the whole table as it is now, and take the rows with a "
+        "commit time in the range. Rows that changed again after its end are missing then.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueryOptions:
+    """What `hoodie.read` is to read."""
+
+    query: QueryType = option(
+        "hoodie.datasource.query.type",
+        QueryType.SNAPSHOT,
+        "snapshot: the latest rows; read_optimized: those of base files; incremental: rows that changed.",
+    )
+    begin: str = option(
+        "hoodie.datasource.read.begin.instanttime", "", "Incremental: changes after this instant; `earliest`: all."
+    )
+    end: str = option(
+        "hoodie.datasource.read.end.instanttime", "", "Incremental: changes up to this instant; not set: all since."
+    )
+    as_of: str = option("as.of.instant", "", "Snapshot, read_optimized: the rows as they were at this instant.")
+    format: IncrementalFormat = option(
+        "hoodie.datasource.query.incremental.format",
+        IncrementalFormat.LATEST_STATE,
+        "latest_state: each changed row as it is at the end of the range. (Change data is not read.)",
+    )
+
+
+READ_GROUPS = (MergeOptions, MergerOptions, IncrementalOptions)

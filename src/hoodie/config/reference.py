@@ -11,13 +11,17 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
 
-from hoodie.config.compaction import CompactionOptions
+from hoodie.config.compaction import CompactionOptions, InlineCompaction
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
+from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions
+from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
-from hoodie.config.read import MergeOptions, MergerOptions
+from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, QueryOptions
+from hoodie.config.rollback import RollbackOptions
+from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.timebased import TimeOptions
-from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOptions, WriteOptions
+from hoodie.config.write import BloomOptions, FileSizing, IndexOptions, LogOptions, SpreadOptions, WriteOptions
 
 Row = tuple[dataclasses.Field[object], Declared]
 
@@ -64,6 +68,19 @@ SECTIONS = (
         groups=(BloomOptions,),
     ),
     Section(
+        title="Indexes",
+        text="Settings of single indexes: see [indexes](indexes.md).",
+        groups=(IndexOptions,),
+        main=False,
+    ),
+    Section(
+        title="Queries",
+        text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` takes the last two. "
+        "More: [incremental pull](incremental.md).",
+        groups=(QueryOptions, IncrementalOptions),
+        main=False,
+    ),
+    Section(
         title="Reading logs",
         text="How much memory a task takes to merge the logs of a Merge-on-Read file slice into its base file.",
         groups=(MergeOptions,),
@@ -73,7 +90,33 @@ SECTIONS = (
         title="Compaction",
         text="When the logs of a Merge-on-Read table are merged into new base files, and how much of them at a time: "
         "`table.schedule_compaction()` and `table.compact()`.",
-        groups=(CompactionOptions,),
+        groups=(InlineCompaction, CompactionOptions),
+        main=False,
+    ),
+    Section(
+        title="Cleaning and archiving",
+        text="What runs by itself after a commit, and by `table.clean()` and `table.archive()`. More: "
+        "[services](services.md).",
+        groups=(ServiceOptions, CleanOptions, ArchiveOptions),
+        main=False,
+    ),
+    Section(
+        title="Rollback",
+        text="How what a failed write left is found: [recovery](recovery.md).",
+        groups=(RollbackOptions,),
+        main=False,
+    ),
+    Section(
+        title="Several writers",
+        text="What happens when more than one writer is at work, and which batches are known already: "
+        "[concurrency](concurrency.md).",
+        groups=(ConcurrencyOptions, BatchOptions),
+        main=False,
+    ),
+    Section(
+        title="Locks",
+        text="What keeps several writers apart: [concurrency](concurrency.md).",
+        groups=(LockOptions,),
         main=False,
     ),
     Section(
@@ -87,6 +130,12 @@ SECTIONS = (
         text="Where a write runs. These are not options of Hudi. Background: [near and "
         "spread](design/near-and-spread.md).",
         groups=(SpreadOptions,),
+        main=False,
+    ),
+    Section(
+        title="HBase",
+        text="Where the index HBASE is kept, and how much is asked of it. Background: [indexes](indexes.md#hbase).",
+        groups=(HBaseOptions,),
         main=False,
     ),
     Section(

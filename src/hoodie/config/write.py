@@ -12,13 +12,20 @@ from hoodie.model.commit import Operation
 class IndexType(StrEnum):
     """How a key finds its file group."""
 
+    AUTO = "AUTO"
     BLOOM = "BLOOM"
     SIMPLE = "SIMPLE"
+    GLOBAL_BLOOM = "GLOBAL_BLOOM"
+    GLOBAL_SIMPLE = "GLOBAL_SIMPLE"
+    BUCKET = "BUCKET"
+    HBASE = "HBASE"
 
-    @property
-    def sees_logs(self) -> bool:
-        """Whether keys are found that only log files hold, so that inserts may go there."""
-        return False
+
+class BucketEngine(StrEnum):
+    """How a bucket index deals its keys out."""
+
+    SIMPLE = "SIMPLE"
+    CONSISTENT_HASHING = "CONSISTENT_HASHING"
 
 
 class BulkInsertSort(StrEnum):
@@ -223,9 +230,10 @@ class WriteOptions:
 
     index: IndexType = option(
         "hoodie.index.type",
-        IndexType.SIMPLE,
-        "SIMPLE joins the batch with the key column of the touched partitions; BLOOM first drops files by key range "
-        "and bloom filter.",
+        IndexType.AUTO,
+        "BLOOM drops files by key range and bloom filter, SIMPLE reads the keys of all files of a partition; "
+        "GLOBAL_BLOOM and GLOBAL_SIMPLE find a key in any partition; BUCKET takes a hash of the key; HBASE asks a "
+        "server. AUTO: what the table was created with, BUCKET on a table of buckets, else SIMPLE.",
     )
     combine_before_insert: bool = option(
         "hoodie.combine.before.insert", False, "Combine rows of one key within an insert, too."
@@ -268,6 +276,41 @@ class WriteOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class IndexOptions:
+    """Settings of single indexes. The buckets of a table never change."""
+
+    own: str = option(
+        "hoodie.index.class",
+        "",
+        "Import path, `package.module:attribute`, of a function that makes an index of your own: it is taken whatever "
+        "`hoodie.index.type` says. Never read from a table.",
+    )
+    bloom_moves: bool = option(
+        "hoodie.bloom.index.update.partition.path",
+        True,
+        "GLOBAL_BLOOM: a record that comes with another partition is deleted in the old one and inserted in the new; "
+        "off: it is updated where it is.",
+    )
+    simple_moves: bool = option(
+        "hoodie.simple.index.update.partition.path", True, "GLOBAL_SIMPLE: as for GLOBAL_BLOOM."
+    )
+    buckets: int = option(
+        "hoodie.bucket.index.num.buckets",
+        256,
+        "BUCKET: buckets of each partition, a file group each. Kept with a table that is created for it.",
+        check=_positive,
+    )
+    hash_fields: tuple[str, ...] = option(
+        "hoodie.bucket.index.hash.field",
+        (),
+        "BUCKET: the columns of the record key that the bucket follows from; not set: all of them.",
+    )
+    engine: BucketEngine = option(
+        "hoodie.index.bucket.engine", BucketEngine.SIMPLE, "BUCKET: only SIMPLE is supported."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SpreadOptions:
     """When a write runs in driver threads (near) and when on Spark's executors (spread). Not options of Hudi."""
 
@@ -290,4 +333,4 @@ class SpreadOptions:
     )
 
 
-WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, SpreadOptions)
+WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, IndexOptions, SpreadOptions)

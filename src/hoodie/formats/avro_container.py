@@ -18,7 +18,7 @@ from hoodie.errors import CorruptFile
 
 _MAGIC = b"Obj\x01"
 #: What decoding bytes that are not Avro can raise; fastavro has no error class of its own for it.
-_MALFORMED = (
+MALFORMED = (
     ValueError,
     TypeError,
     KeyError,
@@ -71,7 +71,7 @@ def read_one(data: bytes, schema: Mapping[str, Any], path: str) -> dict[str, Any
         if name != schema["name"]:
             raise CorruptFile(path, f"an Avro file of {name}, expected {schema['name']}")
         records = list(islice(reader, 2))
-    except _MALFORMED as error:
+    except MALFORMED as error:
         raise CorruptFile(path, f"malformed Avro: {type(error).__name__}: {error}") from error
     if len(records) != 1 or not isinstance(records[0], dict):
         raise CorruptFile(path, f"an Avro file of {len(records)} records, expected one")

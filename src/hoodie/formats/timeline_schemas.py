@@ -322,3 +322,12 @@ REPLACE_COMMIT_METADATA = _record(
     _optional("partitionToReplaceFileIds", _map(_STRINGS)),
     top=True,
 )
+
+#: Beside the archive of layout 1 while a writer merges small archive files into one.
+MERGE_ARCHIVE_PLAN = _record(
+    "HoodieMergeArchiveFilePlan",
+    _version(),
+    _optional("candidate", _STRINGS),
+    _optional("mergedArchiveFileName", "string"),
+    top=True,
+)

@@ -35,6 +35,7 @@ class IndexStats:
     checked: int = 0  # looked up in the file's key column
     false_positives: int = 0  # checked and not there
     hits: int = 0
+    seconds: float = 0.0  # wall time of the look-up as a whole, of a part 0
 
     def __add__(self, other: IndexStats) -> IndexStats:
         return IndexStats(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})

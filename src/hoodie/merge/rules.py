@@ -158,6 +158,11 @@ class MergeRule:
     ordered_deletes: bool = False
     merger: Merger | None = None
 
+    @property
+    def takes_whole_rows(self) -> bool:
+        """Whether what wins is one of the versions as it was written, not a row made of several."""
+        return self.fill is None and self.merger is None and self.survivor is not Survivor.MADE
+
     def precombine(self, older: pa.Table, newer: pa.Table) -> Outcome:
         """Two versions that both came in: `newer` came later, whatever its ordering value.
 

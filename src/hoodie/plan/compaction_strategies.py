@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import itemgetter
 from typing import cast
 
 from hoodie.config.compaction import CompactionOptions
@@ -92,8 +93,9 @@ def bounded_io(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlic
 def log_file_size(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:
     """Those with at least the threshold of log bytes, most first, within the target IO."""
     least = planning.options.size_threshold
-    enough = [slice_ for slice_ in slices if log_bytes(slice_) >= least]
-    return bounded_io(sorted(enough, key=log_bytes, reverse=True), planning)
+    sized = [(log_bytes(slice_), slice_) for slice_ in slices]
+    enough = sorted([each for each in sized if each[0] >= least], key=itemgetter(0), reverse=True)
+    return bounded_io([slice_ for _, slice_ in enough], planning)
 
 
 def log_file_number(slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:

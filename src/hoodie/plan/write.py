@@ -50,6 +50,7 @@ class WriteTask:
     slice: FileSlice | None  # None: the file group is new
     updates: int  # expected rows whose key the group holds
     inserts: int  # expected rows whose key is new
+    named: bool = False  # new, and the index says which rows are its: it has them all, in one file
 
     @property
     def bytes_read(self) -> int:
@@ -84,8 +85,8 @@ class WritePlan:
         return found
 
     def update_targets(self) -> dict[FileGroupId, int]:
-        """The task of each file group that holds keys of the batch."""
-        return {task.group: task.number for task in self.tasks if task.slice is not None}
+        """The task of each file group that rows of the batch are assigned to by their key."""
+        return {task.group: task.number for task in self.tasks if task.slice is not None or task.named}
 
 
 SmallFiles = Callable[[str], Sequence[tuple[FileSlice, int]]]
@@ -99,10 +100,13 @@ def plan_write(
     record_size: int,
     new_file_id: Callable[[], str],
     works: Works,
+    *,
+    names_new: bool = False,
 ) -> WritePlan:
     """Tasks for every file group with updates, inserts filling small files first and new file groups after.
 
     slices       the file groups that the profile names
+    names_new    the profile names new file groups, too: its "updates" of these are their inserts
     small_files  partition -> slices that may take inserts with their present size in bytes, in the order to fill
     works        what tasks do
     """
@@ -117,6 +121,9 @@ def plan_write(
         for file_id in sorted({*rows.updates, *given}):
             group = FileGroupId(partition, file_id)
             numbers[file_id] = len(tasks)
+            if names_new and group not in slices:
+                tasks.append(WriteTask(len(tasks), group, works.insert, None, 0, rows.updates[file_id], named=True))
+                continue
             tasks.append(
                 WriteTask(
                     len(tasks),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
@@ -12,13 +13,21 @@ from hoodie.config.datasource import DatasourceOptions, check_options
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
+from hoodie.spark.compaction import compact_on_executors
 from hoodie.spark.run import check_batch, run
+from hoodie.spark.services import after_commit
 from hoodie.spark.table import HoodieTable
 from hoodie.storage import storage_for
+from hoodie.table.attempts import earlier_result
+from hoodie.table.batches import BatchKnown
+from hoodie.table.choose_index import choose_index
+from hoodie.table.compaction import compact
+from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
-from hoodie.table.finish import delete_partitions
 from hoodie.table.job import action_of, writable_state
+from hoodie.table.learn import settle_index
 from hoodie.table.result import WriteResult
+from hoodie.table.rollback_commit import rollback
 from hoodie.table.semantics import Settings, TableKind, kind_of
 from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Transaction, abandon, begin, publish
@@ -39,6 +48,7 @@ class HoodieWriteClient:
         self.storage = storage_for(path)
         self.options = check_options(options or {})
         self.settings = Settings.read(self.options)
+        self._begun: dict[str, Transaction] = {}
         load_state(self.storage)
 
     def start_commit(self, operation: str = "upsert") -> str:
@@ -49,7 +59,9 @@ class HoodieWriteClient:
         """
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
-        return begin(state, word, action_of(word, self._kind(state))).time
+        begun = begin(state, word, action_of(word, self._kind(state)), writers=self.settings.writers)
+        self._begun[begun.time] = begun
+        return begun.time
 
     def upsert(self, df: DataFrame, instant: str) -> WriteResult:
         """As `HoodieTable.upsert`, under an instant of `start_commit`. Raises InstantNotFound when it is not open."""
@@ -88,11 +100,33 @@ class HoodieWriteClient:
             return result
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
-        publish(transaction, metadata)
-        return replace(result, metadata=metadata)
+        try:
+            metadata = publish(transaction, metadata)
+        except BatchKnown as known:
+            abandon(transaction)
+            return earlier_result(known)
+        if result.later:
+            settle_index(choose_index(state, self.settings).index, instant, result.later)
+        after_commit(self.session, self.storage, self.options, instant)
+        return replace(result, metadata=metadata, later=())
+
+    def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
+        """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""
+        return schedule_compaction(self.storage, self.options, extra_metadata)
+
+    def compact(self, instant: str) -> WriteResult:
+        """As `HoodieTable.compact`, of one instant. It commits at once, whatever `hoodie.auto.commit` says."""
+        result = compact(self.storage, self.options, instant, partial(compact_on_executors, self.session))
+        assert result is not None  # an instant was named
+        return result
 
     def rollback(self, instant: str) -> None:
-        """Give an open instant up: what was written under it goes away."""
+        """Give an open instant up: what was written under it goes away. A completed one is rolled back as by
+        `HoodieTable.rollback`.
+        """
+        if any(done.requested == instant for done in load_state(self.storage).timeline.commits):
+            rollback(self.storage, self.options, instant)
+            return
         abandon(self._open(instant, WriteOperation.UPSERT))
 
     def _write(self, operation: WriteOperation, df: DataFrame, instant: str) -> WriteResult:
@@ -100,12 +134,13 @@ class HoodieWriteClient:
         return run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
 
     def _kind(self, state: TableState) -> TableKind:
-        return kind_of(state.config.type, self.settings.write.index.sees_logs)
+        return kind_of(state.config.type, inserts_to_logs=False)  # all that is asked is the action
 
     def _open(self, instant: str, operation: WriteOperation) -> Transaction:
         state = load_state(self.storage)
         pending = [i for i in state.timeline.pending() if i.requested == instant]
         if not pending:
+            self._begun.pop(instant, None)
             raise InstantNotFound(
                 f"{instant} is not open: it was never started, is committed, or was rolled back by a later write"
             )
@@ -114,7 +149,11 @@ class HoodieWriteClient:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
             )
-        return Transaction(state, pending[0], operation)
+        # What others did is told from the table as it was when the instant was taken; another process's is of now.
+        begun = self._begun.get(instant)
+        if begun is not None:
+            return replace(begun, instant=pending[0], operation=operation)
+        return Transaction(state, pending[0], operation, self.settings.writers)
 
 
 def write(
@@ -146,7 +185,7 @@ def write(
             return None
     if operation is WriteOperation.DELETE_PARTITION:
         paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
-        return delete_partitions(table.storage, paths, given)
+        return table.delete_partitions(paths, given)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
     if mode == "overwrite":

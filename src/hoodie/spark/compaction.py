@@ -1,18 +1,28 @@
-"""The tasks of a compaction on Spark's executors, one for each file slice."""
+"""Compaction by Spark: its tasks on executors, one for each file slice; and what a writer does about it by itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction
+from hoodie.config.options import read_options
+from hoodie.errors import PlanInUse
 from hoodie.model.commit import WriteStat
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import STATS, check_workers, report, reported
 from hoodie.spark.stage import each
-from hoodie.table.compaction import Compaction, CompactionJob, CompactionTask, run_operation
+from hoodie.storage.protocol import Storage
+from hoodie.table.compaction import compact, run_operation
+from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask
+from hoodie.table.compaction_plan import schedule_compaction
+from hoodie.table.learn import Done
+from hoodie.table.state import load_state
 
 
 def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[WriteStat]:
@@ -23,7 +33,31 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
     with as_in_worker():
         work = [(job.compaction, task) for task in job.tasks]
         found = each(session, work, _run, STATS).toArrow()
-    return reported(found)[0]
+    return list(reported(found).stats)
+
+
+def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> None:
+    """Plan compactions after a commit, and carry them out, as `hoodie.compact.inline` and `.schedule.inline` say.
+
+    Raises as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
+    """
+    how = inline_compaction(options)
+    if not (how.run or how.schedule):
+        return
+    state = load_state(storage)
+    if not state.config.merge_on_read:
+        return
+    run = partial(compact_on_executors, session)
+    pending = bool(state.timeline.pending_compactions)
+    while how.run and pending:  # of a writer that died, or whose compaction failed
+        pending = compact(storage, options, run=run) is not None
+    further = read_options(CompactionOptions, options).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
+    if how.schedule and pending and not further:
+        return
+    with suppress(PlanInUse):  # another process does it
+        instant = schedule_compaction(storage, options)
+        if how.run and instant is not None:
+            compact(storage, options, instant, run)
 
 
 def _run(work: tuple[Compaction, CompactionTask]) -> Iterator[pa.RecordBatch]:
@@ -32,4 +66,4 @@ def _run(work: tuple[Compaction, CompactionTask]) -> Iterator[pa.RecordBatch]:
     with told_to_driver():
         stat = run_operation(compaction, task, context.taskAttemptId() if context else 0)
     stats: Sequence[WriteStat] = () if stat is None else (stat,)
-    yield report(task.number, 0, stats)
+    yield report(task.number, 0, Done(stats))

@@ -24,13 +24,14 @@ class WriteExplanation:
     route: str  # "near" or "spread"
     index_type: str
     index: IndexStats
+    index_why: str = ""  # why it is this index
 
     def __str__(self) -> str:
         inserts = sum(rows.inserts for rows in self.profile.values())
         updates = sum(sum(rows.updates.values()) for rows in self.profile.values())
         lines = [
             f"upsert of {inserts} new and {updates} present keys in {len(self.profile)} partitions, {self.route}",
-            f"index {self.index_type}: {self.index}",
+            f"index {self.index_type} ({self.index_why}): {self.index}",
             f"{len(self.plan.tasks)} tasks read {self.plan.bytes_read} bytes; a record is taken to need "
             f"{self.plan.record_size} bytes",
         ]
@@ -47,17 +48,17 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
     checked = batch.checked
     acquired = acquire(batch.session, batch.frame, checked, Phases())
     try:
-        index_type = checked.settings.write.index.value
+        index_type, why = checked.index.name, checked.index_why
         if acquired.rows is not None:
             partitions = set(acquired.rows.column(PARTITION_PATH).unique().to_pylist())
             with thread_pool(checked.settings) as pool:
                 near = plan_near(checked, checked.state, acquired.rows, checked.files(checked.state, partitions), pool)
             rows = profile(near.batch, near.located, near.insert)
-            return WriteExplanation(rows, near.plan, NEAR, index_type, near.located.stats)
+            return WriteExplanation(rows, near.plan, NEAR, index_type, near.located.stats, why)
         assert acquired.staged is not None
         spread = plan_spread(batch.session, acquired.staged, checked, checked.state)
         try:
-            return WriteExplanation(spread.profile, spread.plan, SPREAD, index_type, spread.index)
+            return WriteExplanation(spread.profile, spread.plan, SPREAD, index_type, spread.index, why)
         finally:
             spread.release()
     finally:

@@ -16,8 +16,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie.config.write import BloomOptions, IndexType
+from hoodie.config.write import BloomOptions
 from hoodie.formats.murmur import KeyHashes
+from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -25,7 +26,7 @@ from hoodie.spark.files import read_parquet
 from hoodie.spark.problems import told_to_driver
 from hoodie.storage.protocol import Storage
 from hoodie.table.batch import order_by_partition
-from hoodie.table.lookup import footer_of, open_parquet, read_columns
+from hoodie.table.lookup import FileWithLogs, footer_of, open_parquet, read_columns
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"
@@ -48,37 +49,57 @@ def locate_spread(
     keys: DataFrame,
     counts: Mapping[str, int],
     files: Files,
-    index: IndexType,
+    index: Index,
     bloom: BloomOptions,
     broadcast: bool,
 ) -> DataFrame:
     """Where keys of the batch are: `_hoodie_record_key`, `_hoodie_partition_path`, file id; keys not found are absent.
 
     keys       the batch's key and partition columns, persisted
-    counts     rows of the batch per partition path
-    files      base files that a reader sees, per partition path of the batch
+    counts     keys asked for in the files of each partition path
+    files      base files that a reader sees, per partition path: those of the batch, or with a global index all
+    index      one by file
     broadcast  whether the keys are few enough to be sent to every executor
     returns    also a column with what look-ups cost, in rows of their own (key null)
     """
-    how = {IndexType.SIMPLE: _by_join, IndexType.BLOOM: _by_filter}[index]
-    return how(session, storage, keys, counts, files, bloom, broadcast)
+    assert isinstance(index.look_up, ByFile)
+    on = match_columns(index)
+    if index.look_up.pruned:
+        hits = _by_filter(storage, keys, counts, files, bloom, index.is_global)
+    else:
+        hits = _by_join(session, storage, keys, files, on, broadcast)
+    late = [file for part in files.values() for file in part if isinstance(file, FileWithLogs)]
+    if not late:
+        return hits
+    asked = keys.select(on)
+    count = len(late)
+    stored = session.range(0, count, 1, count).mapInArrow(partial(_late_rows, late), _HITS)
+    more = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
+    return hits.unionByName(more).dropDuplicates()  # a key may be in the base file, too
+
+
+def _late_rows(files: Sequence[FileWithLogs], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            with told_to_driver():
+                for keys in files[number].late():
+                    yield _hit_rows(keys, files[number], None)
+
+
+def match_columns(index: Index) -> list[str]:
+    """What a row of the batch and a stored one have in common if they have one key."""
+    return [RECORD_KEY] if index.is_global else [RECORD_KEY, PARTITION_PATH]
 
 
 def _by_join(
-    session: SparkSession,
-    storage: Storage,
-    keys: DataFrame,
-    counts: Mapping[str, int],
-    files: Files,
-    bloom: BloomOptions,
-    broadcast: bool,
+    session: SparkSession, storage: Storage, keys: DataFrame, files: Files, on: list[str], broadcast: bool
 ) -> DataFrame:
     paths = [file.path for part in files.values() for file in part]
     stored = read_parquet(session, storage, paths, _KEYS).select(
         RECORD_KEY, PARTITION_PATH, F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID)
     )
-    asked = keys.select(RECORD_KEY, PARTITION_PATH)
-    hits = stored.join(F.broadcast(asked) if broadcast else asked, [RECORD_KEY, PARTITION_PATH], "left_semi")
+    asked = keys.select(on)
+    hits = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
     return hits.withColumn(COST, F.lit(None).cast("string"))
 
 
@@ -92,20 +113,15 @@ def join_cost(counts: Mapping[str, int], files: Files, hits: int) -> IndexStats:
 
 
 def _by_filter(
-    session: SparkSession,
-    storage: Storage,
-    keys: DataFrame,
-    counts: Mapping[str, int],
-    files: Files,
-    bloom: BloomOptions,
-    broadcast: bool,
+    storage: Storage, keys: DataFrame, counts: Mapping[str, int], files: Files, bloom: BloomOptions, is_global: bool
 ) -> DataFrame:
     flat = [file for part in files.values() for file in part]
     ranges = _key_ranges(storage, files) if bloom.prune_by_ranges else dict.fromkeys(files, (None, None))
     first, place = {}, 0
     for partition, part in files.items():
         first[partition], place = place, place + len(part)
-    pairs = keys.select(RECORD_KEY, PARTITION_PATH).mapInArrow(partial(_candidates, ranges, first, files), _PAIRS)
+    search = partial(_candidates, ranges, first, {partition: len(part) for partition, part in files.items()}, is_global)
+    pairs = keys.select(RECORD_KEY, PARTITION_PATH).mapInArrow(search, _PAIRS)
     # A file with many candidates is looked up by several tasks; the most it can have is its partition's keys.
     most = max((counts[partition] for partition in files), default=0)
     buckets = max(1, -(-most // bloom.keys_per_bucket))
@@ -137,20 +153,17 @@ def _range_of(storage: Storage, file: BaseFile) -> tuple[str | None, str | None]
 def _candidates(
     ranges: Mapping[str, tuple[pa.Array | None, pa.Array | None]],
     first: Mapping[str, int],
-    files: Files,
+    files: Mapping[str, int],
+    is_global: bool,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     """Pairs of key and file that the key ranges do not rule out, and one row with what they did rule out."""
     for arrow in batches:
-        batch = order_by_partition(pa.Table.from_batches([arrow]))
-        for number, partition in enumerate(batch.partitions):
-            if partition not in files:
-                continue
-            keys = batch.keys(number)
+        for partition, keys in _asked(arrow, files, is_global):
             lows, highs = ranges[partition]
             found: Iterable[tuple[int, np.ndarray]]
             if lows is None or highs is None:
-                found = ((file, np.arange(len(keys))) for file in range(len(files[partition])))
+                found = ((file, np.arange(len(keys))) for file in range(files[partition]))
             else:
                 found = prune_by_range(lows, highs, keys)
             for file, wanted in found:
@@ -163,6 +176,18 @@ def _candidates(
                     ],
                     names=[RECORD_KEY, PARTITION_PATH, "file"],
                 )
+
+
+def _asked(rows: pa.RecordBatch, files: Iterable[str], is_global: bool) -> Iterator[tuple[str, pa.Array]]:
+    """Partitions with files, each with the keys that are asked for there."""
+    if is_global:
+        yield from ((partition, rows.column(RECORD_KEY)) for partition in files)
+        return
+    batch = order_by_partition(pa.Table.from_batches([rows]))
+    there = frozenset(files)
+    for number, partition in enumerate(batch.partitions):
+        if partition in there:
+            yield partition, batch.keys(number)
 
 
 def _check(storage: Storage, files: Sequence[BaseFile], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -194,6 +219,7 @@ class _FileCheck:
         self.waiting: list[pa.Array] = []
         self.count = 0
         self.read = 0
+        self.told: list[pa.Array] = []
         self.cost = IndexStats(files=1)
 
     def add(self, keys: pa.Array) -> Iterator[pa.RecordBatch]:
@@ -222,7 +248,11 @@ class _FileCheck:
         self.cost += IndexStats(checked=len(asked), hits=hits, false_positives=len(asked) - hits)
         self.waiting, self.count, self.read = [], 0, 1
         # A key that the batch holds twice is one hit: the rows of the batch are joined with it.
-        yield _hit_rows(pc.unique(asked.filter(pa.array(found))), self.file, None)
+        new = pc.unique(asked.filter(pa.array(found)))
+        if self.told:
+            new = new.filter(pc.invert(pc.is_in(new, value_set=pa.concat_arrays(self.told))))
+        self.told.append(new)
+        yield _hit_rows(new, self.file, None)
 
 
 def _hit_rows(keys: pa.Array, file: BaseFile, cost: str | None) -> pa.RecordBatch:

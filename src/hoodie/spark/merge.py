@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -23,23 +23,32 @@ _OPEN_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS = 16_384
 
 
+#: Those of some rows that are wanted; a picklable function.
+Keep = Callable[[pa.Table], pa.Table]
+
+
 def merged_rows(
-    session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str]
+    session: SparkSession,
+    reader: SliceReader,
+    slices: Sequence[FileSlice],
+    columns: Sequence[str],
+    keep: Keep | None = None,
 ) -> DataFrame:
     """The rows of slices, merged when an action asks for them.
 
     columns  of the table, in the order wanted: no others are decoded. Spark cannot tell a Python function which columns
              or rows a query needs, so what a query drops later has been read
+    keep     of the merged rows, by the columns wanted; None: all
     """
     if not columns:
-        return merged_rows(session, reader, slices, reader.schema.names[:1]).select()
+        return merged_rows(session, reader, slices, reader.schema.names[:1], keep).select()
     target = nullable(to_spark(pa.schema([reader.schema.field(name) for name in columns])))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     arrow = in_session_zone(to_arrow(target), zone)
     # Each as bytes: a task then only undoes its own.
     tasks = [zlib.compress(pickle.dumps(task)) for task in pack(slices, cores(session))]
     numbers = session.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(partial(_merge, reader, tuple(tasks), arrow), target)
+    return numbers.mapInArrow(partial(_merge, reader, tuple(tasks), arrow, keep), target)
 
 
 def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
@@ -56,10 +65,15 @@ def slice_bytes(slice_: FileSlice) -> int:
 
 
 def _merge(
-    reader: SliceReader, tasks: Sequence[bytes], schema: pa.Schema, numbers: Iterator[pa.RecordBatch]
+    reader: SliceReader,
+    tasks: Sequence[bytes],
+    schema: pa.Schema,
+    keep: Keep | None,
+    numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             for slice_ in pickle.loads(zlib.decompress(tasks[number])):
-                for rows in merged_batches(reader, slice_, schema.names):
+                for merged in merged_batches(reader, slice_, schema.names):
+                    rows = merged if keep is None else keep(merged)
                     yield from conform(rows, schema).to_batches(max_chunksize=_BATCH_ROWS)

@@ -10,7 +10,7 @@ from functools import reduce
 
 import pyarrow as pa
 from pyarrow import types as arrow
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.config.keygen import NULL_PARTITION
@@ -23,6 +23,7 @@ from hoodie.spark.types import to_spark
 from hoodie.table.log_reader import slice_reader
 from hoodie.table.read import check_columns, table_schema
 from hoodie.table.state import TableState
+from hoodie.table.time_travel import require_kept
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
 
@@ -43,11 +44,14 @@ def snapshot(
     columns     of the table, in the order wanted; None: all. Slices with logs are merged in Python, which Spark does
                 not tell what a query needs: there only these columns are read
     options     `hoodie.*` options of reads
-    Raises      InvalidInput on an unknown column; UnsupportedTable when there is no rule to merge the table's rows
+    Raises      InvalidInput on an unknown column, and as of an instant whose files were cleaned; UnsupportedTable when
+                there is no rule to merge the table's rows
 
     Slices without logs are read by Spark alone. Where logs were damaged, the tasks' log says so (`errors.DamagedLog`).
     """
     view = load_view(state.storage, state.timeline, state.config, partitions)
+    if as_of is not None:
+        require_kept(state, view, as_of)
     schema = read_schema(state, view, as_of)
     wanted = schema.names if columns is None else list(columns)
     check_columns(wanted, schema)
@@ -70,6 +74,8 @@ def read_optimized(
 ) -> DataFrame:
     """The rows of the newest base files at an instant, without the logs, by Spark alone. Arguments as of `snapshot`."""
     view = load_view(state.storage, state.timeline, state.config, partitions)
+    if as_of is not None:
+        require_kept(state, view, as_of)
     schema = read_schema(state, view, as_of)
     wanted = schema.names if columns is None else list(columns)
     check_columns(wanted, schema)
@@ -97,7 +103,12 @@ def base_rows(
     frame = read_parquet(session, state.storage, [file.path for file in files], to_spark(schema), hive_partitions=hive)
     if not hive and list(columns) == schema.names:
         return frame
-    return frame.select(*[F.col("`" + name.replace("`", "``") + "`") for name in columns])
+    return frame.select(*map(quoted, columns))
+
+
+def quoted(name: str) -> Column:
+    """A column of exactly that name."""
+    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def hive_folders(config: TableConfig, schema: pa.Schema, partitions: Collection[str]) -> bool:

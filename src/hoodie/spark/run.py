@@ -2,35 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import count
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
+from hoodie.spark.services import after_commit
 from hoodie.spark.types import to_arrow
 from hoodie.spark.write import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
 from hoodie.storage.protocol import Storage
 from hoodie.table.agree import completed
+from hoodie.table.attempts import attempted, earlier_result
+from hoodie.table.batches import BatchKnown, require_new
 from hoodie.table.finish import abandoned_on_error, finish
 from hoodie.table.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
 from hoodie.table.state import key_samples, table_keygen
-from hoodie.table.transaction import Transaction
+from hoodie.table.transaction import Transaction, abandon
 
 
 @dataclass(frozen=True, slots=True)
 class CheckedBatch:
     """A batch that fits its table. Nothing is on disk yet.
 
+    columns  the user's; None: of a delete
     frame    its rows with record key and partition path
     options  all of the write, for what the commit's metadata keeps
     """
 
     session: SparkSession
     checked: Checked
+    columns: pa.Schema | None
     frame: DataFrame
     options: Mapping[str, str]
     phases: Phases = field(default_factory=Phases)
@@ -52,11 +59,22 @@ def check_batch(
         keygen = table_keygen(state, key_samples(state))
         schema = user_schema(df.schema)
         deleting = operation is WriteOperation.DELETE
-        if not (deleting and has_keys(df)):
-            require_columns(schema, keygen, () if deleting else state.config.ordering, state.config.name)
-        checked = check(state, operation, None if deleting else to_arrow(schema), settings)
+        if not deleting:
+            require_columns(schema, keygen, state.config.ordering, state.config.name)
+        columns = None if deleting else to_arrow(schema)
+        checked = check(state, operation, columns, settings)
+        if deleting and not has_keys(df):  # a global index says itself where keys are
+            needed = replace(keygen, partition_fields=()) if checked.index.is_global else keygen
+            require_columns(schema, needed, (), state.config.name)
         frame = keyed_frame(df, checked, keygen)
-    return CheckedBatch(session, checked, frame, options, phases)
+    return CheckedBatch(session, checked, columns, frame, options, phases)
+
+
+def _check_again(batch: CheckedBatch) -> Checked:
+    """The batch against the table as it is now."""
+    settings = batch.checked.settings
+    state = completed(writable_state(batch.checked.state.storage, settings), batch.options)
+    return check(state, batch.checked.operation, batch.columns, settings)
 
 
 def run(batch: CheckedBatch, transaction: Transaction | None = None, *, commit: bool = True) -> WriteResult:
@@ -65,19 +83,42 @@ def run(batch: CheckedBatch, transaction: Transaction | None = None, *, commit: 
     transaction  whose instant it is to have; None: a new one
     commit       publish it; else the result is what `HoodieWriteClient.commit` takes
     """
+    settings = batch.checked.settings
+    try:
+        require_new(batch.checked.state, settings.writers.batch)
+    except BatchKnown as known:  # its rows are not even looked at
+        if transaction is not None:
+            abandon(transaction)
+        return earlier_result(known)
     acquired = acquire(batch.session, batch.frame, batch.checked, batch.phases)
     try:
         if transaction is not None:
             job = with_transaction(batch.checked, transaction)
+            result = _run(batch, job, acquired, commit)
         else:
-            with batch.phases.time("begin"):
-                job = start(batch.checked)
-        with abandoned_on_error(job.transaction):
-            return _run(batch, job, acquired, commit)
+            result = attempted(settings, _attempts(batch, acquired, commit))
+    except BatchKnown as known:
+        return earlier_result(known)
     finally:
         acquired.release()
+    if commit:
+        after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant)
+    return result
+
+
+def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool) -> Callable[[], WriteResult]:
+    """One attempt after the other, each on the table as it is then. The batch is at hand."""
+    numbers = count()
+
+    def attempt() -> WriteResult:
+        with batch.phases.time("begin"):
+            job = start(batch.checked if next(numbers) == 0 else _check_again(batch))
+        return _run(batch, job, acquired, commit)
+
+    return attempt
 
 
 def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
-    job, outcome = write(batch.session, acquired, job, batch.phases)
-    return finish(job, outcome, batch.phases, batch.options, commit=commit)
+    with abandoned_on_error(job.transaction, job.checked.index):
+        job, outcome = write(batch.session, acquired, job, batch.phases)
+        return finish(job, outcome, batch.phases, batch.options, commit=commit)

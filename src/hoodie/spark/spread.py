@@ -14,15 +14,17 @@ from pyspark import StorageLevel, TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
+    BinaryType,
     LongType,
     StringType,
     StructField,
     StructType,
 )
 
-from hoodie.config.write import BloomOptions, IndexType
+from hoodie.config.write import BloomOptions
 from hoodie.errors import HoodieError
 from hoodie.formats.commit_json import decode_commit, encode_commit
+from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -31,18 +33,24 @@ from hoodie.spark.locate import COST, FILE_ID, Files, join_cost, locate_spread
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.types import nullable
 from hoodie.storage.protocol import Storage
+from hoodie.table.learn import Done
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
 
 STATS = StructType(
-    [StructField("task", LongType()), StructField("rows", LongType()), StructField("stats", StringType())]
+    [
+        StructField("task", LongType()),
+        StructField("rows", LongType()),
+        StructField("stats", StringType()),
+        StructField("later", BinaryType()),  # Arrow, for the index once the write is published
+    ]
 )
 
 #: Keys up to this many bytes are sent to every executor instead of being shuffled.
 BROADCAST_KEYS = 64 * 1024 * 1024
 
-TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
+TaskRunner = Callable[[WriteTask, pa.Table, str], Done]
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
 
 
@@ -61,6 +69,19 @@ class Measured:
         return sum(self.rows.values())
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Reported:
+    """What the winning attempts of a job's tasks did.
+
+    rows   that they took
+    later  what the index is to be given once the write is published
+    """
+
+    stats: tuple[WriteStat, ...]
+    rows: int
+    later: tuple[pa.Table, ...]
+
+
 def persist(frame: DataFrame) -> DataFrame:
     """Keep the batch, so that its source is evaluated once however many jobs the write needs."""
     return frame.persist(StorageLevel.MEMORY_AND_DISK)
@@ -72,7 +93,7 @@ def locate(
     frame: DataFrame,
     measured: Measured,
     files: Files,
-    index: IndexType,
+    index: Index,
     bloom: BloomOptions,
 ) -> tuple[DataFrame, dict[str, dict[str, int]], IndexStats]:
     """The file group of each key of the batch.
@@ -81,8 +102,8 @@ def locate(
     """
     keys = frame.select(RECORD_KEY, PARTITION_PATH)
     small = 100 * measured.total <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
-    located = locate_spread(session, storage, keys, measured.rows, files, index, bloom, small)
-    hits = persist(located)
+    counts = dict.fromkeys(files, measured.total) if index.is_global else measured.rows
+    hits = persist(locate_spread(session, storage, keys, counts, files, index, bloom, small))
     with as_in_worker():
         counted = hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys")).toArrow()
     updates: dict[str, dict[str, int]] = {}
@@ -94,10 +115,10 @@ def locate(
         else:
             updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["keys"]
             found += row["keys"]
-    if index is IndexType.SIMPLE:
-        stats = join_cost(measured.rows, files, found)
+    if isinstance(index.look_up, ByFile) and not index.look_up.pruned:
+        stats = join_cost(counts, files, found)
     else:
-        pairs = sum(measured.rows[partition] * len(part) for partition, part in files.items())
+        pairs = sum(counts[partition] * len(part) for partition, part in files.items())
         number = sum(len(part) for part in files.values())
         stats += IndexStats(
             files=number - stats.files,
@@ -119,27 +140,24 @@ def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert
     return made
 
 
-def place(
-    session: SparkSession,
-    frame: DataFrame,
-    hits: DataFrame | None,
-    plan: WritePlan,
-    broadcast: bool,
-    *,
-    drop_new: bool,
-) -> DataFrame:
-    """Each row with the number of its task, in a Spark partition of that task's own.
+def join_hits(frame: DataFrame, hits: DataFrame | None, broadcast: bool, *, drop_new: bool) -> DataFrame:
+    """Each row with the id of the file group that holds its key, null for none. A row occurs once a hit.
 
     drop_new  rows whose key the table does not hold have no effect
+    """
+    if hits is None:
+        return frame.withColumn(FILE_ID, F.lit(None).cast("string"))
+    found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
+    how = "inner" if drop_new else "left"
+    return frame.join(F.broadcast(found) if broadcast else found, [RECORD_KEY, PARTITION_PATH], how)
+
+
+def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame:
+    """Each row with the number of its task, in a Spark partition of that task's own.
+
+    frame  the rows with the id of their file group: `join_hits`
     A row that the plan has no task for keeps null: the tasks refuse it.
     """
-    if hits is not None:
-        found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
-        frame = frame.join(
-            F.broadcast(found) if broadcast else found, [RECORD_KEY, PARTITION_PATH], "inner" if drop_new else "left"
-        )
-    else:
-        frame = frame.withColumn(FILE_ID, F.lit(None).cast("string"))
     # Rows of one key get one share, hence one task, whichever executor looks at them.
     share = F.pmod(F.xxhash64(RECORD_KEY, F.lit(1)), F.lit(1 << 30)) / F.lit(float(1 << 30))
     frame = frame.withColumn(_SHARE, F.when(F.col(FILE_ID).isNull(), share).otherwise(F.lit(0.0)))
@@ -162,7 +180,7 @@ def place(
 def _targets(plan: WritePlan) -> pa.Table:
     """Where rows go: (partition, file id or "" for inserts, share in [low, high)) -> task."""
     rows: list[tuple[str, str, float, float, int]] = [
-        (task.group.partition, task.group.file_id, 0.0, 2.0, task.number) for task in plan.tasks if task.slice
+        (group.partition, group.file_id, 0.0, 2.0, task) for group, task in plan.update_targets().items()
     ]
     shares = plan.insert_shares()
     for partition, dealt in plan.shares.items():
@@ -173,12 +191,12 @@ def _targets(plan: WritePlan) -> pa.Table:
     return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
 
 
-def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> tuple[list[WriteStat], int]:
-    """Run each task on the rows placed with it. Returns the statistics of the winning attempts, and the rows taken."""
+def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> Reported:
+    """Run each task on the rows placed with it. Returns what the winning attempts report."""
     return _collect(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
 
 
-def run_stream(frame: DataFrame, run: StreamRunner) -> tuple[list[WriteStat], int]:
+def run_stream(frame: DataFrame, run: StreamRunner) -> Reported:
     """Run one writer over each Spark partition as it stands."""
     return _collect(frame.mapInArrow(partial(_run_stream, run), STATS))
 
@@ -198,18 +216,19 @@ def _change_all(change: Callable[[pa.Table], pa.Table], batches: Iterator[pa.Rec
         yield from rows.to_batches()
 
 
-def _collect(reports: DataFrame) -> tuple[list[WriteStat], int]:
+def _collect(reports: DataFrame) -> Reported:
     with as_in_worker():
         found = reports.toArrow()
     return reported(found)
 
 
-def reported(reports: pa.Table) -> tuple[list[WriteStat], int]:
-    """The statistics in tasks' reports, and the rows that they took."""
+def reported(reports: pa.Table) -> Reported:
+    """What is in tasks' reports."""
     rows = reports.to_pylist()
     found = [decode_commit(row["stats"].encode(), "task report") for row in rows]
-    stats = [stat for part in found for group in part.stats.values() for stat in group]
-    return stats, sum(row["rows"] for row in rows)
+    stats = tuple(stat for part in found for group in part.stats.values() for stat in group)
+    later = tuple(pa.ipc.open_stream(row["later"]).read_all() for row in rows if row["later"] is not None)
+    return Reported(stats, sum(row["rows"] for row in rows), later)
 
 
 def _run_placed(
@@ -231,8 +250,8 @@ def _run_placed(
     for number in sorted(waiting):
         rows_of_task = pa.Table.from_batches(waiting.pop(number))
         with told_to_driver():
-            stats = run(tasks[number], rows_of_task, write_token(number))
-        yield report(number, len(rows_of_task), stats)
+            done = run(tasks[number], rows_of_task, write_token(number))
+        yield report(number, len(rows_of_task), done)
 
 
 def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -248,17 +267,27 @@ def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterato
     number = context.partitionId() if context else 0
     with told_to_driver():
         stats = run(counted(), write_token(number))
-    yield report(number, taken, stats)
+    yield report(number, taken, Done(stats))
 
 
-def report(number: int, rows: int, stats: Sequence[WriteStat]) -> pa.RecordBatch:
+def report(number: int, rows: int, done: Done) -> pa.RecordBatch:
     """What a task tells the driver, by the schema STATS."""
     by_partition: dict[str, list[WriteStat]] = {}
-    for stat in stats:
+    for stat in done.stats:
         by_partition.setdefault(stat.partition or "", []).append(stat)
     report = CommitMetadata(operation=Operation.UNKNOWN, stats={p: tuple(part) for p, part in by_partition.items()})
     text = encode_commit(report).decode()
-    return pa.record_batch([pa.array([number]), pa.array([rows]), pa.array([text])], names=["task", "rows", "stats"])
+    later = None if done.later is None else _as_stream(done.later)
+    return pa.record_batch(
+        [pa.array([number]), pa.array([rows]), pa.array([text]), pa.array([later], pa.binary())], names=STATS.names
+    )
+
+
+def _as_stream(rows: pa.Table) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows)
+    return bytes(sink.getvalue().to_pybytes())
 
 
 def write_token(number: int) -> str:

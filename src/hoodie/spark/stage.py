@@ -18,16 +18,16 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie.config.write import BloomOptions, IndexType
+from hoodie.config.write import BloomOptions
 from hoodie.index.pruning import IndexStats
-from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.locate import Files
 from hoodie.spark.packing import deal
 from hoodie.spark.problems import as_in_worker, told_to_driver
-from hoodie.spark.spread import STATS, Measured, TaskRunner, report, reported, write_token
+from hoodie.spark.spread import STATS, Measured, Reported, TaskRunner, report, reported, write_token
 from hoodie.storage.protocol import Storage
+from hoodie.table.learn import Done
 from hoodie.table.staged import (
     Piece,
     StagedTask,
@@ -129,7 +129,7 @@ def reads_stay_few(pieces: Sequence[Piece], readers: Mapping[str, int]) -> bool:
 
 
 def locate(
-    session: SparkSession, stage: Stage, files: Files, index: IndexType, bloom: BloomOptions
+    session: SparkSession, stage: Stage, files: Files, pruned: bool, bloom: BloomOptions
 ) -> tuple[dict[str, dict[str, int]], dict[BaseFile, str], IndexStats]:
     """Look the staged keys up in the base files of their partitions.
 
@@ -138,7 +138,7 @@ def locate(
     pieces = by_partition(stage.pieces)
     calls = [(file, pieces[partition]) for partition, part in files.items() for file in part if partition in pieces]
     packs = pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
-    run = partial(_locate, stage.storage, stage.folder, index, bloom)
+    run = partial(_locate, stage.storage, stage.folder, pruned, bloom)
     with as_in_worker():
         costs = each(session, packs, run, _COSTS).toArrow().to_pylist()
     updates: dict[str, dict[str, int]] = {}
@@ -155,8 +155,8 @@ def locate(
 
 def run_tasks(
     session: SparkSession, stage: Stage, plan: WritePlan, hits: Mapping[BaseFile, str], run: TaskRunner, *, delete: bool
-) -> list[WriteStat]:
-    """Run each task of the plan on the staged rows that are its own. Returns statistics of the winning attempts.
+) -> Reported:
+    """Run each task of the plan on the staged rows that are its own. Returns what the winning attempts report.
 
     delete  rows whose key no file group holds have no effect
     """
@@ -164,7 +164,7 @@ def run_tasks(
     packs = pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
     with as_in_worker():
         found = each(session, packs, partial(_write, stage.storage, run), STATS).toArrow()
-    return reported(found)[0]
+    return reported(found)
 
 
 def staged_tasks(
@@ -243,13 +243,13 @@ def _read(storage: Storage, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]
 def _locate(
     storage: Storage,
     folder: str,
-    index: IndexType,
+    pruned: bool,
     bloom: BloomOptions,
     calls: Sequence[tuple[int, tuple[BaseFile, tuple[Piece, ...]]]],
 ) -> Iterator[pa.RecordBatch]:
     for number, (file, pieces) in calls:
         with told_to_driver():
-            cost = locate_staged(storage, file, pieces, index, bloom, _hits_path(folder, number))
+            cost = locate_staged(storage, file, pieces, pruned, bloom, _hits_path(folder, number))
         yield pa.record_batch([pa.array([number]), pa.array([json.dumps(asdict(cost))])], names=["call", "cost"])
 
 
@@ -261,5 +261,5 @@ def _write(storage: Storage, run: TaskRunner, work: Sequence[tuple[WriteTask, St
     for task, staged in work:
         with told_to_driver():
             rows = rows_of(storage, staged)
-            stats = run(task, rows, write_token(task.number)) if rows.num_rows else []
-        yield report(task.number, len(rows), stats)
+            done = run(task, rows, write_token(task.number)) if rows.num_rows else Done(())
+        yield report(task.number, len(rows), done)

@@ -15,17 +15,23 @@ from hoodie.config.write import WriteOperation
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
-from hoodie.spark import read
+from hoodie.spark import incremental, read
 from hoodie.spark.compaction import compact_on_executors
 from hoodie.spark.explain import WriteExplanation, explain
 from hoodie.spark.run import check_batch, run
+from hoodie.spark.services import after_commit
 from hoodie.storage import storage_for
 from hoodie.table.agree import completed
+from hoodie.table.archive import ArchiveResult, archive, history
+from hoodie.table.clean import CleanResult, clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
 from hoodie.table.finish import delete_partitions
+from hoodie.table.restore import RestoreResult, restore
 from hoodie.table.result import WriteResult
+from hoodie.table.rollback_commit import RollbackResult, rollback
+from hoodie.table.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
 from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
 from hoodie.timeline.timeline import query_instant
@@ -95,7 +101,10 @@ class HoodieTable:
         partitions  partition paths, such as "2024-01-31" or "city=oslo"
         Raises      InvalidInput naming those that the table does not have
         """
-        return delete_partitions(self.storage, partitions, self._options(options))
+        given = self._options(options)
+        result = delete_partitions(self.storage, partitions, given)
+        after_commit(self.session, self.storage, given, result.instant)
+        return result
 
     def explain_upsert(self, df: DataFrame, options: Options | None = None) -> WriteExplanation:
         """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
@@ -113,19 +122,81 @@ class HoodieTable:
 
         extra_metadata  kept with the plan and with the commit of its compaction
         returns         the plan's instant; None when the trigger asks for none yet, or nothing has logs
-        Raises          UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending
+        Raises          UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending, or another
+                        process plans one; LockTimeout
         """
         return schedule_compaction(self.storage, self._options(options), extra_metadata)
 
     def compact(self, instant: str | None = None, options: Options | None = None) -> WriteResult | None:
         """Carry a planned compaction out, one Spark task for each file slice.
 
-        instant  None: the oldest one that is pending
-        returns  None when no instant is given and none is pending
-        Raises   InstantNotFound; InvalidPlan naming files that are gone; WriteConflict when another process runs it
+        instant  None: the oldest one that nobody runs
+        returns  None when no instant is given and there is none to run
+        Raises   InstantNotFound; InvalidPlan naming files that are gone; PlanInUse when another process runs it
         """
         run = partial(compact_on_executors, self.session)
         return compact(self.storage, self._options(options), instant, run)
+
+    # --- cleaning and archiving ---
+
+    def clean(self, options: Options | None = None, *, dry_run: bool = False) -> CleanResult:
+        """Delete files that the cleaning policy does not keep. After a commit that is done automatically.
+
+        options  `hoodie.cleaner.*`, over those of the table object
+        dry_run  only say what would go; nothing is changed
+        Raises   WriteConflict while a restore is pending; LockTimeout; UnsupportedTable
+        """
+        return clean(self.storage, self._options(options), dry_run=dry_run)
+
+    def archive(self, options: Options | None = None, *, dry_run: bool = False) -> ArchiveResult:
+        """Move old instants to the archive, if there are more than `hoodie.keep.max.commits`. After a commit that is
+        done automatically; `history(archived=True)` has them still.
+
+        options  `hoodie.keep.*`, over those of the table object
+        dry_run  only say which would go; nothing is changed
+        Raises   as `clean`
+        """
+        return archive(self.storage, self._options(options), dry_run=dry_run)
+
+    # --- going back ---
+
+    def rollback(
+        self, instant: str | None = None, options: Options | None = None, *, dry_run: bool = False
+    ) -> RollbackResult:
+        """Take back the newest completed commit, or an instant that is pending.
+
+        instant  None: the newest completed commit. A rollback that died is finished first, and is the result then
+        dry_run  only say what would be deleted and undone
+        Raises   InstantNotFound; InvalidInput when newer commits, pending instants or a savepoint stand in the way;
+                 InvalidPlan when older files that the table needs then are cleaned; WriteConflict
+        """
+        return rollback(self.storage, self._options(options), instant, dry_run=dry_run)
+
+    def savepoint(self, instant: str | None = None, comment: str = "", user: str = "") -> Savepoint:
+        """Keep the files that a read as of a commit needs, until the savepoint is deleted.
+
+        instant  None: the newest completed commit
+        Raises   InstantNotFound; InvalidInput when it is a savepoint already; InvalidPlan when cleaning has reached it
+        """
+        return make_savepoint(self.storage, self._options(None), instant, comment, user)
+
+    def delete_savepoint(self, instant: str) -> None:
+        """Let the files of a savepoint be cleaned as all others. Raises InstantNotFound when there is none."""
+        delete_savepoint(self.storage, self._options(None), instant)
+
+    def savepoints(self) -> list[Savepoint]:
+        """The savepoints, oldest first."""
+        return read_savepoints(load_state(self.storage))
+
+    def restore(self, instant: str, *, dry_run: bool = False, options: Options | None = None) -> RestoreResult:
+        """Take all writes after a savepoint back. There is no way back from that.
+
+        instant  of the savepoint
+        dry_run  only say what would go
+        Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
+                 InvalidPlan when what it needs is gone; WriteConflict: see docs/recovery.md
+        """
+        return restore(self.storage, self._options(options), instant, dry_run=dry_run)
 
     # --- reading ---
 
@@ -165,10 +236,36 @@ class HoodieTable:
         state = load_state(self.storage)
         return read.snapshot(self.session, state, query_instant(instant), partitions, columns, self.options)
 
-    def history(self) -> list[tuple[Instant, CommitMetadata]]:
-        """Completed commits of the active timeline with what they did, newest first."""
+    def changes(
+        self,
+        begin: str,
+        end: str | None = None,
+        columns: Sequence[str] | None = None,
+        options: Options | None = None,
+    ) -> DataFrame:
+        """The rows that changed in (begin, end], each once and as it was at the end; deleted ones are not among them.
+
+        begin    an instant of the table, which is not included; `yyyy-MM-dd[ HH:mm:ss[.SSS]]`; or "earliest"
+        end      an instant, which is included, or a point in time; None: now
+        columns  as in `snapshot`
+        options  `hoodie.read.timeline.holes.resolution.policy` and
+                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable`, over those of the table object
+        Raises   InvalidInput when begin or end is malformed or in the future, or begin after end; InstantNotFound;
+                 HistoryGone when commits are archived or files cleaned; HollowCommit when a pending commit would be
+                 missed
+
+        Only the commits of the range and the file groups that they changed are looked at.
+        """
         state = load_state(self.storage)
-        return list(zip(reversed(state.timeline.commits), state.commits(), strict=True))
+        return incremental.changes(self.session, state, begin, end, columns, self._options(options))
+
+    def history(self, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
+        """Completed commits of the active timeline with what they did, newest first.
+
+        archived  those that were archived as well. The whole archive is read; it keeps of the statistics of log writes
+                  what those of base files have
+        """
+        return history(load_state(self.storage), archived=archived)
 
     def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
         """The file slices that a reader sees, ordered by partition path and file id."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import re
+import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import pyarrow as pa
@@ -18,18 +19,21 @@ from pyspark.sql.types import StructType
 from hoodie.config.keygen import KeyGenerator
 from hoodie.config.write import BulkInsertSort
 from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
+from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
-from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, new_group_sizes, plan_write
 from hoodie.spark import keyed, spread, stage
+from hoodie.spark.local import local_frame
 from hoodie.spark.stage import Stage
+from hoodie.spark.tagged import Tagged, learn_spread, tag_rows
 from hoodie.spark.types import nullable
 from hoodie.table.combine import combine
 from hoodie.table.job import Checked, WriteJob
+from hoodie.table.learn import run_and_learn
 from hoodie.table.near import check_keys, refuse_bad_keys, write_near
 from hoodie.table.outcome import Outcome
 from hoodie.table.partitions import require_partition_paths
@@ -98,6 +102,8 @@ def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> Dat
     frame = user_columns(frame)
     schema = frame.schema
     key = keyed.record_key(schema, keygen).alias(RECORD_KEY)
+    if delete and checked.index.is_global:  # the index says where the keys are
+        return frame.select(key, F.lit("").alias(PARTITION_PATH))
     path = keyed.partition_path(schema, keygen).alias(PARTITION_PATH)
     return frame.select(key, path) if delete else frame.select(*map(_column, schema.names), key, path)
 
@@ -129,7 +135,7 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
             require_ordering(rows, checked.rule.ordering, RECORD_KEY)
         if rows.nbytes <= near and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
             return Acquired(rows)
-        frame = session.createDataFrame(rows, nullable(frame.schema))  # else times without zone become instants
+        frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
     if checked.semantics.bulk:
         spread.check_workers(session)
         return Acquired(frame=frame)
@@ -199,7 +205,7 @@ class SpreadPlan:
 
     direct  tasks read the staged rows themselves; else Spark shuffles rows to them
     hits    direct: where the hits of a base file are staged
-    found   shuffled: the hits, persisted; None: there are none
+    rows    shuffled: the rows with their file groups
     """
 
     profile: Mapping[str, PartitionProfile]
@@ -207,17 +213,11 @@ class SpreadPlan:
     index: IndexStats
     direct: bool
     hits: Mapping[BaseFile, str]
-    found: DataFrame | None = None
-
-    @property
-    def few_hits(self) -> bool:
-        """Whether the hits may be sent to every executor; one takes about 200 bytes as a row."""
-        hits = sum(sum(rows.updates.values()) for rows in self.profile.values())
-        return 200 * hits <= spread.BROADCAST_KEYS
+    rows: Tagged | None = None
 
     def release(self) -> None:
-        if self.found is not None:
-            self.found.unpersist()
+        if self.rows is not None:
+            self.rows.release()
 
 
 def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: TableState) -> SpreadPlan:
@@ -229,18 +229,22 @@ def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: T
         partition: len(there.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
         for partition, count in measured.rows.items()
     }
-    direct = stage.reads_stay_few(staged.pieces, most_tasks)
-    found: DataFrame | None = None
+    look_up = checked.index.look_up
+    looks_into_files = isinstance(look_up, ByFile) and not checked.keeps_fates
+    direct = stage.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not semantics.locate)
+    tagged: Tagged | None = None
     hits: Mapping[BaseFile, str] = {}
     updates: Mapping[str, Mapping[str, int]] = {}
     index = IndexStats()
+    start = time.perf_counter()
     if semantics.locate and there.bases and direct:
-        updates, hits, index = stage.locate(session, staged, there.bases, settings.write.index, settings.bloom)
-    elif semantics.locate and there.bases:
-        found, updates, index = spread.locate(
-            session, state.storage, staged.frame(session), measured, there.bases, settings.write.index, settings.bloom
-        )
-    rows = spread.profile(measured, updates, not semantics.delete)
+        assert isinstance(look_up, ByFile)
+        updates, hits, index = stage.locate(session, staged, there.bases, look_up.pruned, settings.bloom)
+    elif not direct:
+        tagged = tag_rows(session, staged, checked, state, there)
+        there, index = tagged.files, tagged.cost
+    index = replace(index, seconds=time.perf_counter() - start if semantics.locate else 0.0)
+    rows = tagged.profile if tagged is not None else spread.profile(measured, updates, not semantics.delete)
     plan = plan_write(
         rows,
         {s.group: s for part in there.slices.values() for s in part},
@@ -249,8 +253,9 @@ def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: T
         record_size,
         new_file_id,
         semantics.works,
+        names_new=checked.names_new,
     )
-    return SpreadPlan(rows, plan, index, direct, hits, found)
+    return SpreadPlan(rows, plan, index, direct, hits, tagged)
 
 
 def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
@@ -260,29 +265,29 @@ def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: P
         planned = plan_spread(session, staged, checked, job.state)
     try:
         job = job.with_plan(planned.plan)
-        run = partial(run_task, job.spread_spec, checked.rule, checked.semantics)
+        write = partial(run_task, job.spread_spec, checked.rule, checked.semantics)
+        run = partial(run_and_learn, write, job.learning)
         with phases.time("write"):
-            stats = _run_spread(session, staged, planned, run, delete)
-        return job, Outcome(stats, frozenset(staged.measured().rows), planned.index, SPREAD)
+            done = _run_spread(session, staged, planned, run, delete)
+        return job, Outcome(done.stats, frozenset(staged.measured().rows), planned.index, SPREAD, done.later)
     finally:
         planned.release()
 
 
 def _run_spread(
     session: SparkSession, staged: Stage, planned: SpreadPlan, run: spread.TaskRunner, delete: bool
-) -> list[WriteStat]:
+) -> spread.Reported:
     if not planned.plan.tasks:
-        return []
+        return spread.Reported((), 0, ())
     if planned.direct:
         return stage.run_tasks(session, staged, planned.plan, planned.hits, run, delete=delete)
-    placed = spread.place(
-        session, staged.frame(session), planned.found, planned.plan, planned.few_hits, drop_new=delete
-    )
-    stats, taken = spread.run_tasks(placed, planned.plan.tasks, run)
-    total = staged.measured().total
-    if taken != total and not delete:
-        raise HoodieError(f"{total} rows were staged and {taken} arrived at their tasks; nothing is published")
-    return stats
+    assert planned.rows is not None
+    placed = spread.place(session, planned.rows.frame, planned.plan)
+    done = spread.run_tasks(placed, planned.plan.tasks, run)
+    total = planned.rows.total
+    if done.rows != total and not delete:
+        raise HoodieError(f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published")
+    return done
 
 
 def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
@@ -302,8 +307,9 @@ def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[Write
     job = job.with_plan(None)
     try:
         with phases.time("write"):
-            stats, _ = spread.run_stream(frame, partial(write_stream, job.spread_spec, job.checked.rule))
+            stats = spread.run_stream(frame, partial(write_stream, job.spread_spec, job.checked.rule)).stats
+            later = learn_spread(frame.sparkSession, job, stats)
     finally:
         if kept is not None:
             kept.unpersist()
-    return job, Outcome(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), SPREAD)
+    return job, Outcome(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), SPREAD, later)

@@ -18,7 +18,10 @@ from uuid import uuid4
 
 from hoodie.errors import UnsupportedTable
 from hoodie.storage.protocol import OutputFile, temporary_beside
+from hoodie.storage.retry import retrying
 
+#: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.
+_PART = 8 << 20
 _MARK = "hoodie-create"  # metadata key of the creator's mark; S3 lower-cases keys, HTTP forbids '_' in some proxies
 _ATTEMPTS = 4
 #: Answers that say the file was not created, so there is nothing to resolve.
@@ -87,10 +90,13 @@ class ObjectStore(Driver):
             try:
                 self._put_new(path, data, mark)
             except FileExistsError:
-                if (self.marks or in_doubt) and self._look(path, data, mark) is Outcome.OURS:
+                if (self.marks or in_doubt) and retrying(lambda: self._look(path, data, mark)) is Outcome.OURS:
                     return
                 raise
-            except _REFUSED:
+            except _REFUSED as error:
+                # An upload in parts is unknown once it is completed: the answer to that may have got lost.
+                if isinstance(error, FileNotFoundError) and self.is_ours(path, mark):
+                    return
                 raise
             except Exception as error:  # each driver has its own tree of network errors; all but the last are resolved
                 in_doubt = True
@@ -102,6 +108,27 @@ class ObjectStore(Driver):
             else:
                 return
 
+    @contextmanager
+    def output(self, path: str) -> Iterator[OutputFile]:
+        upload = _Upload(self, path)
+        try:
+            yield upload
+            upload.finish()
+        except BaseException:
+            upload.abandon()
+            raise
+
+    def begin_parts(self, path: str, mark: str) -> Any:
+        """A file of the driver's, uploaded in parts, that shows once it is closed."""
+        return self.fs.open(path, "wb", block_size=_PART, **self._marked(mark))
+
+    def is_ours(self, path: str, mark: str) -> bool:
+        """Whether the object there has the mark."""
+        return bool(self.marks) and retrying(lambda: self._look(path, b"", mark)) is Outcome.OURS
+
+    def _marked(self, mark: str) -> dict[str, Any]:
+        return {self.marks: {_MARK: mark}} if self.marks else {}
+
     def _settled(self, path: str, data: bytes, mark: str, error: Exception) -> bool:
         try:
             outcome = self._look(path, data, mark)
@@ -112,8 +139,7 @@ class ObjectStore(Driver):
         return outcome is Outcome.OURS
 
     def _put_new(self, path: str, data: bytes, mark: str) -> None:
-        marked = {self.marks: {_MARK: mark}} if self.marks else {}
-        self.fs.pipe_file(path, data, mode="create", **marked, **self.arguments)
+        self.fs.pipe_file(path, data, mode="create", **self._marked(mark), **self.arguments)
 
     def _look(self, path: str, data: bytes, mark: str) -> Outcome:
         self.fs.invalidate_cache(path)
@@ -130,6 +156,51 @@ class ObjectStore(Driver):
         found = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
         mark: str | None = (found or {}).get(_MARK)
         return mark
+
+
+class _Upload(io.RawIOBase):
+    """A stream into an object store."""
+
+    def __init__(self, store: ObjectStore, path: str) -> None:
+        self._store, self._path, self._mark = store, path, uuid4().hex
+        self._begun = bytearray()
+        self._parts: Any = None
+        self._size = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any, /) -> int:
+        piece = memoryview(data).cast("B")
+        self._size += len(piece)
+        if self._parts is None and len(self._begun) + len(piece) <= _PART:
+            self._begun += piece
+            return len(piece)
+        if self._parts is None:
+            self._parts = self._store.begin_parts(self._path, self._mark)
+            self._parts.write(bytes(self._begun))
+            self._begun.clear()
+        self._parts.write(piece)
+        return len(piece)
+
+    def finish(self) -> None:
+        if self._parts is None:
+            data = bytes(self._begun)
+            retrying(lambda: self._store.overwrite(self._path, data))
+            return
+        try:
+            self._parts.close()
+        except Exception:  # the answer to the completion may have got lost, and its repetition refused
+            if not self._store.is_ours(self._path, self._mark):
+                raise
+
+    def abandon(self) -> None:
+        if self._parts is not None:
+            with suppress(Exception):  # what is left are parts of an upload, which the store's own rules remove
+                _abandon(self._parts)
 
 
 class Memory(Driver):

@@ -14,6 +14,7 @@ from fsspec.core import url_to_fs
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.drivers import driver_for
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join, split
+from hoodie.storage.retry import RetryingInput, as_os_error, retrying
 
 _REQUESTS_AT_ONCE = 16
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
@@ -76,7 +77,8 @@ class FsspecStorage(Storage):
         return {parent: sorted(tree[parent]) for parent in sorted(tree)}
 
     def read(self, path: str) -> bytes:
-        data: bytes = self.fs.cat_file(self._at(check_file(path)))
+        full = self._at(check_file(path))
+        data: bytes = retrying(lambda: self.fs.cat_file(full))
         return data
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
@@ -87,7 +89,7 @@ class FsspecStorage(Storage):
             self.size(path)  # raises when the file is absent
             return b""
         try:
-            data: bytes = self.fs.cat_file(full, start=start, end=end)
+            data: bytes = retrying(lambda: self.fs.cat_file(full, start=start, end=end))
         except FileNotFoundError:
             raise
         except Exception:
@@ -98,7 +100,8 @@ class FsspecStorage(Storage):
         return data
 
     def open_input(self, path: str) -> InputFile:
-        file: InputFile = self._driver.open_input(self._at(check_file(path)))
+        full = self._at(check_file(path))
+        file: InputFile = RetryingInput(retrying(lambda: self._driver.open_input(full)))
         return file
 
     def size(self, path: str) -> int:
@@ -111,10 +114,13 @@ class FsspecStorage(Storage):
         return self._info(path) is not None
 
     def create_new(self, path: str, data: bytes) -> None:
-        self._driver.create(self._at(check_file(path)), data)
+        full = self._at(check_file(path))
+        with as_os_error():
+            self._driver.create(full, data)
 
     def write(self, path: str, data: bytes) -> None:
-        self._driver.overwrite(self._at(check_file(path)), data)
+        full = self._at(check_file(path))
+        retrying(lambda: self._driver.overwrite(full, data))
 
     def open_output(self, path: str) -> AbstractContextManager[OutputFile]:
         return self._driver.output(self._at(check_file(path)))
@@ -122,16 +128,23 @@ class FsspecStorage(Storage):
     def delete(self, path: str) -> bool:
         if not self.exists(path):  # most stores answer the same whether there was a file or not
             return False
-        try:
+        tries = 0
+
+        def remove() -> None:
+            nonlocal tries
+            tries += 1
             self.fs.rm_file(self._at(path))
+
+        try:
+            retrying(remove)
         except FileNotFoundError:
-            return False
+            return tries > 1  # the answer to our own removal got lost
         return True
 
     def delete_tree(self, folder: str) -> None:
         def remove(path: str) -> None:
             try:
-                self.fs.rm_file(self._at(path))
+                retrying(lambda: self.fs.rm_file(self._at(path)))
             except FileNotFoundError:
                 return
 
@@ -152,7 +165,7 @@ class FsspecStorage(Storage):
     def _ls(self, full: str) -> builtins.list[dict[str, Any]]:
         self.fs.invalidate_cache(full)
         try:
-            infos: list[dict[str, Any]] = self.fs.ls(full, detail=True)
+            infos: list[dict[str, Any]] = retrying(lambda: self.fs.ls(full, detail=True))
         except FileNotFoundError:
             return []
         if len(infos) == 1 and infos[0]["type"] == "file" and infos[0]["name"] == full:
@@ -164,7 +177,7 @@ class FsspecStorage(Storage):
         full = self._at(folder)
         self.fs.invalidate_cache(full)
         try:
-            found = self.fs.find(full, detail=True)
+            found = retrying(lambda: self.fs.find(full, detail=True))
         except FileNotFoundError:
             return {}
         skipped = len(self._plain(self._base)) + 1
@@ -176,7 +189,7 @@ class FsspecStorage(Storage):
         full = self._at(check_file(path))
         self.fs.invalidate_cache(full)
         try:
-            info: dict[str, Any] = self.fs.info(full)
+            info: dict[str, Any] = retrying(lambda: self.fs.info(full))
         except (FileNotFoundError, NotADirectoryError):
             return None
         return info if info["type"] == "file" else None

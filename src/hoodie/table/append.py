@@ -13,7 +13,9 @@ from functools import partial
 from types import TracebackType
 from typing import Self
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from hoodie.config.write import LogFormat
 from hoodie.formats.delete_block import deletes_of
@@ -29,6 +31,7 @@ from hoodie.model.instant import parse_time
 from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
 from hoodie.table.base_file import WriteSpec, take_back_if_over
+from hoodie.table.fates import Fate, Fates
 from hoodie.table.markers import MarkerKind, create_marker
 from hoodie.table.partitions import ensure_partition
 
@@ -37,15 +40,20 @@ _SAMPLE = 1_000
 _ATTEMPTS = 2_000_000
 
 
-def append_log(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
+def append_log(
+    spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str, fates: Fates | None = None
+) -> list[WriteStat]:
     """Write rows as data blocks and deleted keys as one delete block after them.
 
     incoming  each key once. Rows that are deletes by the rule, and tombstones, go to the delete block, with their
               ordering value where they have one: without, they win over all that was written before
     token     write token of this attempt
+    fates     what is known of each row's key; None: the plan tells how many keys are new
     returns   a statistic for each log file, oldest first
     """
-    deletes = rule.is_delete(incoming.rows) if incoming.deleted is None else incoming.deleted
+    deletes = rule.is_delete(incoming.rows)
+    if incoming.deleted is not None:
+        deletes = deletes | incoming.deleted
     rows = incoming.rows.filter(pa.array(~deletes)) if deletes.any() else incoming.rows
     with LogWriter(spec, task, token) as log:
         for block, count in _data_blocks(spec, _named(rows, task.group.file_id)):
@@ -53,7 +61,8 @@ def append_log(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Inco
         if deletes.any():
             gone = _deleted(rule, incoming, deletes, task.group.partition)
             log.append(delete_block(spec.instant, spec.avro_schema, gone), deletes=gone.num_rows)
-    return log.stats(_inserted(task, rows.num_rows))
+    new = None if fates is None else np.isin(fates, (Fate.NEW, Fate.MOVED)) & ~deletes
+    return log.stats(_inserted(task, rows.num_rows) if new is None else int(np.count_nonzero(new)))
 
 
 def _named(rows: pa.Table, file_id: str) -> pa.Table:
@@ -67,6 +76,8 @@ def _deleted(rule: MergeRule, incoming: Incoming, deletes: Mask, partition: str)
     ordering = ordering_column(incoming.rows, rule.ordering[0]) if len(rule.ordering) == 1 else None
     if ordering is not None:
         ordering = as_array(ordering).filter(pa.array(deletes))
+        if incoming.deleted is not None:  # these win over all that was written before
+            ordering = pc.if_else(pa.array(incoming.deleted[deletes]), pa.scalar(None, ordering.type), ordering)
     return deletes_of(keys, pa.repeat(partition, len(keys)), ordering)
 
 

@@ -18,6 +18,7 @@ from hoodie.errors import InstantNotFound
 from hoodie.formats.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.bloom import BloomFilter, BloomKind, add_keys, empty_filter
 from hoodie.formats.conform import conform
+from hoodie.formats.encodings import dictionary_columns
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -73,6 +74,7 @@ class BaseFileWriter:
         self._bloom = self._carried_filter()
         self._keys: list[pa.Array] = []
         self._pending: list[pa.Table] = []
+        self._writer: pq.ParquetWriter | None = None
         self.pending_bytes = 0
 
     def __enter__(self) -> Self:
@@ -88,16 +90,22 @@ class BaseFileWriter:
         # The marker comes first: a file without one would outlive a crash.
         create_marker(spec.storage, spec.instant, path, self._marker_kind)
         self._sink = stack.enter_context(spec.storage.open_output(path))
-        self._writer = stack.enter_context(
-            pq.ParquetWriter(
-                self._sink,
-                spec.schema,
-                compression=spec.sizing.codec.value,
-                store_schema=False,
-                store_decimal_as_integer=False,
-                use_compliant_nested_type=True,
+
+    def _parquet(self, rows: pa.Table) -> pq.ParquetWriter:
+        """The file's writer, made when the first rows are there to say how columns are best encoded."""
+        if self._writer is None:
+            self._writer = self._stack.enter_context(
+                pq.ParquetWriter(
+                    self._sink,
+                    self.spec.schema,
+                    compression=self.spec.sizing.codec.value,
+                    use_dictionary=dictionary_columns(rows),
+                    store_schema=False,
+                    store_decimal_as_integer=False,
+                    use_compliant_nested_type=True,
+                )
             )
-        )
+        return self._writer
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -109,8 +117,9 @@ class BaseFileWriter:
                     self.spec.storage.delete(marker_path(self.spec.instant, self.file().path, self._marker_kind))
                 return
             self.flush()
-            self._writer.add_key_value_metadata(self._footer())
-            self._writer.close()
+            writer = self._parquet(self.spec.schema.empty_table())
+            writer.add_key_value_metadata(self._footer())
+            writer.close()
             self.closed_size = self._sink.tell()
         take_back_if_over(self.spec, self.file().path, self._marker_kind)
 
@@ -152,7 +161,7 @@ class BaseFileWriter:
             rows.schema.get_field_index(FILE_NAME), self.spec.schema.field(FILE_NAME), pa.repeat(self.name, len(rows))
         )
         per_group = max(1, len(rows) * self.spec.sizing.block_size // max(self.pending_bytes, 1))
-        self._writer.write_table(rows, row_group_size=per_group)
+        self._parquet(rows).write_table(rows, row_group_size=per_group)
         self._pending, self.pending_bytes = [], 0
 
     def _footer(self) -> dict[str, str]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import time
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from hoodie.config.write import BloomOptions, IndexType
+from hoodie.config.write import BloomOptions
+from hoodie.index.contract import ByFile, Index, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
-from hoodie.model.files import BaseFile
+from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan
 from hoodie.storage.protocol import Storage
@@ -19,6 +23,10 @@ from hoodie.table.lookup import find_keys
 
 #: Bytes of rows that are grouped by partition at once where rows stream by.
 _GROUP_BYTES = 32 * 1024 * 1024
+#: Keys that an index is asked about at once.
+_TAGGED_ROWS = 500_000
+
+Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,12 +93,12 @@ class Located:
     """Which rows of a batch are in which file group. A key found in two file groups occurs twice.
 
     rows    int64[h], positions in the batch
-    groups  int64[h], positions in `files`
+    groups  int64[h], positions in `places`
     """
 
-    rows: np.ndarray
-    groups: np.ndarray
-    files: tuple[BaseFile, ...]
+    rows: Positions
+    groups: Positions
+    places: tuple[FileGroupId, ...]
     stats: IndexStats
 
     def inserts(self, count: int) -> np.ndarray:
@@ -104,35 +112,93 @@ def locate(
     storage: Storage,
     batch: Batch,
     bases: Mapping[str, Sequence[BaseFile]],
-    index: IndexType,
+    index: Index,
     bloom: BloomOptions,
     pool: Executor,
 ) -> Located:
-    """Look every key of the batch up in the base files of its partition. Files are read by the pool's threads.
+    """Look every key of the batch up in base files: those of its partition, or with a global index all there are. Files
+    are read by the pool's threads.
 
     bases   partition path -> newest base file of each file group
+    index   one by file
     """
+    assert isinstance(index.look_up, ByFile)
+    start = time.perf_counter()
     found: list[BaseFile] = []
     calls = []
-    for number, partition in enumerate(batch.partitions):
-        files = bases.get(partition, ())
-        if not files:
-            continue
-        calls += [(number, call) for call in find_keys(storage, files, batch.keys(number), index, bloom, pool)]
-        found += files
+    pruned = index.look_up.pruned
+    if index.is_global:
+        found = [file for part in bases.values() for file in part]
+        keys = one_chunk(batch.rows.column(RECORD_KEY))
+        calls = [(0, call) for call in find_keys(storage, found, keys, pruned, bloom, pool)]
+    else:
+        for number, partition in enumerate(batch.partitions):
+            files = bases.get(partition, ())
+            if not files:
+                continue
+            asked = find_keys(storage, files, batch.keys(number), pruned, bloom, pool)
+            calls += [(int(batch.offsets[number]), call) for call in asked]
+            found += files
     rows: list[np.ndarray] = []
     groups: list[np.ndarray] = []
     stats = IndexStats()
-    for position, (number, call) in enumerate(calls):
+    for position, (offset, call) in enumerate(calls):
         hits, cost = call.result()
         stats = stats + cost
-        rows.append(hits + batch.offsets[number])
+        rows.append(hits + offset)
         groups.append(np.full(len(hits), position, dtype=np.int64))
-    return Located(_concat(rows), _concat(groups), tuple(found), stats)
+    stats = replace(stats, seconds=time.perf_counter() - start)
+    return Located(_concat(rows), _concat(groups), tuple(file.group for file in found), stats)
+
+
+def locate_by_key(batch: Batch, tag: TagKeys) -> Located:
+    """Ask about every key of the batch. A row that has no place is left out."""
+    start = time.perf_counter()
+    found: list[tuple[Positions, Positions, list[FileGroupId]]] = []
+    stats = IndexStats()
+    for first in range(0, len(batch.rows), _TAGGED_ROWS):
+        part = batch.rows.slice(first, _TAGGED_ROWS)
+        tags = tag(one_chunk(part.column(RECORD_KEY)), one_chunk(part.column(PARTITION_PATH)))
+        rows, groups, places = _places_of(tags)
+        found.append((rows + first, groups, places))
+        stats += tags.cost
+    every = list(dict.fromkeys(place for _, _, places in found for place in places))
+    number = {place: at for at, place in enumerate(every)}
+    numbered = [
+        np.array([number[place] for place in places], dtype=np.int64)[groups] for _, groups, places in found if places
+    ]
+    stats = replace(stats, seconds=time.perf_counter() - start)
+    return Located(_concat([rows for rows, _, _ in found]), _concat(numbered), tuple(every), stats)
+
+
+def _places_of(tags: Tags) -> tuple[Positions, Positions, list[FileGroupId]]:
+    """Rows that have a place, the number of it, and the places."""
+    rows = np.flatnonzero(np.asarray(pc.is_valid(tags.file_ids)))
+    groups, places = numbered_places(*(column.take(pa.array(rows)) for column in (tags.partitions, tags.file_ids)))
+    return rows, groups, places
+
+
+def numbered_places(partitions: pa.Array, file_ids: pa.Array) -> tuple[Positions, list[FileGroupId]]:
+    """The file groups that two columns name, and for each row the number of its own."""
+    if not len(file_ids):
+        return np.empty(0, np.int64), []
+    paths, ids = partitions.dictionary_encode(), file_ids.dictionary_encode()
+    width = len(ids.dictionary)
+    codes = paths.indices.to_numpy().astype(np.int64) * width + ids.indices.to_numpy()
+    distinct, groups = np.unique(codes, return_inverse=True)
+    names, texts = paths.dictionary.to_pylist(), ids.dictionary.to_pylist()
+    places = [FileGroupId(names[code // width], texts[code % width]) for code in distinct.tolist()]
+    return groups.reshape(-1).astype(np.int64), places
 
 
 def _concat(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
+
+
+def only(located: Located, known: Collection[FileGroupId]) -> Located:
+    """The hits in file groups that are known."""
+    kept = np.array([place in known for place in located.places], np.bool_)[located.groups]
+    return replace(located, rows=located.rows[kept], groups=located.groups[kept])
 
 
 def unlocated() -> Located:
@@ -146,10 +212,10 @@ def profile(batch: Batch, located: Located, insert: np.ndarray) -> dict[str, Par
     insert  bool[n], rows to be inserted; neither inserted nor located: the row has no effect (a delete without target)
     """
     updates: dict[str, dict[str, int]] = {}
-    counts = np.bincount(located.groups, minlength=len(located.files))
-    for file, count in zip(located.files, counts.tolist(), strict=True):
+    counts = np.bincount(located.groups, minlength=len(located.places))
+    for place, count in zip(located.places, counts.tolist(), strict=True):
         if count:
-            updates.setdefault(file.group.partition, {})[file.group.file_id] = count
+            updates.setdefault(place.partition, {})[place.file_id] = count
     made = {}
     for number, partition in enumerate(batch.partitions):
         inserts = int(np.count_nonzero(insert[batch.range(number)]))
@@ -163,11 +229,11 @@ def assign(batch: Batch, located: Located, insert: np.ndarray, plan: WritePlan) 
     rows: dict[int, list[np.ndarray]] = {}
     targets = plan.update_targets()
     order = np.argsort(located.groups, kind="stable")
-    bounds = np.searchsorted(located.groups[order], np.arange(len(located.files) + 1))
-    for position, file in enumerate(located.files):
+    bounds = np.searchsorted(located.groups[order], np.arange(len(located.places) + 1))
+    for position, place in enumerate(located.places):
         hit = located.rows[order[bounds[position] : bounds[position + 1]]]
         if len(hit):
-            rows.setdefault(targets[file.group], []).append(hit)
+            rows.setdefault(targets[place], []).append(hit)
     for number, partition in enumerate(batch.partitions):
         span = batch.range(number)
         new = np.flatnonzero(insert[span]) + span.start

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pyarrow as pa
 
@@ -14,16 +16,17 @@ from hoodie.table.semantics import Combine, Semantics
 KEY = (PARTITION_PATH, RECORD_KEY)
 
 
-def combine(rows: pa.Table, rule: MergeRule, semantics: Semantics) -> pa.Table:
+def combine(rows: pa.Table, rule: MergeRule, semantics: Semantics, key: Sequence[str] = KEY) -> pa.Table:
     """The rows that are written of a batch, by the operation's word on duplicates.
 
+    key     what makes a key: with a global index the record key alone
     Raises InvalidInput when the rule needs an ordering value that is null
     """
     if semantics.combine is Combine.ALL or rows.num_rows == 0:
         return rows
     if semantics.combine is Combine.ORDERED:
-        return combine_duplicates(rows, KEY, rule)
-    groups = key_groups(rows, KEY)
+        return combine_duplicates(rows, key, rule)
+    groups = key_groups(rows, key)
     if groups is None:
         return rows
     last = np.empty(int(groups.max()) + 1, np.int64)

@@ -6,86 +6,31 @@ Source: spec/table-services.md 5.
 from __future__ import annotations
 
 import os
-import random
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import replace
 from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.errors import HoodieError, InstantNotFound, InvalidPlan, WriteConflict
-from hoodie.formats.avro_schema import to_avro
-from hoodie.formats.commit_json import encode_commit
+from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
-from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
-from hoodie.model.instant import Action, Instant, State
-from hoodie.model.schema import with_meta_fields
-from hoodie.plan.compaction import problems
+from hoodie.locks import Lock, lock_for
+from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
-from hoodie.storage.protocol import Storage, remove_with_temporaries, split
-from hoodie.table.base_file import BaseFileWriter, WriteSpec
-from hoodie.table.compaction_plan import (
-    PlanFiles,
-    compactable_state,
-    find_compaction,
-    look_up,
-    marked_files,
-    require_not_published,
-    take_back,
-)
-from hoodie.table.log_headers import find_blocks
-from hoodie.table.log_reader import SliceMerge, SliceReader, slice_reader
+from hoodie.storage.protocol import Storage
+from hoodie.table.base_file import BaseFileWriter
+from hoodie.table.compaction_claim import claimed
+from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
+from hoodie.table.compaction_plan import compactable_state, find_compaction, is_pending_plan
+from hoodie.table.compaction_publish import give_up, publish
+from hoodie.table.log_reader import SliceMerge
 from hoodie.table.lookup import footer_of
-from hoodie.table.markers import delete_markers
 from hoodie.table.near import NEAR
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
-from hoodie.table.state import TableState, load_state
-from hoodie.timeline.load import read_commit
-from hoodie.timeline.transition import complete, to_inflight
-from hoodie.view.load import data_files, list_partitions
-
-
-@dataclass(frozen=True, slots=True)
-class Compaction:
-    """What all operations of a run need; pickles to executors.
-
-    run  a number that other runs of the same plan do not have: part of the names of its files
-    """
-
-    spec: WriteSpec
-    reader: SliceReader
-    run: int
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionTask:
-    """One operation of a plan."""
-
-    number: int
-    slice: FileSlice
-
-
-@dataclass(frozen=True, slots=True)
-class CompactionJob:
-    """A compaction whose run has begun. Readers see nothing of it before `publish`."""
-
-    compaction: Compaction
-    tasks: tuple[CompactionTask, ...]
-    instant: Instant
-    extra: Mapping[str, str]
-
-    @property
-    def storage(self) -> Storage:
-        return self.compaction.spec.storage
-
-
-#: Carries out the tasks of a job: their statistics, None for one without rows.
-RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
 
 
 def compact(
@@ -93,84 +38,57 @@ def compact(
 ) -> WriteResult | None:
     """Carry a pending compaction out, from the start, whatever became of earlier runs.
 
-    instant  None: the oldest pending one
+    The plan is claimed first: of any number of processes one runs it. A claim ends with its holder, or so many seconds
+    after a holder that died (`hoodie.write.lock.storage.validity.timeout.secs`, or ZooKeeper's session timeout).
+
+    instant  None: the oldest pending one that nobody runs
     run      None: threads of this process
-    returns  None when no instant was given and none is pending
-    Raises   InstantNotFound; InvalidPlan when files of the plan are missing; WriteConflict when another process runs
-             it; CorruptFile; UnsupportedTable. The plan stays
+    returns  None when no instant was given and there is none to run
+    Raises   InstantNotFound; InvalidPlan when files of the plan are missing; PlanInUse when another process runs it;
+             WriteConflict, LockLost when another took this run for dead; LockTimeout; CorruptFile; UnsupportedTable.
+             The plan stays
     """
+    state = compactable_state(storage, Settings.read(options))
+    if instant is not None:
+        find_compaction(state, instant)
+        with claimed(storage, options, instant) as claim:
+            return _carry_out(storage, options, instant, run, claim)
+    for pending in state.timeline.pending_compactions:
+        with suppress(PlanInUse), claimed(storage, options, pending.requested) as claim:
+            if is_pending_plan(storage, pending):
+                return _carry_out(storage, options, pending.requested, run, claim)
+    return None
+
+
+def _carry_out(
+    storage: Storage, options: Mapping[str, str], instant: str, run: RunTasks | None, claim: Lock
+) -> WriteResult:
     phases = Phases()
     with phases.time("begin"):
         job = begin(storage, options, instant)
-    if job is None:
-        return None
-    try:
-        with phases.time("write"):
+    assert job is not None  # an instant was named
+    with ExitStack() as publishing:
+        with phases.time("write"), _given_up_on_error(job, claim):
             stats = list((run or run_near)(job))
-    except Exception as error:
+            lock = publishing.enter_context(lock_for(options, storage))
+            claim.check()
+            lock.check()
+        with phases.time("commit"):
+            metadata = publish(job, stats)
+    return WriteResult(instant, metadata, IndexStats(), NEAR if run is None else "spread", phases.seconds)
+
+
+@contextmanager
+def _given_up_on_error(job: CompactionJob, claim: Lock) -> Iterator[None]:
+    """A run that fails, or is interrupted, leaves its plan and no files; if that fails too the next run sees to it."""
+    try:
+        yield
+    except (Exception, KeyboardInterrupt) as error:
         try:
-            _give_up(job)
+            give_up(job, claim)
         except (HoodieError, OSError) as second:
             error.add_note(f"Removing the files of this run failed, too; the next run will. ({second})")
         raise
-    with phases.time("commit"):
-        metadata = publish(job, stats)
-    return WriteResult(job.instant.requested, metadata, IndexStats(), NEAR if run is None else "spread", phases.seconds)
-
-
-def _give_up(job: CompactionJob) -> None:
-    try:
-        take_back(job.storage, job.instant)
-    except WriteConflict:  # another run has published: what readers see stays
-        _discard(job)
-
-
-def begin(storage: Storage, options: Mapping[str, str], instant: str | None = None) -> CompactionJob | None:
-    """Begin a run: what an earlier one left is removed first. Arguments and errors as `compact`."""
-    settings = Settings.read(options)
-    state = compactable_state(storage, settings)
-    pending = find_compaction(state, instant)
-    if pending is None:
-        return None
-    at = look_up(state, pending)
-    _require_files(state, at)
-    schema = with_meta_fields(at.schema)
-    reader = slice_reader(state, schema, options=options)
-    _require_all_logs(reader, at)
-    begun = to_inflight(storage, take_back(storage, pending, at.leftovers))
-    spec = WriteSpec(
-        storage=storage,
-        instant=begun.requested,
-        schema=schema,
-        avro_schema=to_avro(schema, state.config.name),
-        sizing=settings.sizing,
-        bloom=settings.bloom,
-        logs=settings.logs,
-        pending=begun,
-    )
-    tasks = tuple(CompactionTask(number, each.slice) for number, each in enumerate(at.found))
-    extra = {**at.plan.extra, "schema": to_avro(at.schema, state.config.name)}
-    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra)
-
-
-def _require_files(state: TableState, at: PlanFiles) -> None:
-    missing = problems(replace(each, unknown=()) for each in at.found)
-    if missing:
-        raise InvalidPlan(
-            f"{state.config.name}: the compaction plan does not fit the table: {'; '.join(missing[:10])}"
-            + (f"; and {len(missing) - 10} more" if len(missing) > 10 else "")
-            + ". Unschedule it, and plan anew."
-        )
-
-
-def _require_all_logs(reader: SliceReader, at: PlanFiles) -> None:
-    """Rows in logs that the plan does not name would be lost: after it readers do not look there."""
-    for each in at.found:
-        if each.unknown and find_blocks(reader.storage, each.unknown, reader.committed)[0]:
-            raise InvalidPlan(
-                f"{', '.join(log.path for log in each.unknown)}: committed rows that the compaction plan does not know "
-                "of, by a writer that began before it was made. Unschedule it, and plan anew."
-            )
 
 
 def run_near(job: CompactionJob, threads: int = 0) -> list[WriteStat | None]:
@@ -247,97 +165,3 @@ def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0
         upsert_time=millis if base else 0,
         create_time=0 if base else millis,
     )
-
-
-# --- publishing ---
-
-
-def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMetadata:
-    """Make the new base files visible: one exclusive create.
-
-    stats    of each task's winning attempt; None, or nothing, for a task without rows
-    Raises   HoodieError when statistics do not fit the plan: nothing is published. InstantNotFound, WriteConflict when
-             another process took the run back or published its own; the files of this run are removed
-    """
-    made = _checked(job, stats)
-    by_partition: dict[str, list[WriteStat]] = {}
-    for group, stat in made.items():
-        by_partition.setdefault(group.partition, []).append(stat)
-    metadata = CommitMetadata(
-        operation=Operation.COMPACT,
-        stats={partition: tuple(part) for partition, part in by_partition.items()},
-        extra=dict(job.extra),
-        compacted=True,
-    )
-    sizes = {stat.path: stat.file_size for stat in made.values() if stat.path}
-    try:
-        _settle(job, sizes)
-        complete(job.storage, job.instant, encode_commit(metadata))
-    except (InstantNotFound, WriteConflict):
-        _discard(job)
-        raise
-    with suppress(OSError):  # readers see the files by now, and markers of a completed instant mean nothing
-        # Attempts that were given up may have finished a file meanwhile. Later ones see that the run is over.
-        lost = set(marked_files(job.storage, job.instant.requested)) - sizes.keys()
-        remove_with_temporaries(job.storage, sorted(lost))
-        delete_markers(job.storage, job.instant.requested)
-    return metadata
-
-
-def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[FileGroupId, WriteStat]:
-    tasks = {task.slice.group: task for task in job.tasks}
-    made: dict[FileGroupId, WriteStat] = {}
-    instant = job.instant.requested
-    for stat in stats:
-        if stat is None:
-            continue
-        group = FileGroupId(stat.partition or "", stat.file_id)
-        if group not in tasks or group in made:
-            what = "was compacted twice" if group in made else "is not in the plan"
-            raise HoodieError(f"compaction {instant}: file group {group} {what}; nothing is published")
-        file = parse_data_file(group.partition, split(stat.path or "")[1], stat.file_size)
-        if not isinstance(file, BaseFile) or (file.path, file.group, file.instant) != (stat.path, group, instant):
-            raise HoodieError(f"compaction {instant}: {stat.path} is no base file of {group}; nothing is published")
-        made[group] = stat
-    missing = [group for group, task in tasks.items() if group not in made and task.slice.base is not None]
-    if missing:
-        raise HoodieError(f"compaction {instant}: {len(missing)} file groups, such as {missing[0]}, were not compacted")
-    return {group: made[group] for group in tasks if group in made}
-
-
-def _settle(job: CompactionJob, sizes: Mapping[str, int]) -> None:
-    """See that all files are there, and remove those of lost attempts, which would be taken for versions of rows."""
-    there = _files_of(job)
-    for path, size in sizes.items():
-        if path not in there or there[path].size != size:
-            raise WriteConflict(
-                f"{path} of compaction {job.instant.requested} is gone: another process took this run for dead and "
-                "began anew. Nothing is published by this one."
-            )
-    others = sorted({*there, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
-    require_not_published(job.storage, job.instant)  # else these are what readers see
-    remove_with_temporaries(job.storage, others)
-
-
-def _files_of(job: CompactionJob) -> dict[str, BaseFile]:
-    """The base files of the plan's instant in its file groups, by path."""
-    groups = {task.slice.group for task in job.tasks}
-    listed = list_partitions(job.storage, {group.partition for group in groups})
-    return {
-        file.path: file
-        for file in data_files(listed)
-        if isinstance(file, BaseFile) and file.group in groups and file.instant == job.instant.requested
-    }
-
-
-def _discard(job: CompactionJob) -> None:
-    """Remove the files of a run that lost, unless they are published."""
-    state = load_state(job.storage)
-    found = state.timeline.find(job.instant.requested, Action.COMPACTION)
-    named: set[str | None] = set()
-    if found is not None and found.state is State.COMPLETED:
-        stats = read_commit(job.storage, state.timeline, found).stats
-        named = {stat.path for part in stats.values() for stat in part}
-    for path, file in _files_of(job).items():
-        if path not in named and file.token.split("-")[1] == str(job.compaction.run):
-            job.storage.delete(path)

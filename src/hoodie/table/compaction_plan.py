@@ -1,4 +1,4 @@
-"""Compactions on the timeline: planned, looked at, taken back, withdrawn. `hoodie.table.compaction` runs them.
+"""Compactions on the timeline: planned, looked at, taken back. `hoodie.table.compaction` runs them.
 
 A run that died, or fails, leaves its plan: its files are removed and the next run begins anew. Unlike Hudi's, that
 taking back is no instant of its own: it deletes what nobody has seen, and is done again until it has succeeded.
@@ -13,15 +13,17 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.compaction import CompactionOptions
+from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import read_options
-from hoodie.errors import CorruptFile, InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
+from hoodie.errors import CorruptFile, InstantNotFound, UnsupportedTable, WriteConflict
 from hoodie.formats.avro_plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
-from hoodie.plan.compaction_strategies import Planning, strategy_named
+from hoodie.plan.compaction_strategies import Planning, Strategy, strategy_named
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
+from hoodie.table.compaction_claim import scheduling
 from hoodie.table.job import writable_state
 from hoodie.table.markers import delete_markers, read_markers
 from hoodie.table.read import table_schema
@@ -30,7 +32,7 @@ from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
-from hoodie.timeline.transition import back_to_requested, create_requested, instant_path, remove_pending
+from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
 from hoodie.view.load import load_view
 
 # --- planning ---
@@ -43,25 +45,35 @@ def schedule_compaction(
 
     extra    kept in the plan and in its commit
     returns  the instant of the plan; None: none was made
-    Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending; InvalidOption
+    Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's one writer is at work;
+             PlanInUse, LockTimeout when another process keeps planning; InvalidOption
     """
     settings, how = Settings.read(options), read_options(CompactionOptions, options)
     strategy = strategy_named(how.strategy)
     state = compactable_state(storage, settings)
-    at = new_time(state, clock)
-    if not is_due(state.timeline, at, how):
+    if not is_due(state.timeline, new_time(state, clock), how):
         return None
-    _refuse_pending_writes(state, "a compaction is planned")
-    view = load_view(storage, state.timeline, state.config)
+    with scheduling(storage, options) as lock:
+        state = state.reload()
+        at = new_time(state, clock)
+        if not is_due(state.timeline, at, how):  # another has just planned one
+            return None
+        if not read_options(ConcurrencyOptions, options).optimistic:
+            refuse_pending_writes(state, "a compaction is planned")
+        plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(at).date()), extra)
+        if not plan.operations:
+            return None
+        lock.check()
+        return create_requested(storage, at, Action.COMPACTION, encode_compaction_plan(plan)).requested
+
+
+def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapping[str, str] | None) -> CompactionPlan:
+    view = load_view(state.storage, state.timeline, state.config)
     log_plans = [
-        read_compaction_plan(storage, state.timeline, i) for i in state.timeline.pending({Action.LOG_COMPACTION})
+        read_compaction_plan(state.storage, state.timeline, i) for i in state.timeline.pending({Action.LOG_COMPACTION})
     ]
     slices = candidates(view, {operation.group for plan in log_plans for operation in plan.operations})
-    planning = Planning(how, settings.sizing.max_size, parse_time(at).date())
-    plan = plan_compaction(strategy, slices, planning, view.partitions, extra)
-    if not plan.operations:
-        return None
-    return create_requested(storage, at, Action.COMPACTION, encode_compaction_plan(plan)).requested
+    return plan_compaction(strategy, slices, planning, view.partitions, extra)
 
 
 def compactable_state(storage: Storage, settings: Settings) -> TableState:
@@ -71,8 +83,9 @@ def compactable_state(storage: Storage, settings: Settings) -> TableState:
     return state
 
 
-def _refuse_pending_writes(state: TableState, before: str) -> None:
-    """A write that is under way may add logs where the plan does not look for them."""
+def refuse_pending_writes(state: TableState, before: str) -> None:
+    """Raises WriteConflict: a write that is under way may add logs where a plan does not look for them. Of several
+    writers each looks for plans before it commits, and gives way."""
     pending = failed_writes(
         state.timeline, lambda i: read_replace_plan(state.storage, state.timeline, i).clustering is not None
     )
@@ -84,6 +97,21 @@ def _refuse_pending_writes(state: TableState, before: str) -> None:
 
 
 # --- looking at a plan ---
+
+
+def pending_compactions(state: TableState) -> list[tuple[Instant, CompactionPlan]]:
+    """The compactions that are planned, or being run, with their plans; oldest first. Raises CorruptFile."""
+    return [(i, read_compaction_plan(state.storage, state.timeline, i)) for i in state.timeline.pending_compactions]
+
+
+def is_pending_plan(storage: Storage, instant: Instant) -> bool:
+    """Whether a plan is there still, and nobody has completed it."""
+    plan = instant_path(Instant(instant.requested, Action.COMPACTION, State.REQUESTED))
+    return storage.exists(plan) and not storage.exists(_completed_path(instant))
+
+
+def _completed_path(instant: Instant) -> str:
+    return instant_path(Instant(instant.requested, Action.COMMIT, State.COMPLETED))
 
 
 def find_compaction(state: TableState, instant: str | None = None) -> Instant | None:
@@ -161,7 +189,7 @@ def take_back(storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] 
 
 def require_not_published(storage: Storage, instant: Instant) -> None:
     """Raises WriteConflict when a compaction is completed: its files are what readers see."""
-    if storage.exists(instant_path(Instant(instant.requested, Action.COMMIT, State.COMPLETED))):
+    if storage.exists(_completed_path(instant)):
         raise WriteConflict(f"another process has completed compaction {instant.requested} meanwhile")
 
 
@@ -175,23 +203,3 @@ def marked_files(storage: Storage, instant: str) -> list[str]:
                 path, f"a marker says that compaction {instant} writes it, but it is no base file of that"
             )
     return paths
-
-
-def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> None:
-    """Withdraw a plan; the files of a run that died are removed.
-
-    Raises InstantNotFound when it is not pending; WriteConflict while a write is; InvalidPlan when logs were written
-           for the base files that it was to make: it must be run
-    """
-    state = compactable_state(storage, Settings.read(options))
-    pending = find_compaction(state, instant)
-    assert pending is not None  # an instant was named
-    _refuse_pending_writes(state, f"compaction {instant} is withdrawn")
-    at = look_up(state, pending)
-    later = [log.path for each in at.found for log in each.later]
-    if later:
-        raise InvalidPlan(
-            f"{len(later)} log files, such as {later[0]}, were written since compaction {instant} was planned, and "
-            "belong to the base files that it makes: readers would not find them. Run it instead."
-        )
-    remove_pending(storage, take_back(storage, pending, at.leftovers))

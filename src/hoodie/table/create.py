@@ -13,6 +13,7 @@ from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import rule_for
 from hoodie.storage.protocol import Storage
+from hoodie.table.choose_index import recorded_index
 from hoodie.table.properties_file import create_properties
 from hoodie.table.state import TableState, load_state
 
@@ -95,7 +96,7 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
         kept["hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"] = "true"
     if keygen.prefix_single_key:
         kept["hoodie.write.complex.keygen.new.encoding"] = "false"
-    return properties | kept
+    return properties | kept | recorded_index(options, properties)
 
 
 def _merger(options: Mapping[str, str]) -> str:

@@ -7,12 +7,17 @@ from contextlib import contextmanager
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
+from hoodie.index.contract import Index
 from hoodie.storage.protocol import Storage
 from hoodie.table.agree import completed
+from hoodie.table.attempts import attempted
+from hoodie.table.batches import require_new
 from hoodie.table.job import WriteJob, check, replaced_groups, start, writable_state
+from hoodie.table.learn import settle_index
 from hoodie.table.outcome import Outcome
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
+from hoodie.table.state import Slices, TableState
 from hoodie.table.transaction import Transaction, abandon, describe, publish
 
 
@@ -38,8 +43,10 @@ def _finish(
     with phases.time("commit"):
         metadata = describe(job.transaction, outcome.stats, replaced, _extra(job, options))
         if commit:
-            publish(job.transaction, metadata)
-    return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds)
+            metadata = publish(job.transaction, metadata)
+            settle_index(job.checked.index, job.transaction.time, outcome.later)
+    later = () if commit else outcome.later
+    return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds, later)
 
 
 def _extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:
@@ -51,8 +58,11 @@ def _extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:
 
 
 @contextmanager
-def abandoned_on_error(transaction: Transaction) -> Iterator[None]:
-    """A write that fails is rolled back at once; if that fails too, the next write does it."""
+def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> Iterator[None]:
+    """A write that fails is rolled back at once; if that fails too, the next write does it.
+
+    index  that is to hear of it
+    """
     try:
         yield
     except Exception as error:
@@ -61,8 +71,13 @@ def abandoned_on_error(transaction: Transaction) -> Iterator[None]:
                 error.add_note(
                     f"Instant {transaction.time} is not pending: see the table's history for what became of it."
                 )
+            elif index is not None and index.rolled_back is not None:
+                index.rolled_back(transaction.time)
         except (HoodieError, OSError) as second:
             error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
+        raise
+    except BaseException:  # such as an interrupt: the process may live on, and would keep the write's heart beating
+        transaction.fall_silent()
         raise
 
 
@@ -72,17 +87,29 @@ def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapp
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
+    settings = Settings.read(options)
+    return attempted(settings, lambda: _delete_partitions(storage, partitions, options, settings))
+
+
+def _delete_partitions(
+    storage: Storage, partitions: Sequence[str], options: Mapping[str, str], settings: Settings
+) -> WriteResult:
     phases = Phases()
     with phases.time("check"):
-        settings = Settings.read(options)
         state = completed(writable_state(storage, settings), options)
         checked = check(state, WriteOperation.DELETE_PARTITION, None, settings)
-        there = state.slices(partitions)
-        missing = sorted(set(partitions) - set(there))
-        if missing:
-            raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
+        require_new(state, settings.writers.batch)  # its partitions are gone, else
+        _require_partitions(state, partitions)
     job = start(checked)
-    with abandoned_on_error(job.transaction):
+    with abandoned_on_error(job.transaction, job.checked.index):
+        there = _require_partitions(job.state, partitions)
         job = job.with_plan(None)
         groups = {partition: [s.group.file_id for s in part] for partition, part in there.items()}
         return _finish(job, Outcome.nothing(frozenset(partitions)), groups, phases, options, commit=True)
+
+
+def _require_partitions(state: TableState, partitions: Sequence[str]) -> Slices:
+    there = state.slices(partitions)
+    if missing := sorted(set(partitions) - set(there)):
+        raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
+    return there

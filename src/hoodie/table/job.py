@@ -7,21 +7,30 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from hoodie.config.table import require_writable
+from hoodie.config.table import TableType, require_writable
 from hoodie.config.write import WriteOperation
+from hoodie.errors import HoodieError, WriteConflict
 from hoodie.formats.avro_schema import to_avro
+from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.instant import Action
+from hoodie.model.meta import RECORD_KEY
 from hoodie.model.schema import reconcile, stored_form, with_meta_fields
-from hoodie.plan.write import WritePlan
+from hoodie.plan.write import Work, WritePlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
-from hoodie.table.foreign_index import refuse_buckets, refuse_groups_of_logs
+from hoodie.table.batches import require_new
+from hoodie.table.choose_index import choose_index, refuse_groups_of_logs
+from hoodie.table.combine import KEY
+from hoodie.table.late_keys import late_logs, with_late_keys
+from hoodie.table.learn import Learning
+from hoodie.table.log_reader import slice_reader
+from hoodie.table.moves import MoveRule
 from hoodie.table.properties_file import update_properties
 from hoodie.table.semantics import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
-from hoodie.table.transaction import Transaction, begin, to_work
+from hoodie.table.transaction import Transaction, abandon, begin, to_work
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
@@ -40,20 +49,63 @@ class Checked:
     schema: pa.Schema
     rule: MergeRule
     kind: TableKind
+    index: Index
+    index_why: str  # why it is this index
 
     @property
     def avro_schema(self) -> str:
         return to_avro(self.schema, self.state.config.name)
 
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What makes a key: rows that have it in common are versions of one."""
+        return (RECORD_KEY,) if self.index.is_global else KEY
+
+    @property
+    def names_new(self) -> bool:
+        """Whether the index names a file group for new keys, too."""
+        return isinstance(self.index.look_up, ByKey) and self.index.look_up.names_new
+
+    @property
+    def keeps_fates(self) -> bool:
+        """Whether rows take along what is known of their keys."""
+        counts = self.index.sees_logs and self.semantics.works.insert is Work.APPEND
+        asked = self.index.is_global or self.index.learn is not None or counts
+        return self.semantics.locate and asked
+
+    @property
+    def hits_are_certain(self) -> bool:
+        """Whether a key is for certain in the file groups that the index names."""
+        return isinstance(self.index.look_up, ByFile) and self.state.config.type is TableType.COPY_ON_WRITE
+
+    @property
+    def move_rule(self) -> MoveRule:
+        partitions = tuple(name.partition(":")[0] for name in self.state.config.partition_by)
+        return MoveRule(self.schema, self.rule, partitions, self.index.moves, self.semantics.delete)
+
     def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
-        """What the write sees of partitions of its table.
+        """What the write sees of the partitions of its batch; with a global index that looks into files, of all.
 
         Raises UnsupportedTable when keys are to be looked up and a file group holds some where the index does not look
         """
-        files = state.files(partitions)
-        if self.semantics.locate:
-            refuse_groups_of_logs(files, self.settings.write.index)
+        if self.semantics.locate and self.semantics.replaces is not Replaces.NOTHING:
+            return TableFiles()  # rows go to new file groups, whatever is there
+        by_file = self.semantics.locate and isinstance(self.index.look_up, ByFile)
+        files = state.files(None if by_file and self.index.is_global else partitions)
+        if by_file:
+            refuse_groups_of_logs(files, self.index)
+            if late := late_logs(state, files.compacted):
+                mergers = {"hoodie.datasource.write.record.merger.impls": ",".join(self.settings.mergers)}
+                files = with_late_keys(files, late, slice_reader(state, with_meta_fields(self.schema), options=mergers))
         return files
+
+    def with_partitions(self, state: TableState, files: TableFiles, partitions: Collection[str]) -> TableFiles:
+        """What the write sees, further partitions included."""
+        missing = set(partitions) - files.slices.keys()
+        if not missing or self.semantics.replaces is not Replaces.NOTHING:
+            return files
+        more = state.files(missing)
+        return replace(files, slices={**files.slices, **more.slices}, bases={**files.bases, **more.bases})
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +125,14 @@ class WriteJob:
         """For tasks on executors, whose attempts may outlive the write."""
         return replace(self.spec, pending=self.transaction.instant)
 
+    @property
+    def learning(self) -> Learning | None:
+        """How tasks tell the index what they did; None: it asks for nothing."""
+        checked = self.checked
+        if checked.index.learn is None:
+            return None
+        return Learning(checked.index.learn, self.spec.storage, self.spec.instant, checked.rule, checked.semantics)
+
     def with_plan(self, plan: WritePlan | None) -> WriteJob:
         """The job once its plan is on the timeline."""
         return WriteJob(self.checked, to_work(self.transaction, plan), self.spec)
@@ -89,9 +149,9 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     without = replace(state.config, metadata_partitions=(), metadata_inflight=())
     removing = not settings.write.metadata_table and without != state.config
     require_writable(without if removing else state.config, KNOWN_PAYLOADS)
-    if places_keys:
-        refuse_buckets(state)
-    if removing:  # only now: a table that is refused stays as it is
+    if removing:
+        if places_keys:
+            choose_index(state, settings)  # a table that is refused stays as it is
         update_properties(storage, dict.fromkeys(_METADATA_KEYS, None))
         storage.delete_tree(".hoodie/metadata")
         state = state.reload()
@@ -102,13 +162,16 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     """See whether a batch fits the table.
 
     columns  of the batch; None: it has none of the user's (a delete by keys)
-    Raises   SchemaMismatch naming columns and types
+    Raises   SchemaMismatch naming columns and types; as `choose_index`
     """
-    kind = kind_of(state.config.type, settings.write.index.sees_logs)
-    semantics = semantics_of(operation, settings.write, kind)
+    chosen = choose_index(state, settings)
+    index = chosen.index
+    kind = kind_of(state.config.type, index.sees_logs)
+    by_key = isinstance(index.look_up, ByKey) and index.look_up.every_write
+    semantics = semantics_of(operation, settings.write, kind, placed_by_key=by_key)
     schema = _schema_after(state, columns)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
-    return Checked(state, operation, semantics, settings, schema, rule, kind)
+    return Checked(state, operation, semantics, settings, schema, rule, kind, index, chosen.why)
 
 
 def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:
@@ -123,10 +186,36 @@ def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:
 
 
 def start(checked: Checked) -> WriteJob:
-    """Take the write's instant."""
-    return with_transaction(
-        checked, begin(checked.state, checked.operation, action_of(checked.operation, checked.kind))
-    )
+    """Take the write's instant.
+
+    Raises WriteConflict, LockTimeout as `begin`; BatchKnown when the table has the batch already
+    """
+    writers = checked.settings.writers
+    require_new(checked.state, writers.batch)
+    action = action_of(checked.operation, checked.kind)
+    transaction = begin(checked.state, checked.operation, action, writers=writers)
+    if checked.index.rolled_back is not None:
+        for dead in set(checked.state.timeline.pending()) - set(transaction.state.timeline.instants):
+            if transaction.state.timeline.find(dead.requested, dead.action) is None:  # rolled back by `begin`
+                checked.index.rolled_back(dead.requested)
+    _require_checked(checked, transaction)
+    return with_transaction(checked, transaction)
+
+
+def _require_checked(checked: Checked, transaction: Transaction) -> None:
+    """The table that the batch was checked against is the one that it is written into: commits may have come between.
+
+    Raises WriteConflict when these changed the table's columns
+    """
+    seen, now = checked.state, transaction.state
+    if seen.timeline.commits == now.timeline.commits or declared_schema(seen) == declared_schema(now):
+        return
+    problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
+    try:
+        abandon(transaction)
+    except (HoodieError, OSError) as second:
+        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
+    raise problem
 
 
 def action_of(operation: WriteOperation, kind: TableKind) -> Action:

@@ -57,6 +57,7 @@ class SliceReader:
     rule       which version of a row wins
     committed  which blocks count
     keygen     makes the record keys of rows that do not store them; None: they do
+    stored     which rows of base files take part, by columns that are read; None: all
     """
 
     storage: Storage
@@ -65,6 +66,7 @@ class SliceReader:
     committed: Committed
     options: MergeOptions = field(default_factory=MergeOptions)
     keygen: KeyGenerator | None = None
+    stored: pc.Expression | None = None
 
 
 def slice_reader(
@@ -211,7 +213,7 @@ class SliceMerge:
         rule, matched = self._reader.rule, np.zeros(len(log), np.bool_)
         if base is not None:
             for raw in base_batches(self._reader.storage, base, needed.stored):
-                stored = needed.keyed(raw)
+                stored = needed.keyed(raw if self._reader.stored is None else raw.filter(self._reader.stored))
                 keys = stored.column(RECORD_KEY)
                 _require_keys(keys, base.path)
                 at = log.find(keys)

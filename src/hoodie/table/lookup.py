@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import Executor, Future
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import ParamSpec
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from hoodie.config.write import BloomOptions, IndexType
-from hoodie.errors import CorruptFile
+from hoodie.config.write import BloomOptions
 from hoodie.formats.base_footer import BaseFooter, read_footer
 from hoodie.formats.murmur import Indices, KeyHashes
+from hoodie.formats.parquet_columns import damage_of, is_storage_fault, open_parquet, read_columns
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY
@@ -24,18 +23,31 @@ from hoodie.storage.protocol import Storage
 Hits = tuple[Indices, IndexStats]
 
 
+@dataclass(frozen=True, slots=True)
+class FileWithLogs(BaseFile):
+    """A base file beside which logs hold keys that it lacks, and that are to be found all the same.
+
+    late  gives these keys, string[n] again and again; reads the logs
+    """
+
+    late: Callable[[], Iterable[pa.Array]] = field(default=tuple, compare=False, repr=False)
+
+
 def find_keys(
-    storage: Storage, files: Sequence[BaseFile], keys: pa.Array, index: IndexType, bloom: BloomOptions, pool: Executor
+    storage: Storage, files: Sequence[BaseFile], keys: pa.Array, pruned: bool, bloom: BloomOptions, pool: Executor
 ) -> list[Future[Hits]]:
-    """Start looking the keys up in the files of their partition, each file by a thread of the pool.
+    """Start looking the keys up in files, each file by a thread of the pool.
 
     keys     string[n], no nulls
+    pruned   by key ranges and bloom filters first (BLOOM); else the keys of each file are read (SIMPLE)
     returns  per file the positions in `keys` of those it holds, ascending, and what the look-up cost
     """
-    if index is IndexType.SIMPLE:
+    if not pruned:
         everything = np.arange(len(keys))
         cost = IndexStats(files=1, candidates=len(keys))
-        return [pool.submit(_look_up, storage, file, keys, everything, cost) for file in files]
+        return [
+            pool.submit(_and_in_logs, file, keys, _look_up, storage, file, keys, everything, cost) for file in files
+        ]
     footers = list(pool.map(partial(footer_of, storage), files))
     candidates = dict(_in_range(footers, keys, bloom))
     hashes = KeyHashes.of(keys) if candidates else None
@@ -43,19 +55,45 @@ def find_keys(
     for number, (file, footer) in enumerate(zip(files, footers, strict=True)):
         wanted = candidates.get(number, np.empty(0, dtype=np.int64))
         cost = _after_range(len(keys), len(wanted))
-        calls.append(pool.submit(_filter_and_look_up, storage, file, footer, keys, hashes, wanted, cost))
+        calls.append(
+            pool.submit(
+                _and_in_logs, file, keys, _filter_and_look_up, storage, file, footer, keys, hashes, wanted, cost
+            )
+        )
     return calls
 
 
-def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, index: IndexType, bloom: BloomOptions) -> Hits:
+def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool, bloom: BloomOptions) -> Hits:
     """As `find_keys`, for one file and by this thread."""
-    if index is IndexType.SIMPLE:
+    return _and_in_logs(file, keys, _find_in_base, storage, file, keys, pruned, bloom)
+
+
+def _find_in_base(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool, bloom: BloomOptions) -> Hits:
+    if not pruned:
         return _look_up(storage, file, keys, np.arange(len(keys)), IndexStats(files=1, candidates=len(keys)))
     footer = footer_of(storage, file)
     wanted = next((found for _, found in _in_range([footer], keys, bloom)), np.empty(0, dtype=np.int64))
     cost = _after_range(len(keys), len(wanted))
     hashes = KeyHashes.of(keys) if len(wanted) else None
     return _filter_and_look_up(storage, file, footer, keys, hashes, wanted, cost)
+
+
+P = ParamSpec("P")
+
+
+def _and_in_logs(
+    file: BaseFile, keys: pa.Array, look_up: Callable[P, Hits], *arguments: P.args, **named: P.kwargs
+) -> Hits:
+    """What a look-up in the base file finds, and what logs beside it hold."""
+    hits, cost = look_up(*arguments, **named)
+    if not isinstance(file, FileWithLogs):
+        return hits, cost
+    found = np.zeros(len(keys), dtype=np.bool_)
+    found[hits] = True
+    for late in file.late():
+        found |= lookup_keys(late, keys)
+    hits = np.flatnonzero(found)
+    return hits, replace(cost, hits=len(hits))
 
 
 def _in_range(footers: Sequence[BaseFooter], keys: pa.Array, bloom: BloomOptions) -> list[tuple[int, Indices]]:
@@ -110,33 +148,13 @@ def footer_of(storage: Storage, file: BaseFile) -> BaseFooter:
         return read_footer(source, file.path)
 
 
-def open_parquet(source: object, path: str, *, pre_buffer: bool = False) -> pq.ParquetFile:
-    """The file as Parquet. Raises CorruptFile naming it; OSError of the storage."""
-    with damage_of(path):
-        # Nanoseconds, pyarrow's choice for INT96, end in 2262.
-        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer)
-
-
-def read_columns(parquet: pq.ParquetFile, group: int, columns: Sequence[str], path: str) -> pa.Table:
-    """Some columns of one row group. Raises as `open_parquet`."""
-    with damage_of(path):
-        return parquet.read_row_group(group, columns=list(columns))
-
-
-@contextmanager
-def damage_of(path: str) -> Iterator[None]:
-    """Raise what Arrow says against a base file's bytes as CorruptFile; faults of the storage pass as they are."""
-    try:
-        yield
-    except (pa.ArrowException, ValueError, OSError) as problem:
-        if is_storage_fault(problem):
-            raise
-        raise CorruptFile(
-            path, f"cannot be read as Parquet: {problem}", None, "Restore the file, or roll back its commit."
-        ) from problem
-
-
-def is_storage_fault(problem: Exception) -> bool:
-    """Whether an error met while reading Parquet is the storage's. Arrow tells of damage by a bare OSError; a fault of
-    the storage has a number or a class of its own."""
-    return isinstance(problem, OSError) and (type(problem) is not OSError or problem.errno is not None)
+__all__ = [
+    "Hits",
+    "damage_of",
+    "find_in_file",
+    "find_keys",
+    "footer_of",
+    "is_storage_fault",
+    "open_parquet",
+    "read_columns",
+]

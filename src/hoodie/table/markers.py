@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.errors import CorruptFile, InvalidInput
+from hoodie.formats.paths import inside
 from hoodie.storage.protocol import Storage, is_temporary, join
 
 _FOLDER = ".hoodie/.temp"
@@ -65,8 +66,8 @@ def create_marker(storage: Storage, instant: str, data_file_path: str, kind: Mar
 def read_markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
     """The markers of an instant, sorted; none when the folder is missing or empty.
 
-    Raises CorruptFile for a name that is no marker's, or an unknown kind of markers: then the files of the instant must
-    be found by listing the partitions
+    Raises CorruptFile for a name that is no marker's, one of a file outside the table, or an unknown kind of markers:
+    then the files of the instant must be found by listing the partitions
     """
     folder = marker_folder(instant)
     tree = storage.list_tree(folder)
@@ -106,7 +107,7 @@ def _parse(name: str, file: str) -> Marker:
     found = _NAME.fullmatch(name)
     if found is None:
         raise CorruptFile(file, f"{name!r} is no marker: expected <data file>.marker.{'|'.join(MarkerKind)}")
-    return Marker(found[1], MarkerKind(found[2]))
+    return Marker(inside(found[1], file), MarkerKind(found[2]))
 
 
 def _lines(storage: Storage, path: str) -> list[str]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -14,13 +14,27 @@ import pyarrow as pa
 
 from hoodie.config.write import BulkInsertSort
 from hoodie.errors import InvalidInput
+from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
-from hoodie.model.commit import WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask, plan_write
-from hoodie.table.batch import Batch, Located, assign, locate, order_by_partition, profile, unlocated
+from hoodie.table.batch import (
+    Batch,
+    Located,
+    assign,
+    locate,
+    locate_by_key,
+    only,
+    order_by_partition,
+    profile,
+    unlocated,
+)
+from hoodie.table.choose_index import refuse_unknown, there
 from hoodie.table.combine import combine
+from hoodie.table.fates import Fate, Fates, take_fates, with_fates
 from hoodie.table.job import Checked, WriteJob
+from hoodie.table.learn import Done, learn_files, run_and_learn
+from hoodie.table.moves import settle, with_stored
 from hoodie.table.outcome import Outcome
 from hoodie.table.partitions import require_partition_paths
 from hoodie.table.result import Phases
@@ -29,6 +43,7 @@ from hoodie.table.state import TableFiles, TableState
 from hoodie.table.tasks import new_file_id, run_task, write_stream
 
 NEAR = "near"
+_PLACE = "_hoodie_place"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +88,25 @@ def plan_near(
     """Combine duplicates, look keys up, decide which task each row goes to.
 
     rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`
-    files   what a writer sees of the batch's partitions
+    files   what a writer sees: `Checked.files` of the batch's partitions
     """
     semantics, settings, rule = checked.semantics, checked.settings, checked.rule
-    batch = order_by_partition(combine(rows, rule, semantics))
+    batch = order_by_partition(combine(rows, rule, semantics, checked.key))
+    located = unlocated()
+    fates: Fates | None = None
     if semantics.locate:
-        located = locate(state.storage, batch, files.bases, settings.write.index, settings.bloom, pool)
-    else:
-        located = unlocated()
+        located, files = _locate(checked, state, batch, files, pool)
+        if checked.index.is_global:
+            batch, located, fates = _settle(checked, state, batch, located, pool)
     insert = located.inserts(len(batch.rows))
     if semantics.delete:
         insert[:] = False
     elif semantics.locate:  # the delete of a key that is not there has no effect
         insert &= ~rule.is_delete(batch.rows)
+    if checked.keeps_fates:
+        if fates is None:
+            fates = np.where(located.inserts(len(batch.rows)), Fate.NEW, Fate.UPDATE).astype(np.int8)
+        batch = replace(batch, rows=with_fates(batch.rows, fates))
     plan = plan_write(
         profile(batch, located, insert),
         {slice_.group: slice_ for part in files.slices.values() for slice_ in part},
@@ -94,8 +115,47 @@ def plan_near(
         state.record_size(settings.sizing),
         new_file_id,
         semantics.works,
+        names_new=checked.names_new,
     )
     return NearPlan(batch, located, insert, plan)
+
+
+def _locate(
+    checked: Checked, state: TableState, batch: Batch, files: TableFiles, pool: ThreadPoolExecutor
+) -> tuple[Located, TableFiles]:
+    """Where the keys are, and what a writer sees of the partitions that they are in."""
+    look_up = checked.index.look_up
+    if isinstance(look_up, ByFile):
+        return locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool), files
+    tag = look_up.tagger(there(state, batch.partitions, files))
+    located = locate_by_key(batch, tag)
+    files = checked.with_partitions(state, files, {place.partition for place in located.places})
+    known = {slice_.group for part in files.slices.values() for slice_ in part}
+    if look_up.names_new:
+        # A key to be deleted whose file group is not there is not there either.
+        return (only(located, known) if checked.semantics.delete else located), files
+    refuse_unknown(checked.index, located.places, known)
+    return located, files
+
+
+def _settle(
+    checked: Checked, state: TableState, batch: Batch, located: Located, pool: ThreadPoolExecutor
+) -> tuple[Batch, Located, Fates]:
+    """The batch with its rows where a global index has them go."""
+    hits = (located.rows, located.groups, located.places)
+    how = checked.move_rule
+    settled = settle(
+        batch.rows,
+        with_stored(state, batch.rows, hits, how, checked.hits_are_certain, checked.settings.given, pool),
+        how,
+    )
+    carried = with_fates(settled.rows, settled.fates).append_column(_PLACE, pa.array(settled.groups, pa.int64()))
+    ordered = order_by_partition(carried)
+    groups = ordered.rows.column(_PLACE).to_numpy()
+    rows, fates = take_fates(ordered.rows.drop_columns([_PLACE]))
+    assert fates is not None
+    at = np.flatnonzero(groups >= 0)
+    return replace(ordered, rows=rows), replace(located, rows=at, groups=groups[at].astype(np.int64)), fates
 
 
 def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob, Outcome]:
@@ -103,13 +163,14 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
     checked = job.checked
     batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
     if checked.semantics.bulk:
-        rows = combine(rows, checked.rule, checked.semantics)
+        rows = combine(rows, checked.rule, checked.semantics, checked.key)
         if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
             rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
         job = job.with_plan(None)
         with phases.time("write"):
             stats = write_stream(job.spec, checked.rule, iter(rows.to_batches()), "0-0-0")
-        return job, Outcome(stats, batch_partitions, IndexStats(), NEAR)
+            told = learn_files(job.spec.storage, job.spec.instant, stats, checked.index.learn)
+        return job, Outcome(stats, batch_partitions, IndexStats(), NEAR, tuple(told))
     with thread_pool(checked.settings) as pool:
         with phases.time("locate"):
             needed = checked.semantics.locate or checked.settings.sizing.small_limit > 0
@@ -117,14 +178,15 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
             planned = plan_near(checked, job.state, rows, files, pool)
         job = job.with_plan(planned.plan)
         with phases.time("write"):
-            run = partial(run_task, job.spec, checked.rule, checked.semantics)
-            stats = _run(planned, run, pool)
-    return job, Outcome(stats, batch_partitions, planned.located.stats, NEAR)
+            write = partial(run_task, job.spec, checked.rule, checked.semantics)
+            run = partial(run_and_learn, write, job.learning)
+            done = _run(planned, run, pool)
+    stats = [stat for task in done for stat in task.stats]
+    later = tuple(task.later for task in done if task.later is not None)
+    return job, Outcome(stats, batch_partitions, planned.located.stats, NEAR, later)
 
 
-def _run(
-    planned: NearPlan, run: Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]], pool: ThreadPoolExecutor
-) -> list[WriteStat]:
+def _run(planned: NearPlan, run: Callable[[WriteTask, pa.Table, str], Done], pool: ThreadPoolExecutor) -> list[Done]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
     calls = []
     for number, positions in assign(planned.batch, planned.located, planned.insert, planned.plan):
@@ -132,7 +194,7 @@ def _run(
         part = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
         calls.append(pool.submit(run, planned.plan.tasks[number], part, f"{number}-0-0"))
     try:
-        return [stat for call in calls for stat in call.result()]
+        return [call.result() for call in calls]
     except BaseException:
         for call in calls:
             call.cancel()

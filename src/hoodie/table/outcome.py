@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
 
@@ -15,12 +17,14 @@ class Outcome:
 
     partitions  partition paths of the batch, those included in which nothing came to be written
     route       "near" or "spread"
+    later       what the index is to be given once the write is published
     """
 
     stats: Sequence[WriteStat]
     partitions: frozenset[str]
     index: IndexStats
     route: str
+    later: tuple[pa.Table, ...] = ()
 
     @classmethod
     def nothing(cls, partitions: frozenset[str]) -> Outcome:

@@ -73,7 +73,7 @@ def update_properties(
     Raises TableNotFound; CorruptFile when neither file is whole, or when what was written does not read back;
            FileExistsError when another writer is changing the file right now
     """
-    _recover(storage)
+    recover(storage)
     old = load_properties(storage, sleep)
     new = {key: value for key, value in {**old, **change}.items() if value is not None}
     new = _with_checksum(new)
@@ -89,8 +89,11 @@ def update_properties(
     return new
 
 
-def _recover(storage: Storage) -> None:
-    """End what a dead writer began: with its backup in place of a file that is missing or not whole."""
+def recover(storage: Storage) -> None:
+    """End what a dead writer began: with its backup in place of a file that is missing or not whole. Twice is as once.
+
+    Raises CorruptFile when neither file is whole: both stay as they are
+    """
     if not storage.exists(BACKUP):
         return
     backup = storage.read(BACKUP)
@@ -103,17 +106,36 @@ def _recover(storage: Storage) -> None:
     storage.delete(BACKUP)
 
 
+def rewrite_checksum(storage: Storage, now: dt.datetime | None = None) -> None:
+    """Give the settings the checksum of the names in them, whatever it was.
+
+    Raises TableNotFound; CorruptFile when the file is malformed or names no table
+    """
+    try:
+        properties = parse_properties(storage.read(PROPERTIES), PROPERTIES)
+    except FileNotFoundError:
+        raise TableNotFound(storage.root) from None
+    if not properties.get(_TABLE):
+        raise CorruptFile(PROPERTIES, f"{_TABLE} is missing", advice="Restore the file from a copy of the table.")
+    storage.write(PROPERTIES, _render(_with_checksum(properties), "Checksum written anew at", now))
+    storage.delete(_HADOOP_CHECKSUM)
+
+
 def _read(storage: Storage, path: str) -> dict[str, str]:
     """The settings in a file. Raises FileNotFoundError; CorruptFile."""
-    properties = _parse(storage.read(path), path)
-    if path == PROPERTIES and CHECKSUM not in properties and storage.exists(BACKUP):
-        # Well-formed as far as it goes; when the settings of before had a checksum, the rest is missing.
+    data = storage.read(path)
+    properties = _parse(data, path)
+    if path == PROPERTIES and (CHECKSUM not in properties or not data.endswith(b"\n")) and storage.exists(BACKUP):
+        # Well-formed as far as it goes. Hudi writes the file in place: while the settings of before are kept, one
+        # without its last line's end, or without the checksum that they had, is not whole.
         try:
             before = _parse(storage.read(BACKUP), BACKUP)
         except (CorruptFile, FileNotFoundError):
             return properties
-        if CHECKSUM in before:
+        if CHECKSUM in before and CHECKSUM not in properties:
             raise CorruptFile(path, f"{CHECKSUM} is missing, and {BACKUP} has it")
+        if not data.endswith(b"\n"):
+            raise CorruptFile(path, "the last line has no end: a writer is at it, or died", len(data))
     return properties
 
 

@@ -28,6 +28,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
 from hoodie.table.lookup import damage_of, footer_of, open_parquet
 from hoodie.table.state import TableState, declared_schema, load_state
+from hoodie.table.time_travel import require_kept
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
@@ -77,7 +78,8 @@ def read_arrow(
     filters  rows to keep; may name columns that are not among `columns`
     as_of    `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
     options  `hoodie.*` options of reads; all others are the fsspec driver's
-    Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column or a malformed `as_of`;
+    Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed `as_of`, or
+             one as of which files were cleaned;
              InvalidOption
     Bytes of logs that had to be skipped are warned about: `errors.DamagedLog`.
     """
@@ -97,6 +99,8 @@ def read_table(
     """The rows of a table at hand: see `read_arrow`."""
     moment = None if as_of is None else query_instant(as_of)
     view = load_view(state.storage, state.timeline, state.config)
+    if moment is not None:
+        require_kept(state, view, moment)
     schema = table_schema(state, view, moment)
     if state.config.meta_fields:
         schema = with_meta_fields(schema)
@@ -114,6 +118,7 @@ def read_slices_arrow(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     merge: MergeSlice | None = None,
+    also: tuple[pc.Expression, Sequence[str]] | None = None,
 ) -> pa.Table:
     """The rows of file slices, in the table's schema and in the order of the slices; threads read them.
 
@@ -121,12 +126,15 @@ def read_slices_arrow(
     columns  names of those wanted, in order; None: all
     filters  rows to keep
     merge    reads a slice with logs; None: there are none
+    also     a further filter, and the columns that it asks for
     returns  columns that a file lacks hold their default or null, narrower types are widened
     Raises   CorruptFile; FileNotFoundError when a file was cleaned away meanwhile; InvalidInput on an unknown column;
              SchemaMismatch when a file's column cannot be brought into the schema; UnsupportedTable on logs
     """
     wanted = schema.names if columns is None else list(columns)
     keep, needed = _filter(filters, schema)
+    if also is not None:
+        keep, needed = also[0] if keep is None else keep & also[0], [*needed, *also[1]]
     read = list(dict.fromkeys([*wanted, *needed]))
     check_columns(read, schema)
     found = list(slices)

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, WriteStat
 
@@ -20,6 +22,7 @@ class WriteResult:
     index: IndexStats
     route: str  # "near": driver threads did the work; "spread": Spark's executors
     seconds: Mapping[str, float]  # wall time by phase
+    later: tuple[pa.Table, ...] = field(default=(), repr=False)  # not published: what the index is to be given then
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:

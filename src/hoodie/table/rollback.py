@@ -4,7 +4,8 @@ Base files are deleted. Blocks in the logs of a slice that was there before are 
 them: docs/design/rollback-of-logs.md says why.
 
 The order is the format's: plan, inflight, files, the failed instant and its markers, then the completed rollback; so
-that a rollback that dies anywhere is taken up again by the next writer, under its own instant.
+that a rollback that dies anywhere is taken up again by the next writer, under its own instant. Commits are rolled back
+by call in `hoodie.table.rollback_commit`.
 Source: spec/table-services.md 3.
 """
 
@@ -12,7 +13,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 
+from hoodie.errors import WriteConflict
+from hoodie.formats.avro_plans import decode_replace_plan
+from hoodie.formats.commit_json import decode_commit
 from hoodie.formats.log_blocks import encode_block
 from hoodie.formats.log_content import rollback_block
 from hoodie.formats.timeline_avro import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
@@ -21,7 +26,8 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, split
 from hoodie.table.markers import MarkerKind, create_marker, delete_markers, read_markers
-from hoodie.table.rollback_plan import logs_of_slice, made_by, parse_log, plan_rollback
+from hoodie.table.rollback_plan import PLANS, logs_of_slice, made_by, parse_log, plan_rollback
+from hoodie.timeline.names import COMPLETES_AS
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
     back_to_requested,
@@ -30,6 +36,7 @@ from hoodie.timeline.transition import (
     instant_path,
     remove_pending,
     to_inflight,
+    uncomplete,
 )
 
 #: Pending instants of these actions are failed writes once another write of a single writer begins.
@@ -51,48 +58,160 @@ def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:
     return timeline.pending({Action.ROLLBACK})
 
 
-def roll_back(storage: Storage, failed: Instant, at: str) -> Instant:
+def refuse_during_restore(timeline: Timeline) -> None:
+    """Raises WriteConflict while a restore has begun and not ended: what is written now would be taken back."""
+    if restoring := timeline.pending({Action.RESTORE}):
+        raise WriteConflict(
+            f"the table is being restored (instant {restoring[0].requested}). If whoever restores it is dead, call "
+            "restore again with the same savepoint: it goes on."
+        )
+
+
+def roll_back(storage: Storage, failed: Instant, at: str, *, listing: bool = False) -> Instant:
     """Undo a pending write.
 
-    at      instant time of the rollback, newer than all on the timeline
-    returns the completed rollback
+    at       instant time of the rollback, newer than all on the timeline
+    listing  find its files by listing all partitions, whatever its markers say
+    returns  the completed rollback
+    Raises   WriteConflict when its writer has published it meanwhile: it stays
     """
-    plan = plan_rollback(storage, failed)
+    plan = plan_rollback(storage, failed, listing=listing)
     requested = create_requested(storage, at, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
     return execute(storage, requested, plan)
 
 
-def resume(storage: Storage, rollback: Instant) -> Instant:
-    """Carry a rollback on that another process began."""
+def resume(storage: Storage, rollback: Instant) -> Instant | None:
+    """Carry a rollback on that another process began.
+
+    returns  the completed rollback; None: it was withdrawn, as its target is published and nothing of it is gone
+    """
+    plan = rollback_plan(storage, rollback)
+    try:
+        return execute(storage, rollback, plan)
+    except WriteConflict:
+        if instant_of(storage, rollback) is None:
+            return None
+        raise
+
+
+def rollback_plan(storage: Storage, rollback: Instant) -> RollbackPlan:
+    """The plan of a rollback. Raises CorruptFile."""
     path = instant_path(Instant(rollback.requested, Action.ROLLBACK, State.REQUESTED))
-    return execute(storage, rollback, decode_rollback_plan(storage.read(path), path))
+    return decode_rollback_plan(storage.read(path), path)
 
 
 def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
-    """Do what a rollback's plan says; every step may have been done before."""
+    """Do what a rollback's plan says; every step may have been done before.
+
+    Raises WriteConflict when the target is published, and whole: the rollback is withdrawn. (A completed instant is
+    made pending before its rollback goes to work. One that is completed now has another writer behind it.)
+    """
     started = time.monotonic()
-    if rollback.state is State.REQUESTED:
-        rollback = to_inflight(storage, rollback)
     target = Instant(plan.instant.time, Action(plan.instant.action), State.INFLIGHT)
-    partitions = _take_back(storage, rollback.requested, target.requested, plan.requests)
-    if target.action is Action.COMPACTION:
-        back_to_requested(storage, target)  # its plan stays: new logs belong to the slice that it opened
+    if rollback.state is State.REQUESTED:
+        _refuse_published(storage, rollback, target)
+        rollback = to_inflight(storage, rollback)
+    # New logs may belong to the slices that a compaction's plan opened.
+    keeps_plan = target.action in PLANS or is_clustering(storage, target)
+    # This goes first: a writer that is taken for dead can then not publish what goes next.
+    back_to_requested(storage, target)
+    _refuse_published(storage, rollback, target)
+    partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan)
+    metadata = outcome(rollback.requested, plan, partitions, started)
+    delete_markers(storage, rollback.requested)
+    return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
+
+
+def undo(storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool) -> dict[str, RolledBackPartition]:
+    """Take back what an instant that is not published left: its files, its blocks, itself, its markers.
+
+    by          instant of the rollback or restore
+    keeps_plan  only its beginning goes: it is a table service that may begin anew
+    returns     what was done, by partition path
+    """
+    target = Instant(plan.instant.time, Action(plan.instant.action), State.INFLIGHT)
+    partitions = _take_back(storage, by, target.requested, plan.requests)
+    # Attempts that Spark has given up may have finished a file meanwhile. Later ones see that the write is over.
+    late = made_by(storage, target.requested)
+    if keeps_plan:
+        back_to_requested(storage, target)
     else:
         remove_pending(storage, target)
-    # Attempts that Spark has given up may have finished a file meanwhile. Later ones see that the write is over.
-    remove_with_temporaries(storage, made_by(storage, target.requested))
-    metadata = RollbackMetadata(
-        start=rollback.requested,
+    done = instant_of(storage, target)
+    if done is not None and done.state is State.COMPLETED:
+        return partitions  # its writer was alive, began after the plan was made, and is done: its files are read
+    remove_with_temporaries(storage, late)
+    # The plan holds what the markers said. After the completion nobody would come back for them.
+    delete_markers(storage, target.requested)
+    return partitions
+
+
+def outcome(
+    by: str, plan: RollbackPlan, partitions: dict[str, RolledBackPartition], started: float
+) -> RollbackMetadata:
+    """What the timeline tells of a rollback; `started` by the monotonic clock."""
+    return RollbackMetadata(
+        start=by,
         millis=int((time.monotonic() - started) * 1000),
         files_deleted=sum(len(done.deleted) for done in partitions.values()),
-        commits=(target.requested,),
+        commits=(plan.instant.time,),
         partitions=partitions,
         instants=(plan.instant,),
     )
-    # The plan holds what the markers said. After the completion nobody would come back for them.
-    delete_markers(storage, target.requested)
+
+
+def unpublish(storage: Storage, published: Instant, action: Action, *, keep_stats: bool = False) -> Instant:
+    """Make a completed instant pending again: readers see the table as it was before. Twice is as once.
+
+    action      under which it was pending, such as COMPACTION for a commit of a Merge-on-Read table
+    keep_stats  its inflight file says from now on what it wrote, for who finds it there: a restore has no plan for each
+    returns     the inflight instant
+    """
+    inflight = Instant(published.requested, action, State.INFLIGHT)
+    if keep_stats:
+        storage.write(instant_path(inflight), storage.read(instant_path(published)))
+    if published.action is Action.REPLACE_COMMIT:
+        # A clustering that was completed is undone, not to be begun anew: an empty request is none of a clustering.
+        storage.write(instant_path(Instant(published.requested, action, State.REQUESTED)), b"")
+    return uncomplete(storage, published, action)
+
+
+def instant_of(storage: Storage, pending: Instant) -> Instant | None:
+    """The state in which an instant is on the timeline."""
+    done = Instant(pending.requested, COMPLETES_AS.get(pending.action, pending.action), State.COMPLETED)
+    states = [done, *(Instant(pending.requested, pending.action, s) for s in (State.INFLIGHT, State.REQUESTED))]
+    return next((each for each in states if storage.exists(instant_path(each))), None)
+
+
+def is_clustering(storage: Storage, pending: Instant) -> bool:
+    """Whether a pending instant is a clustering."""
+    path = instant_path(Instant(pending.requested, pending.action, State.REQUESTED))
+    if pending.action not in (Action.REPLACE_COMMIT, Action.CLUSTERING) or not storage.exists(path):
+        return False
+    return decode_replace_plan(storage.read(path), path).clustering is not None
+
+
+def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> None:
+    """Withdraw a rollback whose target is completed and whole."""
+    done = instant_of(storage, target)
+    if done is None or done.state is not State.COMPLETED:
+        return
+    path = instant_path(done)
+    stats = decode_commit(storage.read(path), path).stats
+    written = [stat.path for part in stats.values() for stat in part if stat.path]
+    command = encode_block(rollback_block(rollback.requested, target.requested))
+    if _commands_written(storage, rollback.requested, command) or not all(storage.exists(each) for each in written):
+        # Its files are no longer whole, and readers must not take them for such.
+        back_to_requested(storage, unpublish(storage, done, target.action))
+        return
+    with suppress(FileExistsError):
+        storage.create_new(instant_path(target), b"")
     delete_markers(storage, rollback.requested)
-    return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
+    remove_pending(storage, rollback)
+    raise WriteConflict(
+        f"instant {target.requested} was to be rolled back, and its writer has published it meanwhile: it stays. "
+        "To undo it, roll it back as a completed commit."
+    )
 
 
 def _take_back(

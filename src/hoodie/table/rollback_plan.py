@@ -5,96 +5,226 @@ Source: spec/table-services.md 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
 
 from hoodie.errors import CorruptFile
+from hoodie.formats.avro_plans import decode_compaction_plan
 from hoodie.formats.commit_json import decode_commit
 from hoodie.formats.log_blocks import read_block_headers
-from hoodie.model.files import BaseFile, LogFile, parse_data_file
-from hoodie.model.instant import Instant, State
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.markers import Marker, MarkerKind, read_markers
 from hoodie.timeline.transition import instant_path
+from hoodie.view.load import discover_partitions
 
-Names = dict[str, set[str]]  # by partition path
-Slices = dict[tuple[str, str, str], set[str]]  # (partition path, file id, base instant) -> names of log files
+#: Pending instants of these actions are plans: what a run of theirs left is taken back, the plan stays.
+PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
+
+Slice = tuple[str, str, str]  # (partition path, file id, base instant)
 
 
-def plan_rollback(storage: Storage, failed: Instant) -> RollbackPlan:
-    """What a pending write left: what its markers name, or, if it has none, what is found where it was to write.
+@dataclass(slots=True)
+class _Found:
+    """What an instant left."""
 
-    Raises CorruptFile when the marker of a log file has no log file's name, or the write's inflight file is no profile
+    deletes: dict[str, set[str]] = field(default_factory=dict)  # partition path -> names
+    appended: dict[Slice, dict[str, int]] = field(default_factory=dict)  # -> log file -> bytes (1: not known)
+
+    def add_delete(self, partition: str, name: str) -> None:
+        self.deletes.setdefault(partition, set()).add(name)
+
+    def add_log(self, partition: str, log: LogFile, size: int) -> None:
+        self.appended.setdefault((partition, log.group.file_id, log.base_instant), {})[log.name] = size
+
+
+def plan_rollback(storage: Storage, failed: Instant, *, listing: bool = False, whole: bool = False) -> RollbackPlan:
+    """What a pending instant left: what its markers name, or what a listing of the partitions finds.
+
+    listing  True: do without markers and workload profile; all partitions are listed, and all logs searched. Without
+             markers, or with such as cannot be read, that is done as far as the profile says where the write was at
+             work, and everywhere when there is no profile
+    whole    of a compaction: take the logs along that belong to the slices it opened. Else they stay, as its plan does
+    Raises   CorruptFile when the profile of the write, or the plan of the compaction, cannot be read
     """
-    markers = read_markers(storage, failed.requested)
+    markers = () if listing or (whole and failed.action in PLANS) else _markers(storage, failed.requested)
     if markers:
-        deletes, appended = _by_markers(markers, failed.requested)
+        found = _by_markers(markers, failed.requested)
+    elif failed.action in PLANS:
+        found = _by_compaction_plan(storage, failed, whole)
+    elif failed.state is State.REQUESTED and not listing:
+        found = _Found()  # nothing is written before it is inflight
     else:
-        deletes, appended = _by_profile(storage, failed)
-    requests = [
-        RollbackRequest(partition=folder, delete=(name,))
-        for folder, names in sorted(deletes.items())
-        for name in sorted(names)
-    ]
-    requests += [
-        RollbackRequest(
-            partition=folder, file_id=file_id, base_instant=base_instant, log_blocks=dict.fromkeys(sorted(names), 1)
-        )
-        for (folder, file_id, base_instant), names in sorted(appended.items())
-    ]
-    return RollbackPlan(instant=InstantRef(failed.requested, failed.action), requests=tuple(requests))
+        found = _by_profile(storage, failed, listing)
+    return _plan(failed, found)
+
+
+def plan_published(
+    storage: Storage,
+    instant: Instant,
+    metadata: CommitMetadata,
+    *,
+    partitions: Collection[str] = (),
+    whole: bool = False,
+) -> RollbackPlan:
+    """What a completed instant made: found by listing, since its markers are gone.
+
+    instant     with the action that it was pending under, such as COMPACTION for a commit of a Merge-on-Read table
+    metadata    what it did
+    partitions  to look through besides those that it wrote to
+    whole       of a compaction: take the logs along that belong to its base files. Else they stay, as its plan does
+    """
+    found, time = _Found(), instant.requested
+    wanted = {*metadata.stats, *partitions}
+    if instant.action is Action.COMPACTION:
+        wanted |= _planned_partitions(storage, instant)
+    sizes: dict[str, int] = {}
+    for partition in sorted(wanted):
+        entries = {entry.name: entry.size for entry in storage.list(partition) if not entry.is_dir}
+        _add_own(found, partition, entries, time, logs=whole or instant.action is not Action.COMPACTION)
+        sizes |= {join(partition, name): size for name, size in entries.items()}
+    for partition, stats in metadata.stats.items():
+        for stat in stats:
+            log = parse_data_file(partition, split(stat.path)[1], 0) if stat.path else None
+            if isinstance(log, LogFile) and log.base_instant != time:
+                found.add_log(partition, log, sizes.get(log.path, 1))
+    return _plan(instant, found)
 
 
 def made_by(storage: Storage, failed: str) -> list[str]:
     """Paths of the files that a write's markers name and that are to be deleted."""
-    deletes, _ = _by_markers(read_markers(storage, failed), failed)
+    deletes = _by_markers(_markers(storage, failed), failed).deletes
     return [join(folder, name) for folder, names in deletes.items() for name in names]
 
 
-def _by_markers(markers: Iterable[Marker], failed: str) -> tuple[Names, Slices]:
-    deletes: Names = {}
-    appended: Slices = {}
+def _plan(target: Instant, found: _Found) -> RollbackPlan:
+    requests = [
+        RollbackRequest(partition=folder, delete=(name,))
+        for folder, names in sorted(found.deletes.items())
+        for name in sorted(names)
+    ]
+    requests += [
+        RollbackRequest(
+            partition=folder, file_id=file_id, base_instant=base_instant, log_blocks=dict(sorted(sizes.items()))
+        )
+        for (folder, file_id, base_instant), sizes in sorted(found.appended.items())
+    ]
+    return RollbackPlan(instant=InstantRef(target.requested, target.action), requests=tuple(requests))
+
+
+# --- by markers ---
+
+
+def _markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
+    """The markers of an instant; none when they are not all to be understood: then a listing finds more than they."""
+    try:
+        markers = read_markers(storage, instant)
+        for marker in markers:
+            if marker.kind is MarkerKind.APPEND:
+                parse_log(*split(marker.path))
+    except CorruptFile:
+        return ()
+    return markers
+
+
+def _by_markers(markers: Iterable[Marker], failed: str) -> _Found:
+    found = _Found()
     for marker in markers:
         folder, name = split(marker.path)
         log = parse_log(folder, name) if marker.kind is MarkerKind.APPEND else None
         if log is None or log.base_instant == failed:  # the write made the group: no reader has ever seen it
-            deletes.setdefault(folder, set()).add(name)
+            found.add_delete(folder, name)
         else:
-            appended.setdefault((folder, log.group.file_id, log.base_instant), set()).add(name)
-    return deletes, appended
+            found.add_log(folder, log, 1)
+    return found
 
 
-def _by_profile(storage: Storage, failed: Instant) -> tuple[Names, Slices]:
+# --- by listing ---
+
+
+def _by_profile(storage: Storage, failed: Instant, everywhere: bool) -> _Found:
     """What lies in the partitions and file groups of the write's workload profile.
 
     Markers go with the completion. A write without them wrote nothing, unless its completed file was taken away, or its
     writer keeps no markers: blocks that nobody takes back would be read once they are older than the timeline.
     """
-    deletes: Names = {}
-    appended: Slices = {}
     path = instant_path(Instant(failed.requested, failed.action, State.INFLIGHT))
-    profile = decode_commit(storage.read(path), path) if storage.exists(path) else decode_commit(b"", path)
-    for partition, stats in profile.stats.items():
-        names = [entry.name for entry in storage.list(partition)]
-        for name in names:
-            file = parse_data_file(partition, name, 0)
-            if (isinstance(file, BaseFile) and file.instant == failed.requested) or (
-                isinstance(file, LogFile) and file.base_instant == failed.requested
-            ):
-                deletes.setdefault(partition, set()).add(name)
-        for stat in stats:
-            if not stat.file_id or stat.prev_commit in ("null", failed.requested):
+    content = b"" if everywhere or not storage.exists(path) else storage.read(path)
+    if not content:
+        return _search(storage, failed.requested, dict.fromkeys(discover_partitions(storage)))
+    profile = decode_commit(content, path)
+    return _search(storage, failed.requested, {partition: _updated(profile, partition) for partition in profile.stats})
+
+
+def _updated(profile: CommitMetadata, partition: str) -> dict[str, str]:
+    """File id -> base instant that the writer saw, of the file groups of a partition that a write was to change."""
+    stats = profile.stats[partition]
+    return {stat.file_id: stat.prev_commit for stat in stats if stat.file_id and stat.prev_commit != "null"}
+
+
+def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool) -> _Found:
+    path = instant_path(Instant(failed.requested, failed.action, State.REQUESTED))
+    operations = decode_compaction_plan(storage.read(path), path).operations
+    found = _Found()
+    if failed.action is Action.LOG_COMPACTION:
+        groups: dict[str, dict[str, str]] = {}
+        for operation in operations:
+            groups.setdefault(operation.group.partition, {})[operation.group.file_id] = operation.base_instant
+        return _search(storage, failed.requested, groups)
+    for partition in {operation.group.partition for operation in operations}:
+        _add_own(found, partition, [entry.name for entry in storage.list(partition)], failed.requested, logs=whole)
+    return found
+
+
+def _planned_partitions(storage: Storage, instant: Instant) -> set[str]:
+    path = instant_path(Instant(instant.requested, instant.action, State.REQUESTED))
+    data = storage.read(path) if storage.exists(path) else b""
+    return {each.group.partition for each in decode_compaction_plan(data, path).operations} if data else set()
+
+
+def _search(storage: Storage, time: str, where: Mapping[str, Mapping[str, str] | None]) -> _Found:
+    """What an instant left in partitions.
+
+    where  partition path -> {file id: oldest base instant} of file groups whose logs it may have added to; None: all
+    """
+    found = _Found()
+    for partition, groups in where.items():
+        entries = {entry.name: entry.size for entry in storage.list(partition) if not entry.is_dir}
+        _add_own(found, partition, entries, time, logs=True)
+        for name, size in entries.items():
+            log = parse_data_file(partition, name, size)
+            if not isinstance(log, LogFile) or log.base_instant == time:
                 continue
-            logs = logs_of_slice(partition, names, stat.file_id, stat.prev_commit)
-            if own := {log.name for log in logs if _holds_blocks(storage, log.path, failed.requested)}:
-                appended[partition, stat.file_id, stat.prev_commit] = own
-    return deletes, appended
+            if groups is not None and log.base_instant < groups.get(log.group.file_id, "~"):
+                continue
+            if time in block_instants(storage, log):
+                found.add_log(partition, log, size)
+    return found
 
 
-def _holds_blocks(storage: Storage, path: str, instant: str) -> bool:
-    size = storage.size(path)
-    heads = read_block_headers(lambda offset, length: storage.read_range(path, offset, offset + length), size, path)
-    return any(head.header.instant == instant for head in heads)
+def _add_own(found: _Found, partition: str, names: Iterable[str], time: str, *, logs: bool) -> None:
+    """Files that carry the instant in their name: no other writer's."""
+    for name in names:
+        file = parse_data_file(partition, name, 0)
+        own = (isinstance(file, BaseFile) and file.instant == time) or (
+            logs and isinstance(file, LogFile) and file.base_instant == time
+        )
+        if own:
+            found.add_delete(partition, name)
+
+
+def block_instants(storage: Storage, log: LogFile) -> set[str | None]:
+    """The instants that blocks of a log file are of, command blocks left out."""
+    heads = read_block_headers(
+        lambda offset, length: storage.read_range(log.path, offset, offset + length), log.size, log.path
+    )
+    return {head.header.instant for head in heads if not head.header.target}
+
+
+# --- names ---
 
 
 def logs_of_slice(partition: str, names: Iterable[str], file_id: str, base_instant: str) -> list[LogFile]:
@@ -103,7 +233,8 @@ def logs_of_slice(partition: str, names: Iterable[str], file_id: str, base_insta
     return [
         file
         for file in files
-        if isinstance(file, LogFile) and (file.group.file_id, file.base_instant) == (file_id, base_instant)
+        if isinstance(file, LogFile)
+        and (file.group, file.base_instant) == (FileGroupId(partition, file_id), base_instant)
     ]
 
 

@@ -6,13 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import read_options
 from hoodie.config.read import MergerOptions
+from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.table import TableType
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOptions, WriteOperation, WriteOptions
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
 from hoodie.plan.write import Work, Works
+from hoodie.table.writers import Writers
 
 SmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
 
@@ -27,10 +30,15 @@ class Settings:
     write: WriteOptions
     spread: SpreadOptions
     mergers: tuple[str, ...]  # import paths of the user's own code that may be loaded
+    given: Mapping[str, str]  # as they were given: an index has options of its own
+    writers: Writers
 
     @classmethod
     def read(cls, options: Mapping[str, str]) -> Settings:
-        """Raises InvalidOption on a malformed value."""
+        """Raises InvalidOption on a malformed value, or on two that exclude each other."""
+        inline_compaction(options)
+        for group in SERVICE_GROUPS:
+            read_options(group, options)
         return cls(
             read_options(FileSizing, options),
             read_options(LogOptions, options),
@@ -38,6 +46,8 @@ class Settings:
             read_options(WriteOptions, options),
             read_options(SpreadOptions, options),
             read_options(MergerOptions, options).mergers,
+            dict(options),
+            Writers.read(options),
         )
 
 
@@ -138,15 +148,32 @@ _MERGE_ON_READ_ALL_IN_LOGS = TableKind(
 def kind_of(table: TableType, inserts_to_logs: bool) -> TableKind:
     """How tables of a type are written.
 
-    inserts_to_logs  the index finds keys in log files, too (`IndexType.sees_logs`)
+    inserts_to_logs  the index finds keys in log files, too (`Index.sees_logs`)
     """
     if table is TableType.COPY_ON_WRITE:
         return _COPY_ON_WRITE
     return _MERGE_ON_READ_ALL_IN_LOGS if inserts_to_logs else _MERGE_ON_READ
 
 
-def semantics_of(operation: WriteOperation, options: WriteOptions, kind: TableKind) -> Semantics:
-    """What the operation does, the options considered."""
+def semantics_of(
+    operation: WriteOperation, options: WriteOptions, kind: TableKind, *, placed_by_key: bool = False
+) -> Semantics:
+    """What the operation does, the options considered.
+
+    placed_by_key  each key's file group follows from the key (`ByKey.every_write`): no operation puts it elsewhere
+    """
+    found = _semantics(operation, options, kind)
+    if not placed_by_key or operation is WriteOperation.DELETE_PARTITION:
+        return found
+    found = replace(found, locate=True, bulk=False, small_files=no_small_files)
+    if not found.match and found.replaces is Replaces.NOTHING and kind.works.update is Work.APPEND:
+        # A log has each key once: a second row of it is an update.
+        combine = Combine.ORDERED if options.combine_before_insert else Combine.LAST
+        return replace(found, match=True, combine=combine)
+    return found
+
+
+def _semantics(operation: WriteOperation, options: WriteOptions, kind: TableKind) -> Semantics:
     on_insert = Combine.ORDERED if options.combine_before_insert else Combine.ALL
     known = Semantics(kind.works, locate=True, match=True)
     appended = Semantics(kind.works, combine=on_insert, small_files=no_small_files)

@@ -13,7 +13,8 @@ from hoodie.config.write import FileSizing
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.base_footer import read_footer
 from hoodie.model.commit import CommitMetadata, Operation
-from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.instant import Action
 from hoodie.model.schema import without_meta_fields
 from hoodie.plan.write import learn_record_size
 from hoodie.storage.protocol import Storage
@@ -21,7 +22,7 @@ from hoodie.table.properties_file import load_properties
 from hoodie.timeline.load import load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
-from hoodie.view.slices import latest_base_files, latest_slices
+from hoodie.view.slices import FileSystemView, latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]
 
@@ -40,10 +41,12 @@ class TableFiles:
     slices  what it adds to, one a file group
     bases   where it looks keys up: the newest base file of each group that has one. While a compaction of the group is
             pending that is not the slice's, which has none yet.
+    compacted  those of `bases` that a compaction made, with the logs of their slices; without logs they are left out
     """
 
     slices: Slices = field(default_factory=dict)
     bases: BaseFiles = field(default_factory=dict)
+    compacted: Mapping[BaseFile, tuple[LogFile, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,19 @@ class TableState:
         bases: dict[str, list[BaseFile]] = {}
         for group, base in latest_base_files(view).items():
             bases.setdefault(group.partition, []).append(base)
-        return TableFiles(slices, bases)
+        return TableFiles(slices, bases, self._compacted(view, bases) if self.config.merge_on_read else {})
+
+    def _compacted(self, view: FileSystemView, bases: BaseFiles) -> dict[BaseFile, tuple[LogFile, ...]]:
+        made = self.timeline.visible()
+        others = {i.requested for i in self.timeline.completed({Action.DELTA_COMMIT, Action.REPLACE_COMMIT})}
+        found = {}
+        for base in (base for part in bases.values() for base in part):
+            # What an instant before the timeline was, nobody says.
+            if base.instant not in others and made.committed(base.instant):
+                logs = tuple(log for log in view.groups[base.group].logs if log.base_instant == base.instant)
+                if logs:
+                    found[base] = logs
+        return found
 
     def record_size(self, sizing: FileSizing) -> int:
         """Bytes that a record takes in a base file, learnt from recent commits."""

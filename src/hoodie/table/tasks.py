@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from uuid import uuid4
 
 import numpy as np
@@ -23,8 +24,9 @@ from hoodie.storage.protocol import InputFile
 from hoodie.table.append import append_log
 from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp
 from hoodie.table.batch import group_batches, one_chunk
+from hoodie.table.choose_index import is_bucket
 from hoodie.table.combine import combine
-from hoodie.table.foreign_index import is_bucket
+from hoodie.table.fates import Fate, fates_of_keys, take_fates
 from hoodie.table.lookup import damage_of, open_parquet
 from hoodie.table.semantics import Semantics
 
@@ -54,15 +56,20 @@ def run_task(
     rows   the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`, all of the task's partition
     token  write token of this attempt
     """
-    rows = combine(rows, rule, semantics)
-    incoming = _incoming(spec, semantics, task.group.partition, rows, token)
+    rows, fates = take_fates(rows)
+    combined = combine(rows, rule, semantics)
+    if fates is not None and combined is not rows:
+        fates = fates_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, fates)
+    incoming = _incoming(spec, semantics, task.group.partition, combined, token)
+    if fates is not None and (fates == Fate.GONE).any():
+        incoming = replace(incoming, deleted=fates == Fate.GONE)
     match task.work:
         case Work.CREATE:
             return _create(spec, rule, task, incoming, token)
         case Work.REWRITE:
             return [_rewrite(spec, rule, semantics, task, incoming, token)]
         case Work.APPEND:
-            return append_log(spec, rule, task, incoming, token)
+            return append_log(spec, rule, task, incoming, token, fates)
 
 
 def _incoming(spec: WriteSpec, semantics: Semantics, partition: str, rows: pa.Table, token: str) -> Incoming:
@@ -80,7 +87,7 @@ def _incoming(spec: WriteSpec, semantics: Semantics, partition: str, rows: pa.Ta
 
 def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
     """New base files of at most the maximum size; more than one when rows turn out larger than planned."""
-    with GroupWriter(spec, task.group, token) as writer:
+    with GroupWriter(spec, task.group, token, rolls=not task.named) as writer:
         writer.append(_without_deletes(incoming.rows, rule))
     return writer.stats
 
@@ -147,8 +154,9 @@ class GroupWriter:
     file ids are `<prefix>-0`, `<prefix>-1`, …
     """
 
-    def __init__(self, spec: WriteSpec, group: FileGroupId, token: str) -> None:
-        self._spec, self._group, self._token = spec, group, token
+    def __init__(self, spec: WriteSpec, group: FileGroupId, token: str, *, rolls: bool = True) -> None:
+        """rolls  False: one file takes all rows, however many"""
+        self._spec, self._group, self._token, self._rolls = spec, group, token, rolls
         self._prefix = group.file_id.removesuffix("-0")
         self._count = 0
         self._stack = ExitStack()
@@ -191,6 +199,8 @@ class GroupWriter:
     def _most(self, rows: pa.Table) -> int:
         """How many rows like these a file holds; all of them where they are few for certain."""
         limit = self._spec.sizing.max_size
+        if not self._rolls:
+            return int(rows.num_rows) + (self._writer.rows if self._writer else 0)
         if (self._writer is None or self._writer.rows == 0) and rows.nbytes <= limit // 2:
             return int(rows.num_rows)
         at_hand = rows.num_rows + (self._writer.rows if self._writer else 0)
@@ -243,14 +253,13 @@ def _encoded(rows: pa.Table, codec: str) -> int:
 def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBatch], token: str) -> list[WriteStat]:
     """Bulk insert: rows as they come into new file groups, one or more per partition that occurs.
 
-    Holds at most a few hundred MB: past that the partition with most rows waiting gets a row group. Each partition that
-    occurs keeps a file open, up to _MOST_OPEN; past that the one that was not written to for longest is closed, and
-    rows that still come for it go to another file. Where rows come sorted by partition none does.
+    Holds at most a few hundred MB: past that the rows that wait are written, a row group per partition. Partitions keep
+    their file open, up to _MOST_OPEN; past that the one that was not written to for longest is closed, and rows that
+    still come for it go to another file. A task whose rows fit in memory, or come sorted, writes one per partition.
     """
-    writers: list[GroupWriter] = []
-    groups: dict[str, GroupWriter] = {}  # those open, the one written to last at the end
-    with ExitStack() as stack:
-        first = 0
+    waiting: dict[str, list[pa.Table]] = {}
+    with _StreamWriter(spec, token) as writer:
+        first = held = 0
         for batch in group_batches(batches):
             for number, partition in enumerate(batch.partitions):
                 span = batch.range(number)
@@ -260,22 +269,62 @@ def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBa
                     raise InvalidInput(f"{keys.null_count} rows have no record key (null or empty)")
                 if partition is None:
                     raise InvalidInput(f"{len(rows)} rows have no partition path: a partition column cannot be read")
-                writer = groups.pop(partition, None)
-                if writer is None:
-                    if len(groups) >= _MOST_OPEN:
-                        groups.pop(next(iter(groups))).close()
-                    writer = stack.enter_context(GroupWriter(spec, FileGroupId(partition, new_file_id()), token))
-                    writers.append(writer)
-                groups[partition] = writer
-                writer.append(stamp(rows, keys, partition, spec, token, first))
+                waiting.setdefault(partition, []).append(stamp(rows, keys, partition, spec, token, first))
                 first += len(rows)
-            _keep_within(groups, _HOLD_BYTES)
-    return [stat for writer in writers for stat in writer.stats]
+                held += rows.nbytes
+            if held > _HOLD_BYTES:
+                writer.take(waiting)
+                waiting, held = {}, 0
+        writer.finish(waiting)
+    return writer.stats
 
 
-def _keep_within(groups: dict[str, GroupWriter], most: int) -> None:
-    while sum(group.pending_bytes for group in groups.values()) > most:
-        max(groups.values(), key=lambda group: group.pending_bytes).flush()
+class _StreamWriter:
+    """The files of a bulk insert's task."""
+
+    def __init__(self, spec: WriteSpec, token: str) -> None:
+        self._spec, self._token = spec, token
+        self._stack = ExitStack()
+        self._writers: list[GroupWriter] = []
+        self._open: dict[str, GroupWriter] = {}  # the one written to last at the end
+
+    def __enter__(self) -> _StreamWriter:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stack.__exit__(*raised)  # type: ignore[arg-type]  # as the with statement hands them
+
+    @property
+    def stats(self) -> list[WriteStat]:
+        """Of all files, once they are closed."""
+        return [stat for writer in self._writers for stat in writer.stats]
+
+    def take(self, waiting: Mapping[str, Sequence[pa.Table]]) -> None:
+        """Write rows; more will come. The largest partitions' files stay open."""
+        for partition in sorted(waiting, key=lambda name: sum(rows.nbytes for rows in waiting[name])):
+            self._append(partition, waiting[partition])
+        # All but one: a partition's few rows would keep the whole batch in memory that they are a slice of.
+        *others, _ = sorted(self._open.values(), key=lambda writer: writer.pending_bytes)
+        for writer in others:
+            writer.flush()
+
+    def finish(self, waiting: Mapping[str, Sequence[pa.Table]]) -> None:
+        """Write the last rows and close all files."""
+        for partition, parts in waiting.items():
+            self._append(partition, parts)
+            self._open.pop(partition).close()
+        self._stack.close()
+
+    def _append(self, partition: str, parts: Sequence[pa.Table]) -> None:
+        writer = self._open.pop(partition, None)
+        if writer is None:
+            if len(self._open) >= _MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            group = FileGroupId(partition, new_file_id())
+            writer = self._stack.enter_context(GroupWriter(self._spec, group, self._token))
+            self._writers.append(writer)
+        self._open[partition] = writer
+        writer.append(pa.concat_tables(parts))
 
 
 __all__ = ["PARTITION_PATH", "HoodieError", "TaskRunner", "new_file_id", "run_task", "write_stream"]

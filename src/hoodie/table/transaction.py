@@ -1,29 +1,39 @@
-"""One write's way onto the timeline: begin, describe, publish."""
+"""One write's way onto the timeline: begin, describe, publish.
+
+What keeps several writers apart is in docs/design/concurrency.md.
+"""
 
 from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 
+from hoodie.config.locks import FailedWrites
 from hoodie.config.table import TimelineZone
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError
+from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
 from hoodie.formats.avro_plans import encode_replace_plan
 from hoodie.formats.commit_json import encode_commit, encode_inflight, inflight_profile
+from hoodie.locks import Lock
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, next_time
 from hoodie.model.plans import ReplacePlan
+from hoodie.plan.conflict import SEEN, made_on
 from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries
+from hoodie.table.agreement import require_agreement, require_whole
+from hoodie.table.batches import require_new, with_batch
+from hoodie.table.heartbeat import Heartbeat, beating, expired, remove_heartbeat
 from hoodie.table.markers import delete_markers, read_markers
-from hoodie.table.rollback import failed_writes, pending_rollbacks, resume, roll_back
+from hoodie.table.rollback import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
 from hoodie.table.state import TableState
-from hoodie.timeline.load import read_replace_plan
-from hoodie.timeline.transition import complete, create_requested, to_inflight
+from hoodie.table.writers import Writers
+from hoodie.timeline.load import load_timeline, read_replace_plan
+from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 
 Clock = Callable[[], dt.datetime]
 
@@ -36,40 +46,91 @@ def utc_now() -> dt.datetime:
 class Transaction:
     """A write that has an instant. Readers see nothing of it before `publish`."""
 
-    state: TableState  # as it was when the instant was taken
+    state: TableState  # as it was when the instant was taken: what the write changes is found in it
     instant: Instant
     operation: WriteOperation
+    writers: Writers = field(default_factory=Writers)
+    heart: Heartbeat | None = field(default=None, compare=False, repr=False)
 
     @property
     def time(self) -> str:
         return self.instant.requested
 
+    def fall_silent(self) -> None:
+        """It is given up, and somebody else is to roll it back."""
+        if self.heart is not None:
+            self.heart.stop()
 
-def begin(state: TableState, operation: WriteOperation, action: Action, clock: Clock = utc_now) -> Transaction:
-    """Take an instant; what failed writes left is rolled back first (one writer at a time: the EAGER policy).
+    def end(self) -> None:
+        """It is published, or taken back."""
+        if self.heart is not None:
+            self.heart.end()
 
-    Raises WriteConflict when another writer takes the same instant
+
+def begin(
+    state: TableState, operation: WriteOperation, action: Action, clock: Clock = utc_now, writers: Writers | None = None
+) -> Transaction:
+    """Take an instant, under the table's lock where there is one; what failed writes left is rolled back first.
+
+    writers  how it gets along with others; None: it is alone
+    Raises   WriteConflict when another writer takes the same instant, or a restore is under way; LockTimeout
     """
-    state = clean_up(state, clock)
-    time = new_time(state, clock)
-    content = b""
-    if action is Action.REPLACE_COMMIT:
-        words = "DELETE_PARTITION" if operation is WriteOperation.DELETE_PARTITION else ""
-        content = encode_replace_plan(ReplacePlan(operation=words), state.storage.root)
-    return Transaction(state, create_requested(state.storage, time, action, content), operation)
+    writers = writers or Writers()
+    with writers.lock_on(state.storage) as lock:
+        if lock.real:
+            state = state.reload()
+        refuse_during_restore(state.timeline)
+        state = clean_up(state, clock, writers)
+        time = new_time(state, clock)
+        content = b""
+        if action is Action.REPLACE_COMMIT:
+            words = "DELETE_PARTITION" if operation is WriteOperation.DELETE_PARTITION else ""
+            content = encode_replace_plan(ReplacePlan(operation=words), state.storage.root)
+        # A write without a heartbeat would be taken for dead: it comes first.
+        heart = beating(state.storage, time, writers.concurrency) if _lazy(writers) else None
+        try:
+            requested = create_requested(state.storage, time, action, content)
+        except BaseException:
+            if heart is not None:
+                heart.end()
+            raise
+    return Transaction(state, requested, operation, writers, heart)
 
 
-def clean_up(state: TableState, clock: Clock = utc_now) -> TableState:
-    """Finish rollbacks that died, roll back writes that did; the state afterwards."""
+def _lazy(writers: Writers) -> bool:
+    return writers.concurrency.policy is FailedWrites.LAZY
+
+
+def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None = None) -> TableState:
+    """Finish rollbacks that died, roll back writes that did, by the policy for failed writes; the state afterwards.
+
+    The caller holds the table's lock, where there is one.
+    """
+    writers = writers or Writers()
     stale = pending_rollbacks(state.timeline)
     for rollback in stale:
         resume(state.storage, rollback)
     if stale:
         state = state.reload()
-    for failed in failed_writes(state.timeline, partial(_is_clustering, state)):
-        roll_back(state.storage, failed, new_time(state, clock))
+    for failed in dead_writes(state, writers):
+        with suppress(WriteConflict):  # it is published: its writer was alive, and done before it was too late
+            listing = not writers.rollback.using_markers
+            roll_back(state.storage, failed, new_time(state, clock), listing=listing)
+        remove_heartbeat(state.storage, failed.requested)
         state = state.reload()
     return state
+
+
+def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
+    """The pending writes that are to be rolled back, newest first."""
+    policy = writers.concurrency.policy
+    failed = failed_writes(state.timeline, partial(_is_clustering, state))
+    if policy is FailedWrites.NEVER or not failed:
+        return []
+    if policy is FailedWrites.EAGER:
+        return failed
+    silent = expired(state.storage, [each.requested for each in failed], writers.concurrency)
+    return [each for each in failed if each.requested in silent]
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:
@@ -117,19 +178,73 @@ def describe(
     )
 
 
-def publish(transaction: Transaction, metadata: CommitMetadata) -> None:
+def publish(transaction: Transaction, metadata: CommitMetadata) -> CommitMetadata:
     """Make the write visible: one exclusive create, after the leftovers of lost task attempts are gone.
 
-    Raises InstantNotFound when another writer rolled it back; WriteConflict when it is published already
+    returns  what the commit says: the metadata, and which batches the table has
+    Raises   WriteConflict naming the instants and file groups of other writers that stand against it, or when it is
+             published already; InstantNotFound when another writer rolled it back; LockTimeout, LockLost; BatchKnown
+             when another has written the same batch. Nothing is published then
     """
     storage = transaction.state.storage
     published = {stat.path for part in metadata.stats.values() for stat in part}
     _remove_leftovers(transaction, published)
-    complete(storage, transaction.instant, encode_commit(metadata))
+    with transaction.writers.lock_on(storage) as lock:
+        now = transaction.state.reload()
+        require_agreement(transaction.state, transaction.instant, metadata, now, alone=not lock.real)
+        require_new(now, transaction.writers.batch)
+        extra = with_batch(now, transaction.writers.batch, metadata.extra)
+        metadata = replace(metadata, extra={**extra, SEEN: made_on(transaction.state.timeline)})
+        if transaction.heart is not None:
+            transaction.heart.check()
+        lock.check()
+        complete(storage, transaction.instant, encode_commit(metadata))
+        _confirm(transaction, metadata, lock)
+    transaction.end()
     with suppress(OSError):  # readers see the write by now, and markers of a completed instant mean nothing
         # Attempts that were given up may have finished a file meanwhile. Later ones see that the write is over.
         _remove_leftovers(transaction, published)
         delete_markers(storage, transaction.time)
+    return metadata
+
+
+def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> None:
+    """See that nobody came between the last look and the publication: this writer may have slept there.
+
+    Raises LockLost, WriteConflict, InstantNotFound: what was published is withdrawn. Nobody was told that it is
+    """
+    try:
+        if lock.real:
+            _confirm_under(lock, transaction, metadata)
+        else:
+            # Of two writers that publish at once the second sees the first, or both see each other.
+            _look_again(transaction, metadata, alone=True)
+    except HoodieError as error:
+        storage = transaction.state.storage
+        storage.delete(instant_path(replace(transaction.instant, state=State.COMPLETED)))
+        if isinstance(error, InstantNotFound):  # whoever rolls it back may have looked for files too early
+            paths = {stat.path for part in metadata.stats.values() for stat in part if stat.path}
+            remove_with_temporaries(storage, sorted(paths))
+        error.add_note(f"Instant {transaction.time} was visible for a moment, and is withdrawn.")
+        raise
+
+
+def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadata) -> None:
+    try:
+        lock.check()
+    except LockLost:
+        # Whoever had it meanwhile saw this commit, or did not: that shows once it is done.
+        again = transaction.writers.lock_on(transaction.state.storage)
+        if not again.acquire(transaction.writers.lock.wait / 1000):
+            raise
+        with again.keeping():
+            _look_again(transaction, metadata, alone=False)
+
+
+def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool) -> None:
+    now = replace(transaction.state, timeline=load_timeline(transaction.state.storage, transaction.state.config))
+    require_agreement(transaction.state, transaction.instant, metadata, now, alone=alone, done=True)
+    require_whole(now, transaction.instant)
 
 
 def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
@@ -137,12 +252,22 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
 
     returns  False when there is nothing to take back: readers see the write, though its writer had no answer; or
              another writer has rolled it back
+    Raises   LockTimeout
     """
-    state = transaction.state.reload()
-    found = state.timeline.find(transaction.time, transaction.instant.action)
-    if found is None or found.state is State.COMPLETED:
-        return False
-    roll_back(state.storage, transaction.instant, new_time(state, clock))
+    lock = transaction.writers.lock_on(transaction.state.storage)
+    if not lock.acquire(transaction.writers.lock.wait / 1000):
+        transaction.fall_silent()
+        raise LockTimeout(f"the {lock.what} was not to be had")
+    with lock.keeping():
+        try:
+            state = transaction.state.reload()
+            found = state.timeline.find(transaction.time, transaction.instant.action)
+            if found is None or found.state is State.COMPLETED:
+                return False
+            listing = not transaction.writers.rollback.using_markers
+            roll_back(state.storage, transaction.instant, new_time(state, clock), listing=listing)
+        finally:
+            transaction.end()
     return True
 
 

@@ -250,6 +250,12 @@ OPERATIONS = (
     WriteOperation.INSERT_OVERWRITE_TABLE,
     WriteOperation.DELETE_PARTITION,
 )
+#: Those of a table whose keys are to be in one partition each.
+ONE_PLACE = (
+    *(WriteOperation.UPSERT,) * 10,
+    *(WriteOperation.DELETE,) * 3,
+    WriteOperation.DELETE_PARTITION,
+)
 #: Those that need no ordering value, as long as they do not combine duplicates.
 _UNCOMBINED = (
     WriteOperation.INSERT,
@@ -257,6 +263,31 @@ _UNCOMBINED = (
     WriteOperation.INSERT_OVERWRITE,
     WriteOperation.INSERT_OVERWRITE_TABLE,
 )
+
+
+def indexes() -> st.SearchStrategy[dict[str, str]]:
+    """Options that choose an index for a table."""
+    moves = st.sampled_from(["true", "false"])
+    return st.one_of(
+        st.fixed_dictionaries({"hoodie.index.type": st.sampled_from(["SIMPLE", "BLOOM"])}),
+        st.fixed_dictionaries(
+            {"hoodie.index.type": st.just("GLOBAL_SIMPLE"), "hoodie.simple.index.update.partition.path": moves}
+        ),
+        st.fixed_dictionaries(
+            {"hoodie.index.type": st.just("GLOBAL_BLOOM"), "hoodie.bloom.index.update.partition.path": moves}
+        ),
+        st.fixed_dictionaries(
+            {
+                "hoodie.index.type": st.just("BUCKET"),
+                "hoodie.bucket.index.num.buckets": st.sampled_from(["1", "2", "3"]),
+            }
+        ),
+    )
+
+
+def operations_with(index: Mapping[str, str]) -> Sequence[WriteOperation]:
+    """The operations of a history, by the index of its table. With a global one none brings a key in twice."""
+    return ONE_PLACE if index["hoodie.index.type"].startswith("GLOBAL_") else OPERATIONS
 
 
 @st.composite

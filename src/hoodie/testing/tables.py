@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -19,13 +20,18 @@ from hoodie.model.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.agree import completed
+from hoodie.table.archive import ArchiveResult, archive
+from hoodie.table.attempts import attempted
+from hoodie.table.clean import CleanResult, clean
 from hoodie.table.create import create
 from hoodie.table.finish import abandoned_on_error, delete_partitions, finish
+from hoodie.table.incremental import changed_rows
 from hoodie.table.job import check, start, writable_state
 from hoodie.table.near import check_keys, write_near
 from hoodie.table.read import read_slices_arrow, read_table, table_schema
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
+from hoodie.table.services import after_commit
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view
@@ -94,28 +100,29 @@ class ArrowTable:
         return self.write(WriteOperation.INSERT_OVERWRITE_TABLE, rows, options)
 
     def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
-        return delete_partitions(self._storage(), partitions, self._options(options))
+        storage, given = self._storage(), self._options(options)
+        result = delete_partitions(storage, partitions, given)
+        after_commit(storage, given, result.instant)
+        return result
 
     def write(self, operation: WriteOperation, rows: pa.Table, options: Options | None = None) -> WriteResult:
         """One write of user rows; columns `_hoodie_*` of a table that was read are dropped.
 
         Raises  as `HoodieTable.upsert`; what `fail_next` planted
         """
-        given, phases = self._options(options), Phases()
+        given, storage = self._options(options), self._storage()
         settings = Settings.read(given)
-        state = completed(writable_state(self._storage(), settings), given)
-        batch = keyed(rows, table_keygen(state, key_samples(state)))
-        if operation is WriteOperation.DELETE:
-            batch = batch.select([RECORD_KEY, PARTITION_PATH])
-        columns = None if operation is WriteOperation.DELETE else batch.schema
-        if columns is not None:
-            columns = pa.schema([field for field in columns if field.name not in META_COLUMNS])
-        checked = check(state, operation, columns, settings)
-        check_keys(batch)
-        job = start(checked)
-        with abandoned_on_error(job.transaction):
-            job, outcome = write_near(job, batch, phases)
-            return finish(job, outcome, phases, given)
+        result = attempted(settings, lambda: _write(storage, operation, rows, given, settings))
+        after_commit(storage, given, result.instant)
+        return result
+
+    # --- services ---
+
+    def clean(self, options: Options | None = None, *, dry_run: bool = False) -> CleanResult:
+        return clean(self._storage(), self._options(options), dry_run=dry_run)
+
+    def archive(self, options: Options | None = None, *, dry_run: bool = False) -> ArchiveResult:
+        return archive(self._storage(), self._options(options), dry_run=dry_run)
 
     def fail_next(self, calls: int, dying: Dying | None) -> None:
         """Let the next write fail at a mutating call of its storage.
@@ -143,6 +150,10 @@ class ArrowTable:
         slices = [FileSlice(group, base.instant, base, ()) for group, base in latest_base_files(view).items()]
         return read_slices_arrow(self.storage, slices, with_meta_fields(table_schema(state, view)))
 
+    def changes(self, begin: str, end: str | None = None, options: Options | None = None) -> pa.Table:
+        """The rows that changed in (begin, end]."""
+        return changed_rows(self.state(), begin, end, options=self._options(options))
+
     def state(self) -> TableState:
         return load_state(self.storage)
 
@@ -158,6 +169,29 @@ class ArrowTable:
         """The storage of one write: the next one has the fault no more."""
         faulty, self._faulty = self._faulty, None
         return self.storage if faulty is None else faulty(self.storage)
+
+
+def _write(
+    storage: Storage, operation: WriteOperation, rows: pa.Table, given: Mapping[str, str], settings: Settings
+) -> WriteResult:
+    """One attempt."""
+    phases = Phases()
+    state = completed(writable_state(storage, settings), given)
+    columns = None
+    if operation is not WriteOperation.DELETE:
+        columns = pa.schema([field for field in rows.schema if field.name not in META_COLUMNS])
+    checked = check(state, operation, columns, settings)
+    keygen = table_keygen(state, key_samples(state))
+    if operation is WriteOperation.DELETE and checked.index.is_global:  # the index says where the keys are
+        keygen = replace(keygen, partition_fields=())
+    batch = keyed(rows, keygen)
+    if operation is WriteOperation.DELETE:
+        batch = batch.select([RECORD_KEY, PARTITION_PATH])
+    check_keys(batch)
+    job = start(checked)
+    with abandoned_on_error(job.transaction, job.checked.index):
+        job, outcome = write_near(job, batch, phases)
+        return finish(job, outcome, phases, given)
 
 
 def keyed(rows: pa.Table, keygen: KeyGenerator) -> pa.Table:

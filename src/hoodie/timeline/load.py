@@ -57,6 +57,18 @@ def _modified(entry: Entry, zone: TimelineZone) -> str:
     return format_time(utc if zone is TimelineZone.UTC else utc.astimezone())
 
 
+def completion_times(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[str, str]:
+    """When each completed commit was completed, by its time. Layout 1: when its file was last written.
+
+    Copying a table changes what layout 1 tells.
+    """
+    if timeline.layout == 2:
+        return {instant.requested: instant.completed for instant in timeline.commits}
+    written = {entry.name: _modified(entry, config.timezone) for entry in storage.list(timeline.folder)}
+    names = {instant.requested: timeline.path(instant).rpartition("/")[2] for instant in timeline.commits}
+    return {time: written[name] for time, name in names.items() if name in written}
+
+
 def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
     """What a completed commit did, or an inflight one plans; an empty file is a commit without stats.
 
@@ -95,7 +107,7 @@ def with_history(storage: Storage, config: TableConfig, timeline: Timeline, inst
     if timeline.layout == 1 or not wanted:
         return timeline
     found = dict(timeline.history)
-    for name in _history_files(storage, config.history_folder):
+    for name in history_files(storage, config.history_folder):
         bounds = _HISTORY_NAME.fullmatch(name)
         assert bounds is not None  # _history_files saw to it
         inside = [time for time in wanted if bounds[1] <= time <= bounds[2]]
@@ -104,7 +116,7 @@ def with_history(storage: Storage, config: TableConfig, timeline: Timeline, inst
     return dataclasses.replace(timeline, history=found)
 
 
-def _history_files(storage: Storage, folder: str) -> list[str]:
+def history_files(storage: Storage, folder: str) -> list[str]:
     """Names of the files that the current manifest lists; others are being made or are dead."""
     try:
         version = storage.read(f"{folder}/_version_").decode("ascii", "replace").strip()

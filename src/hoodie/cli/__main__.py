@@ -1,0 +1,5 @@
+"""`python -m hoodie.cli`."""
+
+from hoodie.cli.main import main
+
+raise SystemExit(main())

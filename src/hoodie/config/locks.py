@@ -1,0 +1,247 @@
+"""The options of several writers: which lock they take, what a conflict does, who is taken for dead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.config.options import option
+
+#: Hudi's packages of lock providers; its classes are accepted by full or by short name.
+_PACKAGES = ("org.apache.hudi.client.transaction.lock.",)
+
+
+class LockProvider(StrEnum):
+    """What keeps writers apart. The value is the short name of Hudi's class."""
+
+    ZOOKEEPER = "ZookeeperBasedLockProvider"
+    ZOOKEEPER_IMPLICIT = "ZookeeperBasedImplicitBasePathLockProvider"
+    FILE_SYSTEM = "FileSystemBasedLockProvider"
+    STORAGE = "StorageBasedLockProvider"
+    IN_PROCESS = "InProcessLockProvider"
+
+
+class ConcurrencyMode(StrEnum):
+    """How many writers a table has at a time."""
+
+    SINGLE_WRITER = "SINGLE_WRITER"
+    OPTIMISTIC_CONCURRENCY_CONTROL = "OPTIMISTIC_CONCURRENCY_CONTROL"
+
+
+class FailedWrites(StrEnum):
+    """Which pending writes of others are taken for dead and rolled back."""
+
+    EAGER = "EAGER"
+    LAZY = "LAZY"
+    NEVER = "NEVER"
+
+
+def _positive(value: int) -> bool:
+    return value > 0
+
+
+def _not_negative(value: int) -> bool:
+    return value >= 0
+
+
+def provider_of(name: str) -> LockProvider | None:
+    """The provider that a class name means; None for one that is not known."""
+    for package in _PACKAGES:
+        name = name.removeprefix(package)
+    return next((provider for provider in LockProvider if provider.value == name), None)
+
+
+_MILLIS = "milliseconds, such as 60000"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LockOptions:
+    """The lock of a table."""
+
+    provider: str = option(
+        "hoodie.write.lock.provider",
+        "",
+        "Who keeps writers apart, by full or short name of Hudi's class: " + ", ".join(LockProvider) + ". Without one "
+        "nobody does, unless hoodie.write.lock.zookeeper.url is set, which means ZookeeperBasedLockProvider.",
+        expected=f"one of {', '.join(LockProvider)}",
+        check=lambda value: not value or provider_of(value) is not None,
+    )
+    wait: int = option(
+        "hoodie.write.lock.wait_time_ms",
+        60_000,
+        "Milliseconds that one attempt to get the lock waits.",
+        expected=_MILLIS,
+        check=_not_negative,
+    )
+    retries: int = option(
+        "hoodie.write.lock.client.num_retries", 50, "Further attempts to get the lock.", check=_not_negative
+    )
+    retry_wait: int = option(
+        "hoodie.write.lock.client.wait_time_ms_between_retry",
+        5_000,
+        "Milliseconds between two attempts.",
+        expected=_MILLIS,
+        check=_not_negative,
+    )
+    connect_retries: int = option(
+        "hoodie.write.lock.num_retries", 15, "Further attempts of a provider to reach its server.", check=_not_negative
+    )
+    connect_wait: int = option(
+        "hoodie.write.lock.wait_time_ms_between_retry",
+        1_000,
+        "Milliseconds before the first of these; each waits twice as long as the one before.",
+        expected=_MILLIS,
+        check=_not_negative,
+    )
+    connect_longest_wait: int = option(
+        "hoodie.write.lock.max_wait_time_ms_between_retry",
+        16_000,
+        "Milliseconds between them, at most.",
+        expected=_MILLIS,
+        check=_not_negative,
+    )
+    zookeeper_url: str = option(
+        "hoodie.write.lock.zookeeper.url", "", "ZooKeeper's servers: host:port, separated by commas."
+    )
+    zookeeper_port: int = option(
+        "hoodie.write.lock.zookeeper.port",
+        2181,
+        "Port of servers whose address has none.",
+        check=lambda value: 0 < value < 65536,
+    )
+    zookeeper_base_path: str = option(
+        "hoodie.write.lock.zookeeper.base_path",
+        "",
+        "Path in ZooKeeper below which the lock lies; all writers of a table have the same.",
+        expected="an absolute path, such as /hudi",
+        check=lambda value: not value or value.startswith("/"),
+    )
+    zookeeper_lock_key: str = option(
+        "hoodie.write.lock.zookeeper.lock_key",
+        "",
+        "Name of the lock below the base path, such as the table's; all writers of a table have the same.",
+        expected="a name without '/'",
+        check=lambda value: "/" not in value,
+    )
+    zookeeper_session_timeout: int = option(
+        "hoodie.write.lock.zookeeper.session_timeout_ms",
+        60_000,
+        "Milliseconds after which ZooKeeper frees the lock of a writer that it does not hear from.",
+        expected=_MILLIS,
+        check=_positive,
+    )
+    zookeeper_connection_timeout: int = option(
+        "hoodie.write.lock.zookeeper.connection_timeout_ms",
+        15_000,
+        "Milliseconds to wait for a connection to ZooKeeper.",
+        expected=_MILLIS,
+        check=_positive,
+    )
+    filesystem_path: str = option(
+        "hoodie.write.lock.filesystem.path",
+        "",
+        "FileSystemBasedLockProvider: folder of the lock file; by default the table's .hoodie.",
+    )
+    filesystem_expire: int = option(
+        "hoodie.write.lock.filesystem.expire",
+        0,
+        "FileSystemBasedLockProvider: minutes after which the lock of a writer that died is free; 0: never.",
+        expected="minutes, such as 10",
+        check=_not_negative,
+    )
+    storage_validity: int = option(
+        "hoodie.write.lock.storage.validity.timeout.secs",
+        300,
+        "StorageBasedLockProvider: seconds after which the lock of a writer that died is free.",
+        expected="seconds, such as 300",
+        check=_positive,
+    )
+    storage_renewal: int = option(
+        "hoodie.write.lock.storage.renew.interval.secs",
+        30,
+        "StorageBasedLockProvider: seconds between renewals; a third of the validity, at most.",
+        expected="seconds, such as 30",
+        check=_positive,
+    )
+
+    @property
+    def chosen(self) -> LockProvider | None:
+        """The provider, or None: no lock."""
+        if not self.provider and self.zookeeper_url:
+            return LockProvider.ZOOKEEPER
+        return provider_of(self.provider) if self.provider else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConcurrencyOptions:
+    """Several writers of one table."""
+
+    mode: ConcurrencyMode = option(
+        "hoodie.write.concurrency.mode",
+        ConcurrencyMode.SINGLE_WRITER,
+        "SINGLE_WRITER: one at a time. OPTIMISTIC_CONCURRENCY_CONTROL: several, with a lock; of two that change the "
+        "same file groups one fails.",
+    )
+    conflict_retries: int = option(
+        "hoodie.write.num.retries.on.conflict.failures",
+        0,
+        "How often a write that lost to another is done again, on the table as it is then.",
+        check=_not_negative,
+    )
+    failed_writes: FailedWrites = option(
+        "hoodie.cleaner.policy.failed.writes",
+        FailedWrites.EAGER,
+        "Which pending writes a writer rolls back: EAGER all, before its own, which suits a single writer; LAZY those "
+        "whose heartbeat expired; NEVER none. With OPTIMISTIC_CONCURRENCY_CONTROL, EAGER means LAZY.",
+    )
+    heartbeat_interval: int = option(
+        "hoodie.client.heartbeat.interval_in_ms",
+        60_000,
+        "Milliseconds between heartbeats of a writer (policy LAZY). All writers of a table need the same.",
+        expected=_MILLIS,
+        check=lambda value: value >= 100,
+    )
+    heartbeat_misses: int = option(
+        "hoodie.client.heartbeat.tolerable.misses",
+        2,
+        "A writer is taken for dead once this many heartbeats are missing.",
+        check=_positive,
+    )
+
+    @property
+    def optimistic(self) -> bool:
+        return self.mode is ConcurrencyMode.OPTIMISTIC_CONCURRENCY_CONTROL
+
+    @property
+    def policy(self) -> FailedWrites:
+        """What holds: EAGER is for a single writer."""
+        if self.optimistic and self.failed_writes is FailedWrites.EAGER:
+            return FailedWrites.LAZY
+        return self.failed_writes
+
+    @property
+    def heartbeat_expiry(self) -> int:
+        """Milliseconds without a heartbeat after which a writer is taken for dead."""
+        return self.heartbeat_interval * self.heartbeat_misses
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchOptions:
+    """Which batch of which application a write is, so that one that is sent again is not written twice."""
+
+    application: str = option(
+        "hoodie.datasource.write.streaming.checkpoint.identifier",
+        "",
+        "Name of the application that sends batches, one for each of its streams into the table.",
+    )
+    batch: int = option(
+        "hoodie.datasource.write.streaming.batch.id",
+        -1,
+        "Number of the batch from 0 on, greater with each batch of its application; -1: it has none. One that was "
+        "written is recognised and not written again. Not an option of Hudi.",
+        expected="a whole number, such as 17",
+        check=lambda value: value >= -1,
+    )
+
+
+LOCK_GROUPS = (LockOptions, ConcurrencyOptions, BatchOptions)

@@ -1,0 +1,22 @@
+"""The options of rollbacks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.config.options import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackOptions:
+    """How a rollback finds what it is to take back."""
+
+    using_markers: bool = option(
+        "hoodie.rollback.using.markers",
+        True,
+        "A rollback of a pending write takes back what the write's markers name. `false`: it lists all partitions and "
+        "searches all logs, as it is done anyway where markers are missing or cannot be read.",
+    )
+
+
+ROLLBACK_GROUPS = (RollbackOptions,)

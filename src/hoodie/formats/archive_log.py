@@ -1,0 +1,250 @@
+"""Files of the archive of layout 1: log files whose blocks hold one Avro record for each archived instant file.
+
+A block's content is that of a data block: int32 version (3), int32 count, then per record int32 length and Avro binary.
+Integers are big-endian. Source: spec/table-and-timeline.md 8.1 and spec/avro-payloads.md (HoodieArchivedMetaEntry).
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import struct
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, lru_cache
+from typing import Any
+
+import fastavro
+
+from hoodie.errors import CorruptLogBlock, DamagedLog
+from hoodie.formats import timeline_schemas as schemas
+from hoodie.formats.avro_container import MALFORMED
+from hoodie.formats.commit_json import read_document
+from hoodie.formats.log_blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+
+Record = Mapping[str, Any]
+
+_HEAD = struct.Struct(">ii")
+_LENGTH = struct.Struct(">i")
+_VERSION = 3
+
+# --- the schema ---
+
+_STAT_FIELDS = {
+    **dict.fromkeys(("fileId", "path", "prevCommit"), "string"),
+    **dict.fromkeys(("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"), "long"),
+    "partitionPath": "string",
+    **dict.fromkeys(
+        (
+            "totalLogRecords",
+            "totalLogFiles",
+            "totalUpdatedRecordsCompacted",
+            "numInserts",
+            "totalLogBlocks",
+            "totalCorruptLogBlock",
+            "totalRollbackBlocks",
+            "fileSizeInBytes",
+        ),
+        "long",
+    ),
+}
+
+
+def _optional(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def _record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": list(fields)}
+
+
+_VERSION_FIELD = {"name": "version", "type": ["int", "null"], "default": 1}
+_STAT = _record("HoodieWriteStat", *(_optional(name, kind) for name, kind in _STAT_FIELDS.items()))
+_COMMIT_FIELDS = (
+    _optional("partitionToWriteStats", {"type": "map", "values": {"type": "array", "items": _STAT}}),
+    _optional("extraMetadata", {"type": "map", "values": "string"}),
+    _VERSION_FIELD,
+    _optional("operationType", "string"),
+)
+_COMMIT = _record("HoodieCommitMetadata", *_COMMIT_FIELDS)
+_REPLACED = {"type": "map", "values": {"type": "array", "items": "string"}}
+_REPLACE_COMMIT = _record(
+    "HoodieReplaceCommitMetadata", *_COMMIT_FIELDS, _optional("partitionToReplaceFileIds", _REPLACED)
+)
+_INDEX_INFO = _record(
+    "HoodieIndexPartitionInfo",
+    _VERSION_FIELD,
+    _optional("metadataPartitionPath", "string"),
+    _optional("indexUptoInstant", "string"),
+)
+_INDEX_COMMIT = _record(
+    "HoodieIndexCommitMetadata",
+    _VERSION_FIELD,
+    _optional("operationType", "string"),
+    _optional("indexPartitionInfos", {"type": "array", "items": _INDEX_INFO}),
+)
+
+#: In the order of Hudi's record. The column that it never fills, hoodieCompactionMetadata, is left out.
+_COLUMNS: dict[str, Any] = {
+    "hoodieCommitMetadata": _COMMIT,
+    "hoodieCleanMetadata": schemas.CLEAN_METADATA,
+    "hoodieRollbackMetadata": schemas.ROLLBACK_METADATA,
+    "hoodieSavePointMetadata": schemas.SAVEPOINT_METADATA,
+    "commitTime": "string",
+    "actionType": "string",
+    "version": None,
+    "hoodieCompactionPlan": schemas.COMPACTION_PLAN,
+    "hoodieCleanerPlan": schemas.CLEANER_PLAN,
+    "actionState": "string",
+    "hoodieReplaceCommitMetadata": _REPLACE_COMMIT,
+    "hoodieRequestedReplaceMetadata": schemas.REQUESTED_REPLACE,
+    "HoodieInflightReplaceMetadata": _COMMIT,
+    "hoodieIndexCommitMetadata": _INDEX_COMMIT,
+    "stateTransitionTime": "string",
+}
+
+
+def _each_name_once(schema: Any, seen: set[str]) -> Any:
+    """The schema with later occurrences of a record as its name: Avro defines a name once."""
+    if isinstance(schema, list):
+        return [_each_name_once(branch, seen) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if schema.get("type") == "record":
+        if schema["name"] in seen:
+            return schema["name"]
+        seen.add(schema["name"])
+        fields = [{**field, "type": _each_name_once(field["type"], seen)} for field in schema["fields"]]
+        return {"type": "record", "name": schema["name"], "fields": fields}
+    return {key: _each_name_once(value, seen) if key in ("items", "values") else value for key, value in schema.items()}
+
+
+@cache
+def entry_schema() -> str:
+    """The schema of an entry as JSON, as block headers have it."""
+    fields = [_VERSION_FIELD if kind is None else _optional(name, kind) for name, kind in _COLUMNS.items()]
+    made = _each_name_once(_record("HoodieArchivedMetaEntry", *fields), set())
+    return json.dumps({**made, "namespace": schemas.NAMESPACE}, separators=(",", ":"))
+
+
+@lru_cache(maxsize=16)
+def _parsed(text: str) -> Any:
+    return fastavro.parse_schema(json.loads(text))
+
+
+# --- blocks ---
+
+
+def encode_entries(entries: Sequence[Record], batch: int) -> bytes:
+    """The content of an archive file.
+
+    entries  records of `entry_schema`, absent columns null
+    batch    entries in a block
+    """
+    header = BlockMap(((HeaderKey.SCHEMA, entry_schema()),))
+    blocks = []
+    for first in range(0, len(entries), batch):
+        part = entries[first : first + batch]
+        pieces = [_HEAD.pack(_VERSION, len(part))]
+        for entry in part:
+            body = io.BytesIO()
+            fastavro.schemaless_writer(body, _parsed(entry_schema()), dict(entry), strict_allow_default=True)
+            pieces += (_LENGTH.pack(body.tell()), body.getvalue())
+        blocks.append(encode_block(LogBlock(BlockKind.AVRO_DATA, header, b"".join(pieces))))
+    return b"".join(blocks)
+
+
+def decode_entries(data: bytes, path: str) -> Iterator[dict[str, Any]]:
+    """The entries of an archive file in order, columns as `entry_schema` has them, whatever release wrote them.
+
+    What a writer that died left behind another's blocks is skipped with the warning DamagedLog: the instants are still
+    on the timeline, which are deleted only once they are in the archive.
+    Raises CorruptLogBlock
+    """
+    for block in read_blocks(data, path):
+        if block.kind is BlockKind.CORRUPT:
+            warnings.warn(DamagedLog(path, block.offset, "a block of the archive that was cut short"), stacklevel=2)
+        elif block.kind is BlockKind.AVRO_DATA:
+            yield from _entries(block, path)
+
+
+def _entries(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:
+    content, at = memoryview(block.content), _HEAD.size
+    if block.header.schema is None or len(content) < at:
+        raise CorruptLogBlock(path, "a block of the archive without schema or content", block.offset)
+    version, count = _HEAD.unpack_from(content)
+    if not 1 <= version <= _VERSION or count < 0:
+        raise CorruptLogBlock(path, f"{count} archived entries in a data block of version {version}", block.offset)
+    for number in range(count):
+        length = _LENGTH.unpack_from(content, at)[0] if at + _LENGTH.size <= len(content) else -1
+        at += _LENGTH.size
+        if not 0 <= length <= len(content) - at:
+            raise CorruptLogBlock(path, f"archived entry {number} of {count} does not fit its block", block.offset)
+        body = io.BytesIO(content[at : at + length])
+        try:
+            entry = fastavro.schemaless_reader(body, _parsed(block.header.schema), _parsed(entry_schema()))
+        except MALFORMED as error:
+            problem = f"archived entry {number} of {count} is malformed: {type(error).__name__}: {error}"
+            raise CorruptLogBlock(path, problem, block.offset) from error
+        at += length
+        if not isinstance(entry, dict):
+            raise CorruptLogBlock(path, f"archived entry {number} of {count} is no record", block.offset)
+        yield entry
+    if at != len(content):
+        raise CorruptLogBlock(path, f"{len(content) - at} bytes after the last archived entry", block.offset)
+
+
+# --- commits ---
+
+_STAT_VALUES = {
+    "fileId": "file_id",
+    "path": "path",
+    "prevCommit": "prev_commit",
+    "numWrites": "num_writes",
+    "numDeletes": "num_deletes",
+    "numUpdateWrites": "num_updates",
+    "totalWriteBytes": "total_write_bytes",
+    "totalWriteErrors": "write_errors",
+    "partitionPath": "partition",
+    "totalLogRecords": "log_records",
+    "totalUpdatedRecordsCompacted": "updated_records_compacted",
+    "numInserts": "num_inserts",
+    "totalLogBlocks": "log_blocks",
+    "totalCorruptLogBlock": "corrupt_log_blocks",
+    "totalRollbackBlocks": "rollback_blocks",
+    "fileSizeInBytes": "file_size",
+}
+_ROLLING_STAT = "ROLLING_STAT"  # a key that Hudi adds to what it archives
+
+
+def commit_record(metadata: CommitMetadata, *, replacing: bool = False) -> Record:
+    """The metadata of a commit, or an inflight one's profile, as the archive keeps it.
+
+    replacing  with the file groups that a completed replace commit took away
+    """
+    record: dict[str, Any] = {
+        "partitionToWriteStats": {path: [_stat(stat) for stat in stats] for path, stats in metadata.stats.items()},
+        "extraMetadata": {**metadata.extra, _ROLLING_STAT: ""},
+        "version": None,
+        "operationType": (Operation.COMPACT if metadata.compacted else metadata.operation).value,
+    }
+    if replacing:
+        record["partitionToReplaceFileIds"] = {path: list(ids) for path, ids in metadata.replaced.items()}
+    return record
+
+
+def _stat(stat: WriteStat) -> Record:
+    return {**dict.fromkeys(_STAT_FIELDS), **{key: getattr(stat, name) for key, name in _STAT_VALUES.items()}}
+
+
+def commit_of(record: Record, path: str) -> CommitMetadata:
+    """The metadata that an archived commit keeps: what only log writes have in their statistics is lost.
+
+    path    of the archive file, for errors
+    Raises  CorruptFile
+    """
+    found = read_document(record, path)
+    extra = {key: value for key, value in found.extra.items() if (key, value) != (_ROLLING_STAT, "")}
+    return replace(found, extra=extra, compacted=found.operation in (Operation.COMPACT, Operation.LOG_COMPACT))

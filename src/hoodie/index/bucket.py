@@ -1,0 +1,232 @@
+"""The BUCKET index, engine SIMPLE: a key's file group follows from a hash of the key; nothing is looked up.
+
+Each partition has one file group a bucket, whose file id begins with the bucket's number. So a write of a new key into
+a bucket that is there is an update of its file group, whatever the key.
+Source: spec/indexing-and-write-path.md 4.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import partial
+from uuid import UUID, uuid4
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config.keygen import key_generator
+from hoodie.config.options import read_options
+from hoodie.config.table import TableConfig
+from hoodie.config.write import BucketEngine, IndexOptions
+from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.index.contract import ByKey, Index, TagKeys, Tags, There
+from hoodie.index.java_hash import list_hashes, string_hashes
+from hoodie.index.pruning import IndexStats
+from hoodie.index.stored_keys import keys_in
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.storage.protocol import join
+
+NAME = "BUCKET"
+BUCKETS = "hoodie.bucket.index.num.buckets"
+HASH_FIELDS = "hoodie.bucket.index.hash.field"
+#: Where Hudi keeps the state of the other engine.
+CONSISTENT_HASHING = ".hoodie/.bucket_index/consistent_hashing_metadata"
+
+_ABSENT = pa.array(["__null__", "__empty__"])
+#: File ids of a bucket index begin with the bucket's number. One UUID in 40,000 looks so, too.
+_FILE_ID = re.compile(r"(\d{8})-")
+
+#: Base files whose keys a write looks at when the table does not say how many buckets it has.
+_FILES_CHECKED = 2
+
+Buckets = npt.NDArray[np.int64]
+
+
+def make(options: Mapping[str, str], config: TableConfig) -> Index:
+    """The index by a write's options, completed by what the table recorded when it was created for the index.
+
+    Raises InvalidOption on the other engine, and on a hash field outside the record key; TableMismatch on another
+           number of buckets, or other hash fields, than the table has recorded
+    """
+    recorded = {key: config.properties[key] for key in (BUCKETS, HASH_FIELDS) if key in config.properties}
+    chosen = read_options(IndexOptions, {**recorded, **options})
+    if chosen.engine is not BucketEngine.SIMPLE:
+        raise InvalidOption(f"hoodie.index.bucket.engine={chosen.engine}: only SIMPLE is supported")
+    if BUCKETS in recorded and chosen.buckets != int(recorded[BUCKETS]):
+        raise TableMismatch(f"{BUCKETS}={chosen.buckets}: {config.name} has {recorded[BUCKETS]} buckets, for good")
+    keys = key_generator(config.properties).record_keys
+    fields = chosen.hash_fields or keys
+    outside = [name for name in fields if name not in keys]
+    if outside:
+        raise InvalidOption(
+            f"{HASH_FIELDS}={','.join(fields)}: {', '.join(outside)} is not in the record key of {config.name}, which "
+            f"is {', '.join(keys)}. A bucket must follow from the key."
+        )
+    own = read_options(IndexOptions, recorded).hash_fields or tuple(keys)
+    if BUCKETS in recorded and tuple(fields) != own:
+        raise TableMismatch(f"{HASH_FIELDS}={','.join(fields)}: {config.name} has {','.join(own)}, for good")
+    look_up = ByKey(partial(_tagger, fields, chosen.buckets), names_new=True, every_write=True)
+    return Index(name=NAME, look_up=look_up, check=partial(_check, fields, chosen.buckets))
+
+
+def buckets_of(keys: pa.Array, fields: Sequence[str], count: int) -> Buckets:
+    """The bucket of each record key.
+
+    keys     string[n], no nulls
+    fields   the columns hashed: all or some of the record key's
+    returns  int64[n], in [0, count)
+    """
+    hashes = (string_hashes(keys).view(np.uint32) + np.uint32(31)).view(np.int32)  # of a list of one
+    named = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
+    if len(named):
+        hashes[named] = _hashes_of_pairs(keys.take(pa.array(named)), fields)
+    return (hashes.astype(np.int64) & 0x7FFFFFFF) % count
+
+
+def _hashes_of_pairs(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.int32]:
+    """Of keys such as "name:value,name:value". A value with a colon of a simple key is taken apart, too, as Hudi does:
+    its first part is no field, so that such keys all come to one bucket."""
+    lists = pc.split_pattern(keys, ",")
+    pieces, bounds = lists.flatten(), lists.offsets.to_numpy().astype(np.int64)
+    owner = np.repeat(np.arange(len(keys)), np.diff(bounds))
+    colon = np.asarray(pc.find_substring(pieces, ":")).astype(np.int64)
+    names = pc.list_element(pc.split_pattern(pieces, ":", max_splits=1), 0)
+    lone = colon < 0
+    kept = lone | np.asarray(pc.is_in(names, pa.array(list(fields))))
+    # Java's split drops empty pieces at the end.
+    last = np.full(len(keys), -1, np.int64)
+    filled = np.flatnonzero(np.asarray(pc.not_equal(pieces, "")))
+    last[owner[filled]] = filled  # of equal indexes the last assignment stays
+    kept &= np.arange(len(pieces)) <= last[owner]
+    values = pc.if_else(pa.array(lone), pieces, _after_colon(pieces))
+    hashes = string_hashes(values)
+    hashes[~lone & np.asarray(pc.is_in(values, _ABSENT))] = 0  # Java's null and "" have one hash
+    counts = np.bincount(owner[kept], minlength=len(keys))
+    return list_hashes(np.ascontiguousarray(hashes[kept]), np.concatenate([[0], np.cumsum(counts)]))
+
+
+def _after_colon(pieces: pa.Array) -> pa.Array:
+    """What follows the first colon; "" where there is none."""
+    parts = pc.split_pattern(pieces, ":", max_splits=1)
+    text, bounds = parts.flatten(), parts.offsets.to_numpy().astype(np.int64)
+    two = np.diff(bounds) == 2
+    return pc.if_else(pa.array(two), text.take(pa.array(np.where(two, bounds[:-1] + 1, bounds[:-1]))), "")
+
+
+def bucket_of(file_id: str) -> int | None:
+    """The bucket whose file group it is; None: it is no file id of a bucket index."""
+    found = _FILE_ID.match(file_id)
+    return int(found[1]) if found else None
+
+
+def file_id_of(bucket: int, seed: str) -> str:
+    """A file id that no other has: the same for the same seed."""
+    made = UUID(bytes=hashlib.md5(seed.encode(), usedforsecurity=False).digest(), version=4)
+    return f"{bucket:08d}{str(made)[8:]}-0"
+
+
+def _tagger(fields: Sequence[str], count: int, there: There) -> TagKeys:
+    groups = {
+        partition: _by_bucket(partition, there.slices.get(partition, ()), count) for partition in there.partitions
+    }
+    return partial(_tag, tuple(fields), count, groups, uuid4().hex)
+
+
+def _by_bucket(partition: str, slices: Iterable[FileSlice], count: int) -> dict[int, str]:
+    """File ids by bucket. Raises TableMismatch on a file group that is none of the buckets', or a bucket's second."""
+    found: dict[int, str] = {}
+    for slice_ in slices:
+        bucket = _require_bucket(slice_.group, count)
+        if bucket in found:
+            raise UnsupportedTable(
+                f"partition {partition!r}: bucket {bucket} has two file groups, {found[bucket]} and "
+                f"{slice_.group.file_id}, and a key cannot tell which is its own. A writer without the bucket index, "
+                "or two at a time, made them; take the later commit back."
+            )
+        found[bucket] = slice_.group.file_id
+    return found
+
+
+def _require_bucket(group: FileGroupId, count: int) -> int:
+    bucket = bucket_of(group.file_id)
+    if bucket is None:
+        raise TableMismatch(
+            f"partition {group.partition!r}: file group {group.file_id} is of no bucket. The table was not written "
+            "with the BUCKET index: leave hoodie.index.type unset"
+        )
+    if bucket >= count:
+        raise TableMismatch(
+            f"{BUCKETS}={count}: partition {group.partition!r} has a file group of bucket {bucket}, so that the table "
+            "has more buckets. Give the number that it was made with."
+        )
+    return bucket
+
+
+def _tag(
+    fields: Sequence[str],
+    count: int,
+    groups: Mapping[str, Mapping[int, str]],
+    seed: str,
+    keys: pa.Array,
+    partitions: pa.Array,
+) -> Tags:
+    encoded = partitions.dictionary_encode()
+    paths = encoded.dictionary.to_pylist()
+    places = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64) * count + buckets_of(keys, fields, count)
+    distinct, which = np.unique(places, return_inverse=True)
+    ids, there = [], np.zeros(len(distinct), np.bool_)
+    for number, place in enumerate(distinct.tolist()):
+        path, bucket = paths[place // count], place % count
+        known = groups.get(path, {}).get(bucket)
+        there[number] = known is not None
+        ids.append(known or file_id_of(bucket, f"{seed}/{path}/{bucket}"))
+    file_ids = pa.array(ids, pa.string()).take(pa.array(which.reshape(-1)))
+    hits = int(np.count_nonzero(there[which]))
+    return Tags(partitions, file_ids, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))
+
+
+def _check(fields: Sequence[str], count: int, there: There) -> None:
+    """Refuse a number of buckets, or hash fields, by which the keys of a file that is there would be elsewhere.
+
+    Raises TableMismatch; UnsupportedTable on the other engine
+    """
+    if there.storage.list_tree(CONSISTENT_HASHING):
+        raise UnsupportedTable(
+            f"{there.config.name} is a table of Hudi's bucket index with the engine CONSISTENT_HASHING, whose buckets "
+            "split and merge: this library writes the engine SIMPLE only. Write it with Hudi."
+        )
+    for stat in there.written:
+        _require_bucket(FileGroupId(stat.partition or "", stat.file_id), count)
+    if BUCKETS in there.config.properties:
+        return
+    # Hudi records neither number nor fields: a file whose keys are all where these put them has been dealt out so.
+    for path, bucket in _some_files(there.written):
+        with suppress(FileNotFoundError):  # cleaned away meanwhile
+            _require_here(keys_in(there.storage, path), path, bucket, fields, count)
+
+
+def _require_here(keys: pa.Array, path: str, bucket: int, fields: Sequence[str], count: int) -> None:
+    elsewhere = np.flatnonzero(buckets_of(keys, fields, count) != bucket)
+    if len(elsewhere):
+        raise TableMismatch(
+            f"{BUCKETS}={count}, {HASH_FIELDS}={','.join(fields)}: by these the key "
+            f"{keys[int(elsewhere[0])].as_py()!r} of {path} would not be in bucket {bucket}, as it is. Give those that "
+            "the table was made with."
+        )
+
+
+def _some_files(written: Sequence[WriteStat]) -> list[tuple[str, int]]:
+    """A few base files beside which, or as which, a commit wrote, each with its bucket; the smaller ones of many."""
+    found = []
+    for stat in sorted(written, key=lambda stat: stat.file_size or 0):
+        name = stat.base_file if stat.log_version is not None else (stat.path or "").rpartition("/")[2]
+        bucket = bucket_of(stat.file_id)
+        if name and bucket is not None:
+            found.append((join(stat.partition or "", name), bucket))
+    return found[:_FILES_CHECKED]

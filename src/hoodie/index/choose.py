@@ -1,0 +1,66 @@
+"""The indexes there are, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.config.options import read_options
+from hoodie.config.table import TableConfig
+from hoodie.config.write import IndexOptions, IndexType
+from hoodie.errors import InvalidOption
+from hoodie.index import bucket, own
+from hoodie.index.contract import ByFile, Index, MakeIndex
+
+#: Where Hudi's own classes of the HBase index are: jobs that name one get the same rows.
+_HUDI_HBASE = "org.apache.hudi.index.hbase."
+
+
+def make_index(kind: IndexType, options: Mapping[str, str], config: TableConfig) -> Index:
+    """The index of a type, by the options of a write. Raises InvalidOption, TableMismatch."""
+    return _MAKERS[kind](options, config)
+
+
+def make_own(path: str, options: Mapping[str, str], config: TableConfig) -> Index:
+    """The index that an import path of the user's options names. Raises InvalidOption."""
+    if path.startswith(_HUDI_HBASE):
+        return _hbase(options, config)
+    return own.make(path, options, config)
+
+
+def _bloom(options: Mapping[str, str], config: TableConfig) -> Index:
+    return Index(name=IndexType.BLOOM, look_up=ByFile(pruned=True))
+
+
+def _simple(options: Mapping[str, str], config: TableConfig) -> Index:
+    return Index(name=IndexType.SIMPLE, look_up=ByFile(pruned=False))
+
+
+def _global_bloom(options: Mapping[str, str], config: TableConfig) -> Index:
+    moves = read_options(IndexOptions, options).bloom_moves
+    return Index(name=IndexType.GLOBAL_BLOOM, look_up=ByFile(pruned=True), is_global=True, moves=moves)
+
+
+def _global_simple(options: Mapping[str, str], config: TableConfig) -> Index:
+    moves = read_options(IndexOptions, options).simple_moves
+    return Index(name=IndexType.GLOBAL_SIMPLE, look_up=ByFile(pruned=False), is_global=True, moves=moves)
+
+
+def _hbase(options: Mapping[str, str], config: TableConfig) -> Index:
+    try:
+        from hoodie.index import hbase
+    except ImportError as problem:
+        raise InvalidOption(f"hoodie.index.type=HBASE needs its client: pip install 'hoodie[hbase]' ({problem})") from (
+            problem
+        )
+    made: Index = hbase.make(options, config)
+    return made
+
+
+_MAKERS: Mapping[IndexType, MakeIndex] = {
+    IndexType.BLOOM: _bloom,
+    IndexType.SIMPLE: _simple,
+    IndexType.GLOBAL_BLOOM: _global_bloom,
+    IndexType.GLOBAL_SIMPLE: _global_simple,
+    IndexType.BUCKET: bucket.make,
+    IndexType.HBASE: _hbase,
+}

@@ -1,0 +1,154 @@
+"""The contract of an index: what a write asks of it, as functions handed over in one frozen value.
+
+An `Index` answers one question, where a key of the batch lives, and hears what became of the keys it answered for. It
+is made on the driver from the user's options (`hoodie.index.choose`); everything in it can be pickled, as its kernels
+run in driver threads (near) and in Spark's tasks (spread), which know no Spark. In the order of a write:
+
+1. `check(there)`       may this index be used on this table, with these options? Raises if not; nothing is on disk yet.
+2. `look_up`            which file group holds each key. Either `ByFile`: the write itself looks keys up in base files;
+                        or `ByKey`: `tagger(there)` makes, once a write and on the driver, a kernel that tags keys.
+3. tasks write their data files.
+4. `learn(placed)`      in each task, after its files are written and before anything is published: which keys went to
+                        which file group. An error fails the write: nothing is published, its files are rolled back.
+                        An attempt may be repeated, and a write may still fail afterwards: what is learnt must not count
+                        until the instant is completed on the timeline.
+5. the commit is published.
+6. `settle(...)`        once, on the driver, after publication: what `learn` gave back to be done only now (such as
+                        forgetting deleted keys: before, a failing commit would make them unknown). An error is told as
+                        a warning: the commit stands.
+   or `rolled_back(i)`  on the driver, after instant i was rolled back and its files are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from hoodie.config.table import TableConfig
+from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class There:
+    """What an index is told of the table when it is to tag a batch, as the write sees it.
+
+    timeline    as of the write; an instant counts by `Timeline`'s rules
+    partitions  partition paths of the batch
+    slices      file slices by partition path, those of the batch's partitions; a partition that is new has none
+                (for `check` none are listed yet)
+    written     statistics of the newest commit that wrote files; for `check` only
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    partitions: tuple[str, ...] = ()
+    slices: Mapping[str, Sequence[FileSlice]] = field(default_factory=dict)
+    written: tuple[WriteStat, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Tags:
+    """Where keys are. Row i of each column is about key i of those asked for.
+
+    partitions  string[n], the partition path of the file group; null where file_ids is null
+    file_ids    string[n], its file id; null: the index knows the key in no file group, it is new
+    cost        what the look-up cost. `ByKey`: candidates = checked = n, hits as found; others 0
+    """
+
+    partitions: pa.Array
+    file_ids: pa.Array
+    cost: IndexStats
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """What one task of a write did with the keys of one file group.
+
+    instant   of the write: not completed yet
+    group     the file group that the keys are in now, or were in (deleted)
+    inserted  string[i], keys that `look_up` did not find and this write put here
+    moved     string[m], keys that it found in another partition, deleted there and put here by this write
+    deleted   string[d], keys that this write deleted here, whatever other versions of them say; those that moved away
+              are not among them
+    looked_up False: `look_up` was not asked (insert, bulk_insert, insert_overwrite): the table may hold the keys of
+              `inserted` elsewhere, by a commit that stays valid should this write fail
+    """
+
+    instant: str
+    group: FileGroupId
+    inserted: pa.Array
+    moved: pa.Array
+    deleted: pa.Array
+    looked_up: bool = True
+
+
+#: keys string[n] and partition paths string[n] of a batch, no nulls -> their places. Called in a thread or a Spark task
+#: with some ten thousand up to some million keys at a time; must be picklable (a partial of a module's function).
+TagKeys = Callable[[pa.Array, pa.Array], Tags]
+#: What a task did -> rows that `settle` is to be given once the instant is published, or None. All of one schema.
+Learn = Callable[[Sequence[Placed]], "pa.Table | None"]
+
+
+@dataclass(frozen=True, slots=True)
+class ByFile:
+    """Keys are looked up in the base files of the batch's partitions, or with a global index of all partitions.
+
+    pruned  key ranges and bloom filters of the footers first leave out files that hold no key of the batch
+    """
+
+    pruned: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ByKey:
+    """Each key is asked about; no base file is opened.
+
+    tagger       on the driver, once a write -> the kernel that tags
+    names_new    the kernel names a file group for new keys, too, which may not be there yet (BUCKET): a row is never
+                 null, inserts take no other group, small files are not filled, and a new group never rolls over
+    every_write  operations that look no key up (insert, bulk_insert, insert_overwrite) are tagged all the same, as the
+                 file group follows from the key
+    """
+
+    tagger: Callable[[There], TagKeys]
+    names_new: bool = False
+    every_write: bool = False
+
+
+def _no_check(there: There) -> None:
+    """An index that goes with any table."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Index:
+    """How a key finds its file group.
+
+    name         as in `hoodie.index.type`, or the import path of a user's own
+    is_global    a key is in one file group of the table; else of its partition
+    sees_logs    keys are found that only log files hold: inserts of a Merge-on-Read table go there
+    moves        global: a record that comes with another partition path than the stored one is deleted there and
+                 inserted where it says (True), or updated where it is stored (False)
+    learn, settle, rolled_back  see the module's head; None: the index has nothing of its own to keep
+    """
+
+    name: str
+    look_up: ByFile | ByKey
+    is_global: bool = False
+    sees_logs: bool = False
+    moves: bool = True
+    check: Callable[[There], None] = _no_check
+    learn: Learn | None = None
+    settle: Callable[[str, pa.Table], None] | None = None  # (instant, rows of all `learn` calls that gave some)
+    rolled_back: Callable[[str], None] | None = None
+
+
+#: Options of a write and the table's settings -> the index. Raises InvalidOption on a bad option, before anything else.
+#: `hoodie.index.hbase.make` is one, `package.module:attribute` of a user's own names another.
+MakeIndex = Callable[[Mapping[str, str], TableConfig], Index]

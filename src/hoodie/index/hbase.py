@@ -1,0 +1,253 @@
+"""The HBase index: global, kept outside the table, and shared with Hudi's writers.
+
+In the order of a write: keys are asked for; each task puts the entries of its new keys before the write is published,
+which count only once it is; keys that moved get theirs beside the old one; after publication these take its place,
+and deleted keys are deleted. So neither a failed write nor a dead one leaves an entry that misleads.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config.hbase import HBaseOptions
+from hoodie.config.options import read_options
+from hoodie.config.table import TableConfig, TimelineZone
+from hoodie.errors import IndexUnavailable, InvalidOption
+from hoodie.formats.timeline_avro import decode_restore_metadata, decode_rollback_metadata
+from hoodie.index.contract import ByKey, Index, Placed, Tags, There
+from hoodie.index.hbase_client import FAMILY, HBaseClient, require_happybase
+from hoodie.index.hbase_entries import (
+    ENTRY,
+    NEXT,
+    Entry,
+    Validity,
+    delete_rows,
+    find_entries,
+    places,
+    put_entries,
+    row_keys,
+)
+from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import Operation
+from hoodie.model.instant import Action, parse_time
+from hoodie.timeline.load import read_commit
+
+NAME = "HBASE"
+#: Classes of Hudi's that `hoodie.index.class` may name, and whether row keys have a prefix.
+CLASSES = {
+    "org.apache.hudi.index.hbase.SparkHoodieHBaseIndex": False,
+    "org.apache.hudi.index.hbase.RebalancedSparkHoodieHBaseIndex": True,
+}
+_ROWS_GO = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
+#: What `learn` gives to `settle`: the row, and its new entry; null: the row is to be deleted.
+_SETTLE = pa.schema([("row", pa.binary()), ("file_id", pa.string()), ("partition", pa.string())])
+#: Rows that are settled at a time.
+_SETTLE_ROWS = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class HBaseIndex:
+    """How to reach the index of a table.
+
+    buckets  prefixes of row keys; 0: none
+    ahead    seconds that the clock of the table's instants is ahead of UTC
+    """
+
+    options: HBaseOptions
+    buckets: int
+    ahead: float
+
+    def client(self) -> HBaseClient:
+        return HBaseClient(self.options)
+
+    def timestamp(self, instant: str) -> int:
+        """HBase's timestamp of all cells that a write at `instant` makes, ms since 1970.
+
+        Instants increase with writes, clocks of machines need not: so a later write's cells are later, whoever writes.
+        """
+        return int((parse_time(instant).replace(tzinfo=dt.UTC).timestamp() - self.ahead) * 1000)
+
+
+def make(options: Mapping[str, str], config: TableConfig) -> Index:
+    """The index that the options describe. Raises InvalidOption; nothing is connected yet."""
+    hbase = reach(options, config)
+    return Index(
+        name=NAME,
+        look_up=ByKey(partial(_tagger, hbase)),
+        is_global=True,
+        sees_logs=True,
+        moves=hbase.options.moves,
+        check=partial(_check, hbase),
+        learn=partial(_learn, hbase),
+        settle=partial(_settle, hbase),
+        rolled_back=partial(roll_back, hbase) if hbase.options.rollback_sync else None,
+    )
+
+
+def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
+    """How to reach the index of a table. Raises InvalidOption naming what is missing."""
+    require_happybase()
+    given = read_options(HBaseOptions, options)
+    if not given.table:
+        raise InvalidOption("hoodie.index.type=HBASE needs hoodie.index.hbase.table, the HBase table of the index")
+    if not given.host:
+        also = " hoodie.index.hbase.zkquorum is for Hudi's Java client." if given.quorum else ""
+        raise InvalidOption(
+            "hoodie.index.type=HBASE needs hoodie.index.hbase.thrift.host (and .port, 9090 by default): HBase is "
+            f"reached through its Thrift gateway, which `hbase thrift start` runs.{also}"
+        )
+    named = options.get("hoodie.index.class", "")
+    if named.startswith("org.apache.hudi.") and named not in CLASSES:
+        raise InvalidOption(f"hoodie.index.class={named!r}: of Hudi's classes only {', '.join(CLASSES)} are known")
+    rebalanced = CLASSES.get(named, False)
+    zone = config.timezone
+    ahead = (
+        dt.timedelta(0) if zone is TimelineZone.UTC else dt.datetime.now().astimezone().utcoffset() or dt.timedelta()
+    )
+    return HBaseIndex(given, given.buckets if rebalanced else 0, ahead.total_seconds())
+
+
+def _check(hbase: HBaseIndex, there: There) -> None:
+    with hbase.client() as client:
+        client.check_table()
+
+
+# --- tagging ---
+
+
+def _tagger(hbase: HBaseIndex, there: There) -> partial[Tags]:
+    return partial(tag, hbase, validity_of(there))
+
+
+def validity_of(there: There) -> Validity:
+    """Which entries count for a table as it is: reads replace commits, rollbacks and restores of the active timeline.
+
+    Raises CorruptFile
+    """
+    replaced: dict[tuple[str, str], bool] = {}
+    for instant in there.timeline.completed({Action.REPLACE_COMMIT}):
+        commit = read_commit(there.storage, there.timeline, instant)
+        rows_gone = commit.operation in _ROWS_GO
+        replaced.update({(part, file_id): rows_gone for part, ids in commit.replaced.items() for file_id in ids})
+    return Validity(there.timeline.visible(), frozenset(_undone(there)), replaced)
+
+
+def _undone(there: There) -> Iterator[str]:
+    for instant in there.timeline.completed({Action.ROLLBACK, Action.RESTORE}):
+        path = there.timeline.path(instant)
+        content = there.storage.read(path)
+        if instant.action is Action.ROLLBACK:
+            yield from decode_rollback_metadata(content, path).commits
+        else:
+            yield from decode_restore_metadata(content, path).instants
+
+
+def tag(hbase: HBaseIndex, validity: Validity, keys: pa.Array, partitions: pa.Array) -> Tags:
+    """Where each key is: one multi-get for `hoodie.index.hbase.get.batch.size` keys.
+
+    keys, partitions  string[n], no nulls; the partitions are not needed: the index is global
+    Raises            IndexUnavailable; CorruptIndex; InvalidInput as `row_keys`
+    """
+    rows = row_keys(keys, hbase.buckets)
+    with hbase.client() as client:
+        entries = find_entries(client, rows, validity)
+        where = f"{client.where}, table {hbase.options.table!r}"
+    paths, file_ids = places(rows, entries, validity, where)
+    count = len(rows)
+    hits = count - file_ids.null_count
+    return Tags(paths, file_ids, IndexStats(candidates=count, checked=count, hits=hits))
+
+
+# --- what a write did ---
+
+
+def _learn(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | None:
+    """Put the entries of new keys, and those of moved keys beside their old ones. Returns what is to be settled."""
+    later: list[pa.Table] = []
+    with hbase.client() as client:
+        for part in placed:
+            entry = _entry_of(part)
+            at = hbase.timestamp(part.instant)
+            new = row_keys(part.inserted, hbase.buckets)
+            moved = row_keys(part.moved, hbase.buckets)
+            if not part.looked_up:
+                known = _of_others(client, new, entry)
+                moved += known
+                new = [row for row in new if row not in set(known)] if known else new
+            put_entries(client, new, [entry] * len(new), at)
+            put_entries(client, moved, [entry] * len(moved), at, NEXT)
+            later.append(_to_settle(moved, part.group.file_id, part.group.partition))
+            later.append(_to_settle(row_keys(part.deleted, hbase.buckets), None, None))
+    table = pa.concat_tables([_SETTLE.empty_table(), *later])
+    return table if table.num_rows else None
+
+
+def _entry_of(part: Placed) -> Entry:
+    return Entry(part.instant.encode(), part.group.file_id.encode(), part.group.partition.encode())
+
+
+def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: Entry) -> list[bytes]:
+    """Those of the rows that have an entry of another write, which must stay should this one fail."""
+    found = client.get(rows, ENTRY[:1])
+    return [row for row, cells in found.items() if cells[ENTRY[0]].value != entry.commit]
+
+
+def _to_settle(rows: Sequence[bytes], file_id: str | None, partition: str | None) -> pa.Table:
+    count = len(rows)
+    columns = [
+        pa.array(rows, pa.binary()),
+        *(pa.repeat(pa.scalar(v, pa.string()), count) for v in (file_id, partition)),
+    ]
+    return pa.Table.from_arrays(columns, schema=_SETTLE)
+
+
+def _settle(hbase: HBaseIndex, instant: str, rows: pa.Table) -> None:
+    """After publication: new entries of moved keys take the place of the old ones, deleted keys lose theirs."""
+    gone = pc.is_null(rows.column("file_id"))
+    try:
+        with hbase.client() as client:
+            for part in _parts(rows.filter(pc.invert(gone))):
+                _promote(client, instant, hbase.timestamp(instant), part)
+            for part in _parts(rows.filter(gone)):
+                delete_rows(client, part.column("row").to_pylist(), hbase.timestamp(instant), instant)
+    except IndexUnavailable as problem:
+        raise IndexUnavailable(
+            f"{problem} Entries of deleted keys may be left, and of moved keys Hudi's writers see the old ones, until "
+            "they are made anew: hoodie index rebuild"
+        ) from problem
+
+
+def _promote(client: HBaseClient, instant: str, at: int, moved: pa.Table) -> None:
+    keys = moved.column("row").to_pylist()
+    places = zip(moved.column("file_id").to_pylist(), moved.column("partition").to_pylist(), strict=True)
+    put_entries(client, keys, [Entry(instant.encode(), file.encode(), path.encode()) for file, path in places], at)
+    client.delete(keys, NEXT, at)  # in a call of its own: a put and a delete of a row must not meet
+
+
+def _parts(rows: pa.Table) -> Iterator[pa.Table]:
+    for start in range(0, rows.num_rows, _SETTLE_ROWS):
+        yield rows.slice(start, _SETTLE_ROWS)
+
+
+def roll_back(hbase: HBaseIndex, instant: str) -> None:
+    """Take back the entries of an instant that was rolled back (`hoodie.index.hbase.rollback.sync`).
+
+    A row gets the version before back where HBase still has it, and is deleted otherwise. Costs a scan.
+    """
+    wanted = (
+        b"SingleColumnValueFilter('" + FAMILY + b"', 'commit_ts', =, 'binary:" + instant.encode() + b"', true, true)"
+    )
+    with hbase.client() as client:
+        for row, cells in client.scan(ENTRY, wanted):
+            at = max(cell.timestamp for cell in cells.values())
+            before = client.get_before(row, ENTRY, min(cell.timestamp for cell in cells.values()))
+            if all(name in before for name in ENTRY):
+                put_entries(client, [row], [Entry(*(before[name].value for name in ENTRY))], at + 1, yields=False)
+            else:
+                client.delete([row], [FAMILY], at)

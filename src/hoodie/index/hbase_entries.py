@@ -1,0 +1,261 @@
+"""What a row of an HBase index says: row keys, cells, which entry counts, and writing entries so that they stay.
+
+An entry is three cells of family `_s`, as Hudi has them. A key that moves to another partition gets its new entry first
+beside the old one, in three cells of its own that Hudi does not read: should the write fail, or its process die before
+the old entry is replaced, a reader still knows which of the two counts, as the new one's instant is valid or is not.
+
+Source: spec/indexing-and-write-path.md 5.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput
+from hoodie.index.hbase_client import Cells, HBaseClient
+from hoodie.index.java_hash import string_hashes
+from hoodie.timeline.timeline import Visible
+
+#: The cells of an entry: instant that inserted the key, file id (not a file name), partition path; UTF-8.
+ENTRY = (b"_s:commit_ts", b"_s:file_name", b"_s:partition_path")
+#: Those of the entry that takes its place once its instant is published.
+NEXT = (b"_s:next_commit_ts", b"_s:next_file_name", b"_s:next_partition_path")
+#: The longest row key of HBase, bytes.
+MAX_KEY = 32_767
+#: How far HBase's clock may be ahead of this machine's without hiding what is put, ms.
+_AHEAD = 1000
+_REBUILD = "Make the index anew: hoodie index rebuild <path of the table>."
+
+
+class Entry(NamedTuple):
+    """Where a key is, as in the cells."""
+
+    commit: bytes
+    file_id: bytes
+    partition: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Validity:
+    """Which entries count.
+
+    undone    instants that a rollback or restore of the active timeline took back; where they are older than it, they
+              would pass for archived ones
+    replaced  (partition path, file id) of file groups that an instant of the active timeline took away -> whether their
+              rows went with them (an overwrite, a delete of partitions) or live on in other groups (a clustering)
+    """
+
+    visible: Visible
+    undone: frozenset[str]
+    replaced: Mapping[tuple[str, str], bool]
+
+    def counts(self, commit: str) -> bool:
+        """Whether an instant is completed, or older than the active timeline."""
+        return self.visible.committed(commit) and commit not in self.visible.open and commit not in self.undone
+
+    def has_published(self, commit: str) -> bool:
+        """Whether an instant is completed for certain: of one older than the active timeline nobody knows any more."""
+        return commit in self.visible.completed
+
+
+def row_keys(keys: pa.Array, buckets: int) -> list[bytes]:
+    """The HBase row of each record key.
+
+    keys     string[n], no nulls
+    buckets  0: rows are the keys; else they have a prefix by the key's hash, as the rebalancing index of Hudi's
+    Raises   InvalidInput on a key that is longer than HBase's rows may be
+    """
+    if buckets:
+        prefixes = pa.array([_prefix(code, buckets) for code in string_hashes(keys).tolist()], pa.string())
+        keys = pc.binary_join_element_wise(prefixes, keys.cast(pa.string()), "")
+    rows: list[bytes] = keys.cast(pa.binary()).to_pylist()
+    longest = pc.max(pc.binary_length(keys)).as_py() if len(keys) else 0
+    if longest > MAX_KEY:
+        first = next(row for row in rows if len(row) > MAX_KEY)
+        raise InvalidInput(
+            f"the record key that begins {first[:40]!r} has {len(first)} bytes: rows of HBase have at most {MAX_KEY}. "
+            "Use another index, or a shorter key."
+        )
+    return rows
+
+
+def _prefix(code: int, buckets: int) -> str:
+    width = len(str(buckets - 1))
+    rest = abs(code) % buckets
+    if code == -(2**31):  # Java has no positive of it: its remainder is not positive either
+        rest = -(2**31 % buckets)
+    return f"{rest:0{width}d}"
+
+
+def find_entries(client: HBaseClient, rows: Sequence[bytes], validity: Validity) -> list[Entry | None]:
+    """The entry of each row that is to be believed, whether it counts or not; None where there is none.
+
+    Raises CorruptIndex on a row with some of the cells only
+    """
+    found = client.get(rows, (*ENTRY, *NEXT))
+    return [_entry(row, found[row], validity) if row in found else None for row in rows]
+
+
+def _entry(row: bytes, cells: Cells, validity: Validity) -> Entry | None:
+    if len(cells) == len(ENTRY) and all(name in cells for name in ENTRY):  # nearly always
+        return Entry(cells[ENTRY[0]].value, cells[ENTRY[1]].value, cells[ENTRY[2]].value)
+    now, after = _cells(row, cells, ENTRY), _cells(row, cells, NEXT)
+    if after is None or (now is not None and now.commit >= after.commit):
+        return now
+    return after if validity.has_published(after.commit.decode(errors="replace")) else now
+
+
+def _cells(row: bytes, cells: Cells, names: Sequence[bytes]) -> Entry | None:
+    missing = [name.decode() for name in names if name not in cells]
+    if len(missing) == len(names):
+        return None
+    if missing:
+        raise CorruptIndex(f"HBase row {row!r} has no {', '.join(missing)}. {_REBUILD}")
+    return Entry(*(cells[name].value for name in names))
+
+
+def places(
+    rows: Sequence[bytes], entries: Sequence[Entry | None], validity: Validity, where: str
+) -> tuple[pa.Array, pa.Array]:
+    """Partition path and file id of each row whose entry counts, null for others: string[n], string[n].
+
+    where   the index, for errors
+    Raises  CorruptIndex naming the first row with cells of the wrong form, or with a file group that is gone
+    """
+    columns = [
+        pa.array([None if entry is None else entry[part] for entry in entries], pa.binary()).dictionary_encode()
+        for part in range(3)
+    ]
+    try:
+        commits, files, partitions = (
+            pa.DictionaryArray.from_arrays(column.indices, column.dictionary.cast(pa.string())) for column in columns
+        )
+    except pa.ArrowInvalid:
+        bad = next(r for r, entry in zip(rows, entries, strict=True) if entry is not None and not _is_utf8(entry))
+        raise CorruptIndex(f"{where}: the cells of row {bad!r} are not UTF-8. {_REBUILD}") from None
+    for column, pattern, name in ((commits, r"^[0-9]{14,}$", "commit_ts"), (files, r"^[^/_]+$", "file_name")):
+        wrong = pc.invert(pc.match_substring_regex(column.dictionary, pattern))
+        if pc.any(wrong).as_py():
+            code = pc.index(wrong, True).as_py()
+            row = rows[pc.index(column.indices, code).as_py()]
+            raise CorruptIndex(
+                f"{where}: row {row!r} has {name}={column.dictionary[code].as_py()!r}, which is no "
+                f"{'instant' if column is commits else 'file id'}. {_REBUILD}"
+            )
+    counting = pa.array([validity.counts(text) for text in commits.dictionary.to_pylist()], pa.bool_())
+    valid = pc.fill_null(counting.take(commits.indices), False)
+    nothing = pa.scalar(None, pa.string())
+    partition_paths = pc.if_else(valid, partitions.cast(pa.string()), nothing)
+    file_ids = pc.if_else(valid, files.cast(pa.string()), nothing)
+    if validity.replaced:
+        file_ids, partition_paths = _without_replaced(rows, file_ids, partition_paths, validity, where)
+    return partition_paths, file_ids
+
+
+def _without_replaced(
+    rows: Sequence[bytes], file_ids: pa.Array, partitions: pa.Array, validity: Validity, where: str
+) -> tuple[pa.Array, pa.Array]:
+    codes = file_ids.dictionary_encode()
+    ids = {file_id: number for number, file_id in enumerate(codes.dictionary.to_pylist())}
+    for (partition, file_id), rows_gone in validity.replaced.items():
+        if file_id not in ids:
+            continue
+        hit = pc.and_(pc.equal(codes.indices, ids[file_id]), pc.equal(partitions, partition))
+        if not pc.any(hit).as_py():
+            continue
+        if not rows_gone:
+            raise CorruptIndex(
+                f"{where}: the entry of row {rows[pc.index(hit, True).as_py()]!r} points to file group {file_id} of "
+                f"partition {partition!r}, which a clustering replaced. {_REBUILD}"
+            )
+        nothing = pa.scalar(None, pa.string())
+        file_ids, partitions = pc.if_else(hit, nothing, file_ids), pc.if_else(hit, nothing, partitions)
+    return file_ids, partitions
+
+
+def _is_utf8(entry: Entry) -> bool:
+    try:
+        b"".join(entry).decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def put_entries(
+    client: HBaseClient,
+    rows: Sequence[bytes],
+    entries: Sequence[Entry],
+    timestamp: int,
+    columns: Sequence[bytes] = ENTRY,
+    *,
+    yields: bool = True,
+) -> None:
+    """Put an entry for each row, and see that it is there.
+
+    timestamp  ms since 1970, of all cells: later than that of any earlier mutation of the rows
+    yields     an entry of a later instant is left as it is: another writer has the last word
+    Raises     IndexUnavailable when HBase took the entries but does not show them
+    """
+    wanted = dict(zip(rows, entries, strict=True))
+
+    def put(left: Sequence[bytes], at: int) -> None:
+        client.put(left, [list(zip(columns, wanted[row], strict=True)) for row in left], at)
+
+    def differs(row: bytes, cells: Cells | None) -> bool:
+        if cells is None or any(name not in cells for name in columns):
+            return True
+        if yields and cells[columns[0]].value > wanted[row][0]:
+            return False
+        return any(cells[name].value != value for name, value in zip(columns, wanted[row], strict=True))
+
+    _until_kept(client, list(wanted), columns, timestamp, put, differs, "put")
+
+
+def delete_rows(client: HBaseClient, rows: Sequence[bytes], timestamp: int, instant: str) -> None:
+    """Delete rows, and see that they are gone. Raises as `put_entries`.
+
+    instant  entries of later ones are another writer's, and stay
+    """
+
+    def delete(left: Sequence[bytes], at: int) -> None:
+        client.delete(left, [b"_s"], at)
+
+    def there(row: bytes, cells: Cells | None) -> bool:
+        return cells is not None and (ENTRY[0] not in cells or cells[ENTRY[0]].value <= instant.encode())
+
+    _until_kept(client, list(dict.fromkeys(rows)), (*ENTRY, *NEXT), timestamp, delete, there, "delete")
+
+
+def _until_kept(
+    client: HBaseClient,
+    rows: Sequence[bytes],
+    columns: Sequence[bytes],
+    timestamp: int,
+    mutate: Callable[[Sequence[bytes], int], None],
+    missed: Callable[[bytes, Cells | None], bool],
+    word: str,
+) -> None:
+    """Mutate rows, read them back, and mutate those that missed once more, later than all that was seen.
+
+    A mutation is without effect, and HBase does not say so, where another writer's clock ran ahead: cells that are
+    newer, or a tombstone that is, hide what is put.
+    """
+    left = rows
+    for _ in range(2):
+        mutate(left, timestamp)
+        found = client.get(left, columns)
+        left = [row for row in left if missed(row, found.get(row))]
+        if not left:
+            return
+        seen = [cell.timestamp for row in left for cell in found.get(row, {}).values()]
+        timestamp = max([timestamp, time.time_ns() // 1_000_000 + _AHEAD, *seen]) + 1
+    raise IndexUnavailable(
+        f"{client.where} acknowledged a {word} of {len(rows)} entries, but {len(left)} are not as they were written, "
+        f"such as row {left[0]!r}. Look at its logs and at the clocks of its region servers."
+    )

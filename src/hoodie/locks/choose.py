@@ -1,0 +1,69 @@
+"""Which lock a table's options name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider
+from hoodie.config.options import read_options
+from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.locks.file_lock import FileLock
+from hoodie.locks.in_process import in_process
+from hoodie.locks.protocol import Attempt, Lock, always
+from hoodie.locks.storage_lock import StorageLock
+from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
+from hoodie.storage import storage_for
+from hoodie.storage.protocol import Storage
+
+NEEDS_LOCK = (
+    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL needs a lock: set hoodie.write.lock.provider to "
+    f"one of {', '.join(LockProvider)}"
+)
+
+
+def has_lock(options: Mapping[str, str]) -> bool:
+    """Whether the options name a lock provider. Raises InvalidOption when it is none that is known."""
+    return read_options(LockOptions, options).chosen is not None
+
+
+def lock_for(options: Mapping[str, str], storage: Storage, *, name: str = "") -> Lock:
+    """The lock of a table, or one beside it.
+
+    options  `hoodie.write.lock.*`; without a provider the lock is one that everybody has at all times
+    name     "": the table's own lock, which all its writers take. Another, such as "compaction-20240102030405678": an
+             independent lock of the same provider
+    Raises   InvalidOption on an unknown provider, or when an option is missing that it needs, or when
+             OPTIMISTIC_CONCURRENCY_CONTROL is asked for without a provider
+    """
+    return lock_by(read_options(LockOptions, options), read_options(ConcurrencyOptions, options), storage, name=name)
+
+
+def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Storage, *, name: str = "") -> Lock:
+    """As `lock_for`, of options that were read."""
+    if "/" in name or name.startswith("."):
+        raise InvalidInput(f"{name!r} cannot name a lock: it names a file or a node, too")
+    provider = options.chosen
+    what = f"{f'lock {name}' if name else 'lock'} of table {storage.root}"
+    if provider is None:
+        if concurrency.optimistic:
+            raise InvalidOption(NEEDS_LOCK)
+        return Lock(what, always, options, real=False)
+    return Lock(what, _attempt(provider, options, storage, name, what), options)
+
+
+def _attempt(provider: LockProvider, options: LockOptions, storage: Storage, name: str, what: str) -> Attempt:
+    match provider:
+        case LockProvider.ZOOKEEPER:
+            return ZooKeeperLock(lock_path(options, name), what, options).attempt
+        case LockProvider.ZOOKEEPER_IMPLICIT:
+            return ZooKeeperLock(implicit_path(storage.root, name), what, options).attempt
+        case LockProvider.FILE_SYSTEM:
+            file, minutes = f"lock-{name}" if name else "lock", options.filesystem_expire
+            if options.filesystem_path:
+                return FileLock(storage_for(options.filesystem_path), file, what, minutes * 60).attempt
+            return FileLock(storage, f".hoodie/{file}", what, minutes * 60).attempt
+        case LockProvider.STORAGE:
+            seconds, renewal = options.storage_validity, options.storage_renewal
+            return StorageLock(storage, name or "table", what, seconds, renewal).attempt
+        case LockProvider.IN_PROCESS:
+            return in_process(storage.root, name)

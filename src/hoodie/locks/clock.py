@@ -1,0 +1,50 @@
+"""What time it is for a storage: ages of its files are told by its clock, not by that of any writer."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hoodie.storage.protocol import Entry, Storage, split, temporary_beside
+
+#: Where lock files and probes lie, relative to the base path.
+LOCKS = ".hoodie/.locks"
+
+
+def storage_now(storage: Storage, folder: str = LOCKS) -> int:
+    """Milliseconds since 1970 by the clock that gives files their modification times.
+
+    A file is written, looked at and removed. A storage that keeps no times answers with this process's clock.
+    """
+    probe = temporary_beside(f"{folder}/clock")
+    storage.create_new(probe, b"")
+    try:
+        name = split(probe)[1]
+        found = [entry.mtime for entry in storage.list(folder) if entry.name == name]
+    finally:
+        storage.delete(probe)
+    return found[0] if found and found[0] else time.time_ns() // 1_000_000
+
+
+@dataclass(slots=True)
+class StorageClock:
+    """Ages of files by the storage's clock. It is asked once, and again before a file is called old."""
+
+    storage: Storage
+    monotonic: Callable[[], float] = time.monotonic
+    _ahead: float | None = None  # of the monotonic clock, seconds
+
+    def age(self, entry: Entry, young: float = 0.0) -> float:
+        """Seconds since a file was written, or less.
+
+        young  an age up to this is not looked at closely
+        """
+        if self._ahead is None or self._since(entry) > young:
+            now = storage_now(self.storage) / 1000
+            self._ahead = now - self.monotonic()  # the later reading: files seem younger than they are, never older
+        return self._since(entry)
+
+    def _since(self, entry: Entry) -> float:
+        assert self._ahead is not None
+        return self._ahead + self.monotonic() - entry.mtime / 1000

@@ -1,0 +1,41 @@
+"""A lock among the threads of one process."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from hoodie.locks.protocol import Grant, Refused
+
+_GUARD = threading.Lock()
+_LOCKS: dict[tuple[str, str], threading.Lock] = {}
+_HOLDERS: dict[tuple[str, str], str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    key: tuple[str, str]
+
+    def check(self) -> None:
+        return None  # nothing takes it away
+
+    def release(self) -> None:
+        _HOLDERS.pop(self.key, None)
+        _LOCKS[self.key].release()
+
+
+def in_process(root: str, name: str) -> Callable[[float], Grant | Refused]:
+    """Attempts at the lock `name` of the table at `root`."""
+    key = (root, name)
+    with _GUARD:
+        lock = _LOCKS.setdefault(key, threading.Lock())
+
+    def attempt(seconds: float) -> Grant | Refused:
+        got = lock.acquire(timeout=seconds) if seconds > 0 else lock.acquire(blocking=False)
+        if not got:
+            return Refused(_HOLDERS.get(key, "another thread of this process"))
+        _HOLDERS[key] = f"thread {threading.current_thread().name} of this process"
+        return _Held(key)
+
+    return attempt

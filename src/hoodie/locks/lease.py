@@ -1,0 +1,111 @@
+"""A lock that is had for so long, and renewed while its holder lives."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from uuid import uuid4
+
+from hoodie.errors import LockLost
+
+#: Of the time that others leave a lease alone, the holder itself relies on this share: clocks do not run alike.
+_RELIED_ON = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class Owner:
+    """Who holds a lock file: its content.
+
+    token     of one holding, never used again
+    who       host, process and thread, for people
+    validity  seconds after its last renewal for which others leave it alone; 0: for ever
+    """
+
+    token: str
+    who: str
+    validity: float
+
+    def encode(self) -> bytes:
+        return json.dumps({"owner": self.who, "token": self.token, "validitySecs": self.validity}).encode()
+
+
+def new_owner(validity: float) -> Owner:
+    who = f"process {os.getpid()} on {socket.gethostname()} ({threading.current_thread().name})"
+    return Owner(uuid4().hex, who, validity)
+
+
+def decode_owner(data: bytes) -> Owner | None:
+    """The owner that a lock file names; None for an empty file, or another program's."""
+    try:
+        found = json.loads(data)
+        return Owner(str(found["token"]), str(found["owner"]), float(found["validitySecs"]))
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+@dataclass(slots=True)
+class Lease:
+    """What the holder knows of its own lease. The clock is this process's monotonic one: no other clock matters here.
+
+    what       of which errors speak
+    owner      of the lock file
+    touch      write the lock file anew
+    confirm    whether the lock file still names the owner, and nothing newer has taken its place
+    remove     the lock file
+    start      when the lock file was written, or before: as `monotonic` has it
+    monotonic  seconds
+    """
+
+    what: str
+    owner: Owner
+    touch: Callable[[], None]
+    confirm: Callable[[], bool]
+    remove: Callable[[], None]
+    start: float
+    monotonic: Callable[[], float] = time.monotonic
+    stop: Callable[[], None] = lambda: None
+    _lost: str = ""
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def renew(self) -> bool:
+        """Prolong the lease; False once it is lost."""
+        with self._turn:
+            if self._is_over():
+                return False
+            now = self.monotonic()
+            try:
+                if not self.confirm():
+                    self._lost = "another writer has taken it"
+                    return False
+                self.touch()
+            except Exception:  # of the storage's driver; nothing is hidden by it: unless a later renewal comes through
+                return True  # the lease ends, and `check` says so
+            self.start = now
+            return True
+
+    def check(self) -> None:
+        """Raises LockLost unless nobody else can have the lock now."""
+        with self._turn:
+            if not self._is_over() and not self.confirm():
+                self._lost = "another writer has taken it"
+            if self._is_over():  # again: asking may have taken its time
+                raise LockLost(f"the {self.what} is lost: {self._lost}. Nothing is published; try the write again.")
+
+    def release(self) -> None:
+        self.stop()
+        with self._turn:
+            # A lease that has ended may be another's by now, whose file must stay.
+            if not self._is_over() and self.confirm():
+                self.remove()
+            self._lost = self._lost or "it was released"
+
+    def _is_over(self) -> bool:
+        age = self.monotonic() - self.start
+        if not self._lost and self.owner.validity and age > self.owner.validity * _RELIED_ON:
+            self._lost = f"it was not renewed for {age:.1f} s, and is valid for {self.owner.validity:g} s"
+        return bool(self._lost)

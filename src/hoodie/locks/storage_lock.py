@@ -1,0 +1,109 @@
+"""A lock in the table's own storage, of any kind that creates exclusively: a numbered file that its holder renews.
+
+`.hoodie/.locks/<name>.<number>`: the greatest number holds the lock. A holder that does not renew it loses it to
+whoever creates the next number; that create is exclusive, so of many that try one succeeds. Its age is told by the
+storage's clock, against which no writer's clock counts.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from hoodie.locks.background import Background, background
+from hoodie.locks.clock import LOCKS, StorageClock
+from hoodie.locks.lease import Lease, Owner, decode_owner, new_owner
+from hoodie.locks.protocol import Grant, Refused
+from hoodie.storage.protocol import Entry, Storage
+
+_NUMBER = re.compile(r"(\d{10})", re.ASCII)
+
+
+@dataclass(slots=True)
+class StorageLock:
+    """Attempts at one lock.
+
+    name      of the lock within the table, a file name
+    validity  seconds
+    renewal   seconds between renewals
+    """
+
+    storage: Storage
+    name: str
+    what: str
+    validity: float
+    renewal: float
+    monotonic: Callable[[], float] = time.monotonic
+    run: Background = background
+    clock: StorageClock = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.clock = StorageClock(self.storage, self.monotonic)
+
+    def attempt(self, seconds: float) -> Grant | Refused:
+        """One try; does not wait."""
+        there = self._numbers()
+        if there:
+            refused = self._held(there[max(there)])
+            if refused is not None:
+                return refused
+        number = max(there, default=0) + 1
+        owner, start = new_owner(self.validity), self.monotonic()
+        try:
+            self.storage.create_new(self._path(number), owner.encode())
+        except FileExistsError:
+            return Refused("a writer that was faster")
+        now = self._numbers()
+        mine = now.pop(number, None)
+        if mine is None or now != there:  # what was judged has changed: somebody released, and another came
+            self._remove(number, owner)
+            return Refused("a writer that came at the same moment")
+        for old in there:
+            self.storage.delete(self._path(old))
+        lease = Lease(
+            what=self.what,
+            owner=owner,
+            touch=lambda: self.storage.write(self._path(number), owner.encode()),
+            confirm=lambda: max(self._numbers(), default=0) == number and self._owner(number) == owner,
+            remove=lambda: self._remove(number, owner),
+            start=start,
+            monotonic=self.monotonic,
+        )
+        lease.stop = self.run(min(self.renewal, self.validity / 3), lease.renew)
+        return lease
+
+    def _held(self, entry: Entry) -> Refused | None:
+        """Who has the lock; None when its lease has ended."""
+        number = int(entry.name[-10:])
+        try:
+            owner = decode_owner(self.storage.read(self._path(number)))
+        except FileNotFoundError:
+            return Refused("a writer that is just done")
+        validity = owner.validity if owner else self.validity
+        if self.clock.age(entry, validity) > validity + 1:  # object stores tell whole seconds
+            return None
+        return Refused(owner.who if owner else "an unknown writer")
+
+    def _numbers(self) -> dict[int, Entry]:
+        """The lock's files. What is renewed meanwhile differs by its time."""
+        found = {}
+        for entry in self.storage.list(LOCKS):
+            name, _, number = entry.name.rpartition(".")
+            if name == self.name and _NUMBER.fullmatch(number):
+                found[int(number)] = entry
+        return found
+
+    def _owner(self, number: int) -> Owner | None:
+        try:
+            return decode_owner(self.storage.read(self._path(number)))
+        except FileNotFoundError:
+            return None
+
+    def _remove(self, number: int, owner: Owner) -> None:
+        if self._owner(number) == owner:
+            self.storage.delete(self._path(number))
+
+    def _path(self, number: int) -> str:
+        return f"{LOCKS}/{self.name}.{number:010d}"

@@ -1,0 +1,199 @@
+"""A lock in ZooKeeper: ephemeral sequential nodes below `<base_path>/<lock_key>`, the smallest number holds it.
+
+Nodes are named as Curator's InterProcessMutex names them, `_c_<uuid>-lock-<10 digits>`, so that Hudi's own writers and
+these wait for each other. Source: spec/table-services.md 7.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+import threading
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import uuid4
+
+from hoodie.config.locks import LockOptions
+from hoodie.errors import InvalidOption, LockLost, LockTimeout
+from hoodie.locks.protocol import Grant, Refused
+
+if TYPE_CHECKING:
+    from kazoo.client import KazooClient
+    from kazoo.recipe.lock import Lock as KazooLock
+
+_MARK = "-lock-"
+
+
+@dataclass(slots=True)
+class ZooKeeperLock:
+    """Attempts at one lock. A client is connected for each, and stays while the lock is had."""
+
+    path: str
+    what: str
+    options: LockOptions
+
+    def attempt(self, seconds: float) -> Grant | Refused:
+        """One try, which waits in the queue of all that want the lock for up to so many seconds.
+
+        Raises  LockTimeout when no server answers
+        """
+        client = _connect(self.options, self.what)
+        granted = False
+        try:
+            lock = _mutex(client, self.path)
+            granted = _acquire(lock, seconds)
+            return _Held(client, lock, self.what, self.options) if granted else Refused(_holder(client, self.path))
+        finally:
+            if not granted:
+                _close(client)
+
+
+@dataclass(slots=True)
+class _Held:
+    """The first node of the queue is ours, for as long as ZooKeeper hears from our session."""
+
+    client: KazooClient
+    lock: KazooLock
+    what: str
+    options: LockOptions
+
+    def check(self) -> None:
+        from kazoo.exceptions import KazooException
+
+        path, problem = f"{self.lock.path}/{self.lock.node}", ""
+        try:
+            found = self.client.exists_async(path).get(timeout=self.options.zookeeper_connection_timeout / 1000)
+            session = self.client.client_id[0] if self.client.client_id else None
+            if found is None or found.ephemeralOwner != session:
+                problem = "its ZooKeeper session ended"
+        except (KazooException, self.client.handler.timeout_exception) as error:
+            problem = f"ZooKeeper does not answer ({type(error).__name__})"
+        if problem:
+            raise LockLost(f"the {self.what} is lost: {problem}. Nothing is published; try the write again.")
+
+    def release(self) -> None:
+        from kazoo.exceptions import KazooException
+
+        try:
+            self.client.delete_async(f"{self.lock.path}/{self.lock.node}").get(
+                timeout=self.options.zookeeper_connection_timeout / 1000
+            )
+        except (KazooException, self.client.handler.timeout_exception):
+            pass  # the node is the session's, which ends now: here, or by its time-out
+        finally:
+            _close(self.client)
+
+
+def lock_path(options: LockOptions, name: str) -> str:
+    """Where in ZooKeeper a lock lies.
+
+    Raises InvalidOption when an option that says so is missing
+    """
+    key = options.zookeeper_lock_key
+    missing = [
+        f"hoodie.write.lock.zookeeper.{word}"
+        for word, value in (("base_path", options.zookeeper_base_path), ("lock_key", key))
+        if not value
+    ]
+    if missing:
+        raise InvalidOption(
+            f"ZookeeperBasedLockProvider needs {' and '.join(missing)}: where the lock of the table lies, the same for "
+            "all its writers"
+        )
+    return _path(options.zookeeper_base_path, key, name)
+
+
+def implicit_path(root: str, name: str) -> str:
+    """Where the lock of a table lies that its options do not name: a path made from the table's."""
+    return _path("/hoodie/locks", hashlib.sha256(root.encode()).hexdigest()[:32], name)
+
+
+def _path(base: str, key: str, name: str) -> str:
+    return f"{base.rstrip('/')}/{key}{f'.{name}' if name else ''}"
+
+
+def _connect(options: LockOptions, what: str) -> KazooClient:
+    client_class, retry_class = _kazoo()
+    seconds = options.zookeeper_connection_timeout / 1000
+    client = client_class(
+        hosts=_hosts(options),
+        timeout=options.zookeeper_session_timeout / 1000,
+        connection_retry=retry_class(
+            max_tries=options.connect_retries + 1,
+            delay=options.connect_wait / 1000,
+            max_delay=options.connect_longest_wait / 1000,
+        ),
+    )
+    try:
+        client.start(timeout=seconds)
+    except client.handler.timeout_exception as error:
+        _close(client)
+        raise LockTimeout(
+            f"ZooKeeper ({options.zookeeper_url}) did not answer within {seconds:g} s, and the {what} lies there. "
+            "See to hoodie.write.lock.zookeeper.url, or that it runs. Nothing has changed."
+        ) from error
+    return client
+
+
+def _hosts(options: LockOptions) -> str:
+    if not options.zookeeper_url:
+        raise InvalidOption("ZooKeeper's servers are not named: hoodie.write.lock.zookeeper.url=host:port,host:port")
+    servers, slash, root = options.zookeeper_url.partition("/")
+    named = [part.strip() for part in servers.split(",") if part.strip()]
+    return (
+        ",".join(p if p.rpartition(":")[2].isdigit() else f"{p}:{options.zookeeper_port}" for p in named) + slash + root
+    )
+
+
+def _kazoo() -> Any:
+    try:
+        from kazoo.client import KazooClient
+        from kazoo.retry import KazooRetry
+    except ImportError as error:
+        raise InvalidOption("a lock in ZooKeeper needs the package kazoo: pip install 'hoodie[zookeeper]'") from error
+    return KazooClient, KazooRetry
+
+
+def _mutex(client: KazooClient, path: str) -> KazooLock:
+    from kazoo.recipe.lock import Lock
+
+    class Mutex(Lock):  # type: ignore[misc]
+        """Kazoo's lock with the node names of Curator: any child with `lock-` and ten digits contends."""
+
+        _NODE_NAME = _MARK
+        _EXCLUDE_NAMES: ClassVar[list[str]] = ["lock-"]
+
+    who = f"process {os.getpid()} on {socket.gethostname()} ({threading.current_thread().name})"
+    lock = Mutex(client, path, who)
+    lock.prefix = f"_c_{uuid4()}{_MARK}"
+    lock.create_path = f"{path}/{lock.prefix}"
+    return lock
+
+
+def _acquire(lock: KazooLock, seconds: float) -> bool:
+    from kazoo.exceptions import LockTimeout as KazooTimeout
+
+    try:
+        return bool(lock.acquire(timeout=seconds) if seconds > 0 else lock.acquire(blocking=False))
+    except KazooTimeout:
+        return False
+
+
+def _holder(client: KazooClient, path: str) -> str:
+    """Who is first in the queue, for people."""
+    from kazoo.exceptions import NoNodeError
+
+    queue = sorted(client.get_children(path), key=lambda name: name.rpartition("lock-")[2])
+    for name in queue[:1]:
+        try:
+            data, stat = client.get(f"{path}/{name}")
+        except NoNodeError:
+            break
+        return f"{data.decode(errors='replace') or 'a writer'} (session 0x{stat.ephemeralOwner:x}, {path}/{name})"
+    return "a writer that is just done"
+
+
+def _close(client: KazooClient) -> None:
+    client.stop()
+    client.close()

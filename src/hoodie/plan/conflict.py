@@ -1,0 +1,173 @@
+"""Whether a write that is to be published contradicts what others did since it began.
+
+Two writes may go side by side when they change different file groups. New file groups are nobody else's: two inserts
+never contradict each other here, though they may bring the same new key.
+Source: spec/table-services.md 7. It goes by times of instants, "newer than the last completed one"; here an instant
+counts as since the beginning when the timeline of the beginning did not have it: clocks of writers may differ.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.files import FileGroupId
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.model.plans import CompactionPlan, ReplacePlan
+from hoodie.timeline.names import comparable_action
+from hoodie.timeline.timeline import Timeline
+
+#: File ids of a bucket index begin with the number of the bucket. One UUID in 43 does, too, and stays unique so.
+_BUCKET = re.compile(r"\d{8}-", re.ASCII)
+
+#: The entry of a commit's extra metadata with the newest commits that it was made on, separated by commas.
+SEEN = "_hoodie_made_on"
+#: How many. Who looks for older ones finds them by way of these.
+_SEEN_COMMITS = 10
+
+#: Operations of table services: they move rows and change none.
+SERVICES = frozenset({Operation.COMPACT, Operation.CLUSTER, Operation.LOG_COMPACT, Operation.INDEX})
+#: Pending instants that have a say over file groups before they are completed.
+_PLANNED = frozenset({Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING})
+
+
+@dataclass(frozen=True, slots=True)
+class Other:
+    """What another instant changed, or is going to.
+
+    operation  None: not known yet
+    seen       of a completed commit: newest instants that were completed when it looked at the table (`SEEN`)
+    files      of a plan: names of the files that it takes in
+    """
+
+    instant: Instant
+    operation: Operation | None
+    groups: frozenset[FileGroupId]
+    seen: frozenset[str] = frozenset()
+    files: frozenset[str] = frozenset()
+
+    def __str__(self) -> str:
+        word = self.operation or self.instant.action
+        return f"{word} at {self.instant.requested} ({self.instant.state.name.lower()})"
+
+
+@dataclass(frozen=True, slots=True)
+class Conflict:
+    """Another instant, and the file groups that both change; none: it is enough that the other was there."""
+
+    other: Other
+    groups: tuple[FileGroupId, ...]
+
+    def __str__(self) -> str:
+        if not self.groups:
+            return f"{self.other}"
+        named = ", ".join(f"{group.partition}/{group.file_id}".lstrip("/") for group in self.groups[:5])
+        more = f" and {len(self.groups) - 5} more" if len(self.groups) > 5 else ""
+        return f"{self.other} with file group{'s' if len(self.groups) > 1 else ''} {named}{more}"
+
+
+def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
+    """The instants whose file groups are to be compared with a write's, oldest first.
+
+    before  the timeline when the write looked at the table's files
+    now     when it is to be published
+    own     its instant
+    """
+    done = {instant.requested for instant in before.completed(COMMITS)}
+    known = {(i.requested, comparable_action(i.action)) for i in before.pending(_PLANNED)}
+    completed = [i for i in now.completed(COMMITS) if i.requested not in done and i.requested != own.requested]
+    planned = [
+        i
+        for i in now.pending(_PLANNED)
+        if i.requested != own.requested
+        and (i.requested > own.requested or (i.requested, comparable_action(i.action)) not in known)
+    ]
+    return tuple(sorted(completed + planned))
+
+
+def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[Other], alone: bool) -> list[Conflict]:
+    """What stands against publishing a write.
+
+    own     file groups that it changes, and those that it takes away
+    others  of the instants of `since`
+    alone   it was to be the only writer, without a lock: any other write is one too many. Table services are compared
+            by their file groups
+    """
+    planned = {instant.requested for instant in before.pending_compactions}
+    mine = set(map(_place, own))
+    found = []
+    for other in others:
+        # The write knew of this compaction: it added to the slice that the compaction had opened.
+        if other.instant.requested in planned and other.operation in (Operation.COMPACT, None):
+            continue
+        both = tuple(sorted(group for group in other.groups if _place(group) in mine))
+        unwanted = alone and other.instant.state is State.COMPLETED and other.operation not in SERVICES
+        if both or unwanted:
+            found.append(Conflict(other, both))
+    return found
+
+
+def _place(group: FileGroupId) -> FileGroupId:
+    """What two writes must not both change: a file group, or the bucket of an index that its file id begins with; two
+    new file groups of one bucket would be one too many."""
+    bucket = _BUCKET.match(group.file_id)
+    return FileGroupId(group.partition, bucket[0]) if bucket else group
+
+
+def unaware(own: Instant, metadata: CommitMetadata, others: Collection[Other]) -> list[Other]:
+    """Those of the others that did not know of a commit of ours: which began before it was published."""
+    aware, more = set[str](), {own.requested}
+    while more:  # who knew of a commit that knew of it, knew of it as well
+        aware |= more
+        more = {o.instant.requested for o in others if not o.seen.isdisjoint(aware)} - aware
+    names = {(stat.path or "").rpartition("/")[2] for part in metadata.stats.values() for stat in part}
+    return [o for o in others if o.instant.requested not in aware and o.files.isdisjoint(names)]
+
+
+def vanished(before: Timeline, now: Timeline) -> tuple[Instant, ...]:
+    """Completed commits that were there when a write began and were taken back since. (Archiving takes the oldest.)"""
+    there = {instant.requested for instant in now.completed(COMMITS)}
+    oldest = min(there, default="")
+    return tuple(i for i in before.completed(COMMITS) if i.requested not in there and i.requested >= oldest)
+
+
+def made_on(before: Timeline) -> str:
+    """The value of `SEEN` for a write that looked at the table when its timeline was this."""
+    return ",".join(instant.requested for instant in before.completed(COMMITS)[-_SEEN_COMMITS:])
+
+
+def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroupId]:
+    """The file groups that a commit changed, or an inflight one is going to, and those that it took away."""
+    written = {
+        FileGroupId(partition, stat.file_id)
+        for partition, part in metadata.stats.items()
+        for stat in part
+        if stat.file_id
+    }
+    replaced = {FileGroupId(partition, each) for partition, ids in metadata.replaced.items() for each in ids}
+    return frozenset(written | replaced)
+
+
+def other_of_commit(instant: Instant, metadata: CommitMetadata) -> Other:
+    """What a completed commit, or an inflight one of an overwrite, says."""
+    compaction = metadata.compacted and metadata.operation is not Operation.LOG_COMPACT
+    operation = Operation.COMPACT if compaction else metadata.operation
+    seen = frozenset(filter(None, metadata.extra.get(SEEN, "").split(",")))
+    return Other(instant, operation, groups_of_commit(metadata), seen)
+
+
+def other_of_compaction(instant: Instant, plan: CompactionPlan) -> Other:
+    """A compaction by its plan."""
+    names = {name for each in plan.operations for name in (each.base_file, *each.log_files)} - {""}
+    groups = frozenset(operation.group for operation in plan.operations)
+    return Other(instant, Operation.COMPACT, groups, files=frozenset(names))
+
+
+def other_of_clustering(instant: Instant, plan: ReplacePlan) -> Other:
+    """A pending replacement by its plan. The file groups that an overwrite takes away only its completion tells."""
+    slices = [slice_ for group in (plan.clustering.groups if plan.clustering else ()) for slice_ in group.slices]
+    names = {name for each in slices for name in (each.base_file, *each.log_files)} - {""}
+    operation = Operation.CLUSTER if plan.clustering else None
+    return Other(instant, operation, frozenset(each.group for each in slices), files=frozenset(names))

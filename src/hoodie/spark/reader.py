@@ -1,0 +1,309 @@
+"""HoodieReadClient: what a table knows of keys. And one call for those who bring the options of Hudi's data source."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from hoodie.config.datasource import check_options
+from hoodie.config.options import read_options
+from hoodie.config.read import MergeOptions, QueryOptions, QueryType
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
+from hoodie.index.contract import ByKey, TagKeys
+from hoodie.index.pruning import IndexStats
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.model.plans import CompactionPlan
+from hoodie.spark import incremental, keyed, read
+from hoodie.spark.files import read_parquet
+from hoodie.spark.local import local_frame
+from hoodie.spark.locate import FILE_ID
+from hoodie.spark.problems import as_in_worker
+from hoodie.spark.types import nullable, to_spark
+from hoodie.spark.write import estimated_bytes, require_columns, to_arrow_table, user_schema
+from hoodie.storage import storage_for
+from hoodie.table.batch import locate_by_key, only, order_by_partition
+from hoodie.table.choose_index import there
+from hoodie.table.compaction_plan import pending_compactions
+from hoodie.table.job import Checked, check
+from hoodie.table.keyed_read import Places, ReadStats, find_places, held, read_rows, reader_for
+from hoodie.table.near import check_keys, refuse_bad_keys, thread_pool
+from hoodie.table.read import check_columns
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, key_samples, load_state, table_keygen
+from hoodie.timeline.timeline import query_instant
+from hoodie.view.load import load_view
+from hoodie.view.slices import FileSystemView, merged_slices
+
+#: The instant of the file slice that a key is in.
+INSTANT = "_hoodie_instant_time"
+#: A batch is brought to the driver if Spark takes it to be this many times smaller than the limit: its statistics may
+#: be of compressed files.
+_TRUSTED_SHARE = 8
+
+
+def _text(name: str) -> StructField:
+    return StructField(name, StringType())
+
+
+_KEYS = StructType([_text(RECORD_KEY), _text(PARTITION_PATH)])
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRows:
+    """The rows of some keys, and what it cost to find them."""
+
+    rows: DataFrame
+    stats: ReadStats
+
+
+class HoodieReadClient:
+    """Asks a table about keys, by the index that its writers use. Nothing is written.
+
+    Batches that the near limit lets pass (`hoodie.spark.near.max.batch.bytes`) are brought to the driver, and the index
+    looks their keys up; larger ones Spark joins with the keys of their partitions, and evaluates more than once.
+    """
+
+    def __init__(self, session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> None:
+        """
+        options  `hoodie.*` options: of the index, and of reads
+        Raises   InvalidOption; TableNotFound
+        """
+        self.session = session
+        self.storage = storage_for(path)
+        self.options = check_options(options or {})
+        self.settings = Settings.read(self.options)
+        read_options(MergeOptions, self.options)
+        load_state(self.storage)
+
+    def filter_exists(self, df: DataFrame) -> DataFrame:
+        """The rows whose key the table does not hold: what an insert of the batch may add. Duplicates in it stay.
+
+        df       the key and partition columns, and any others, which are kept; or `_hoodie_record_key` and
+                 `_hoodie_partition_path` in place of these. A global index needs no partition
+        Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key; UnsupportedTable
+        A key whose row was deleted is not there, whether or not a file still has it.
+        """
+        checked = self._checked()
+        frame = self._keyed(df, checked)
+        rows = self._near(frame)
+        if rows is None:
+            on = [RECORD_KEY] if checked.index.is_global else [RECORD_KEY, PARTITION_PATH]
+            there = self._snapshot(checked, self._partitions(frame, checked), _KEYS.names)
+            return frame.join(there.select(*on), on, "left_anti").select(*df.columns)
+        with thread_pool(self.settings) as pool:
+            places = find_places(checked, rows, pool)
+            reader = reader_for(checked.state, self._schema(checked.state), places, self.options)
+            new = ~held(places, self.storage, reader, pool)
+        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*df.columns)
+
+    def read(self, keys: DataFrame, columns: Sequence[str] | None = None) -> KeyedRows:
+        """The rows of keys, as a snapshot has them; keys that are not there are left out.
+
+        keys     as for `filter_exists`; other columns are ignored
+        columns  of the table, in the order wanted; None: all, the five meta columns first
+        returns  `rows`, a DataFrame, and `stats`: files pruned and opened, row groups read, false positives
+        Raises   as `filter_exists`; InvalidInput on an unknown column
+        Only files that hold one of the keys are opened for rows, and of these the row groups that can hold one.
+        """
+        checked = self._checked()
+        schema = self._schema(checked.state)
+        wanted = schema.names if columns is None else list(columns)
+        check_columns(wanted, schema)
+        asked = self._keyed(keys, checked).select(RECORD_KEY, PARTITION_PATH)
+        rows = self._near(asked)
+        if rows is None:
+            return self._read_spread(asked, checked, wanted)
+        with thread_pool(self.settings) as pool:
+            places = find_places(checked, rows, pool)
+            reader = reader_for(checked.state, schema, places, self.options)
+            found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
+        target = nullable(to_spark(found.schema))
+        return KeyedRows(local_frame(self.session, found, target), stats)
+
+    def tag_location(self, df: DataFrame) -> DataFrame:
+        """The rows with the file group that an upsert would find their key in.
+
+        df       as for `filter_exists`
+        returns  its columns, `_hoodie_record_key`, `_hoodie_partition_path` (with a global index that of the file
+                 group), `_hoodie_file_id` and `_hoodie_instant_time`, the slice's base instant; the last two are null
+                 for a new key. A key that is in two file groups gives two rows. As for an upsert, a deleted key whose
+                 row waits in a base file for compaction has a place
+        Raises   as `filter_exists`
+        """
+        checked = self._checked()
+        frame = self._keyed(df, checked)
+        names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
+        if taken := {FILE_ID, INSTANT} & set(names):
+            raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
+        rows = self._near(frame)
+        if rows is None:
+            return self._tag_spread(frame, checked, names)
+        with thread_pool(self.settings) as pool:
+            places = find_places(checked, rows, pool)
+        return self._frame(_tagged(places), frame, FILE_ID, INSTANT).select(*names, FILE_ID, INSTANT)
+
+    def get_pending_compactions(self) -> list[tuple[str, CompactionPlan]]:
+        """The compactions that are planned or being run, with their plans; oldest first."""
+        return [(instant.requested, plan) for instant, plan in pending_compactions(load_state(self.storage))]
+
+    # --- what the calls share ---
+
+    def _checked(self) -> Checked:
+        """The table, its index, and what the index looks at; a delete asks just what a reader does."""
+        state = load_state(self.storage)
+        if not state.config.meta_fields:
+            raise UnsupportedTable(
+                f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"
+            )
+        return check(state, WriteOperation.DELETE, None, self.settings)
+
+    def _schema(self, state: TableState) -> pa.Schema:
+        return read.read_schema(state, FileSystemView(state.timeline))
+
+    def _keyed(self, df: DataFrame, checked: Checked) -> DataFrame:
+        """The rows with record key and partition path; columns of these names are taken as they are."""
+        state = checked.state
+        if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
+            return df
+        schema = user_schema(df.schema)
+        keygen = table_keygen(state, key_samples(state))
+        unpartitioned = replace(keygen, partition_fields=())
+        require_columns(schema, unpartitioned, (), state.config.name)
+        key = keyed.record_key(schema, keygen)
+        lacking = keyed.missing_columns(schema, replace(keygen, record_keys=()))
+        if not lacking:
+            return df.withColumns({RECORD_KEY: key, PARTITION_PATH: keyed.partition_path(schema, keygen)})
+        if not checked.index.is_global:
+            raise SchemaMismatch(
+                f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
+                f"{checked.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
+                f"{PARTITION_PATH} as reads have them."
+            )
+        return df.withColumns({RECORD_KEY: key, PARTITION_PATH: F.lit("")})  # a global index does not look at it
+
+    def _near(self, frame: DataFrame) -> pa.Table | None:
+        """The rows as Arrow, if they are few enough to be brought over."""
+        near = self.settings.spread.near_batch
+        guess = estimated_bytes(frame) if near else None
+        if guess is None or guess * _TRUSTED_SHARE > near:
+            return None
+        rows = to_arrow_table(frame)
+        check_keys(rows)
+        return rows
+
+    def _frame(self, rows: pa.Table, like: DataFrame, *more: str) -> DataFrame:
+        """Arrow rows as a DataFrame of the same types; `more` are columns of text."""
+        return local_frame(self.session, rows, nullable(StructType([*like.schema.fields, *map(_text, more)])))
+
+    def _partitions(self, frame: DataFrame, checked: Checked) -> list[str] | None:
+        """The partition paths of a batch that stays with Spark; None: all of the table, for a global index."""
+        bad = F.count_if(F.col(RECORD_KEY).isNull()).alias("bad")
+        with as_in_worker():
+            found = frame.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), bad).collect()
+        refuse_bad_keys(sum(row.bad for row in found), sum(row["rows"] for row in found if row[0] is None))
+        return None if checked.index.is_global else [row[0] for row in found]
+
+    def _snapshot(self, checked: Checked, partitions: Sequence[str] | None, columns: Sequence[str]) -> DataFrame:
+        return read.snapshot(self.session, checked.state, None, partitions, columns, self.options)
+
+    def _read_spread(self, asked: DataFrame, checked: Checked, wanted: Sequence[str]) -> KeyedRows:
+        """Spark's join of the keys with the snapshot of their partitions."""
+        partitions = self._partitions(asked, checked)
+        on = [RECORD_KEY] if checked.index.is_global else [RECORD_KEY, PARTITION_PATH]
+        rows = self._snapshot(checked, partitions, list(dict.fromkeys([*wanted, *on])))
+        view = load_view(self.storage, checked.state.timeline, checked.state.config, partitions)
+        slices = merged_slices(view).values()
+        files, merged = sum(s.base is not None for s in slices), sum(bool(s.logs) for s in slices)
+        stats = ReadStats(index=IndexStats(files=files, files_read=files), files_opened=files, slices_merged=merged)
+        return KeyedRows(rows.join(asked, on, "left_semi").select(*map(read.quoted, wanted)), stats)
+
+    def _tag_spread(self, frame: DataFrame, checked: Checked, names: Sequence[str]) -> DataFrame:
+        partitions = self._partitions(frame, checked)
+        look_up = checked.index.look_up
+        files = checked.files(checked.state, partitions or ())
+        if isinstance(look_up, ByKey):
+            tag = look_up.tagger(there(checked.state, partitions or (), files))
+            instants = {s.group: s.base_instant for part in files.slices.values() for s in part}
+            target = nullable(StructType([*frame.schema.fields, *map(_text, (FILE_ID, INSTANT))]))
+            return frame.mapInArrow(partial(_tag_batches, tag, instants), target).select(
+                *map(read.quoted, names), FILE_ID, INSTANT
+            )
+        paths = [file.path for part in files.bases.values() for file in part]
+        name = F.col("_metadata.file_name")
+        stored = read_parquet(self.session, self.storage, paths, _KEYS).select(
+            F.col(RECORD_KEY).alias("key"),
+            F.col(PARTITION_PATH).alias("path"),
+            F.substring_index(name, "_", 1).alias(FILE_ID),
+            F.regexp_extract(name, r"_(\d+)\.parquet$", 1).alias(INSTANT),
+        )
+        same = F.col("key") == F.col(RECORD_KEY)
+        if not checked.index.is_global:
+            same &= F.col("path") == F.col(PARTITION_PATH)
+        tagged = frame.join(stored, same, "left")
+        if checked.index.is_global:
+            tagged = tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
+        return tagged.select(*map(read.quoted, names), FILE_ID, INSTANT)
+
+
+def _tagged(places: Places) -> pa.Table:
+    """The rows of a batch, each with its places: file id and base instant, and the place's partition path."""
+    located = places.located
+    new = np.flatnonzero(located.inserts(len(places.batch.rows)))
+    rows = places.batch.rows.take(pa.array(np.concatenate([located.rows, new])))
+    groups = pa.array(
+        np.concatenate([located.groups, np.zeros_like(new)]), mask=np.arange(len(rows)) >= len(located.rows)
+    )
+    instants = [slice_.base_instant if (slice_ := places.slices.get(place)) else None for place in located.places]
+
+    def column(values: Sequence[str | None]) -> pa.Array:
+        return pa.array(values or [None], pa.string()).take(groups)
+
+    own = rows.column(PARTITION_PATH)
+    path = pc.coalesce(column([place.partition for place in located.places]), own)
+    rows = rows.set_column(rows.schema.get_field_index(PARTITION_PATH), PARTITION_PATH, path)
+    rows = rows.append_column(FILE_ID, column([place.file_id for place in located.places]))
+    return rows.append_column(INSTANT, column(instants))
+
+
+def _tag_batches(
+    tag: TagKeys, instants: Mapping[FileGroupId, str], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        located = locate_by_key(order_by_partition(pa.Table.from_batches([batch])), tag)
+        slices = {place: FileSlice(place, instants[place], None) for place in located.places if place in instants}
+        places = Places(order_by_partition(pa.Table.from_batches([batch])), only(located, slices.keys()), slices, False)
+        yield from _tagged(places).to_batches()
+
+
+def read_path(session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> DataFrame:
+    """Read a table as Hudi's Spark data source would: what is read, the options say.
+
+    options  `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
+             `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`; else `as.of.instant`
+    Raises   InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
+    """
+    given = check_options(options or {})
+    query = read_options(QueryOptions, given)
+    state = load_state(storage_for(path))
+    if query.query is QueryType.INCREMENTAL:
+        if not query.begin:
+            raise InvalidOption(
+                "an incremental query needs hoodie.datasource.read.begin.instanttime: an instant, which is not "
+                "included, or earliest"
+            )
+        return incremental.changes(session, state, query.begin, query.end or None, None, given)
+    as_of = query_instant(query.as_of) if query.as_of else None
+    if query.query is QueryType.READ_OPTIMIZED:
+        return read.read_optimized(session, state, as_of)
+    return read.snapshot(session, state, as_of, options=given)

@@ -1,0 +1,36 @@
+"""What a writer does for its table after a commit: the services that its options turn on, one after the other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import SparkSession
+
+from hoodie.errors import ServiceFailed
+from hoodie.spark.compaction import compact_inline
+from hoodie.storage.protocol import Storage
+from hoodie.table.services import after_commit as clean_and_archive
+
+#: Looks at its options itself, and does nothing unless they ask for it.
+Service = Callable[[SparkSession, Storage, Mapping[str, str]], None]
+
+#: By the name that a warning has for it, in the order in which they run.
+SERVICES: tuple[tuple[str, Service], ...] = (("compaction", compact_inline),)
+
+
+def after_commit(session: SparkSession, storage: Storage, options: Mapping[str, str], instant: str) -> None:
+    """Run the services after a commit that is published.
+
+    options  of the write
+    instant  of the commit
+    A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
+    """
+    clean_and_archive(storage, options, instant)
+    for name, service in SERVICES:
+        try:
+            service(session, storage, options)
+        except Exception as error:  # whatever it is: raised, it would say that the write failed
+            notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+            problem = f"{type(error).__name__}: {error}{notes}"
+            warnings.warn(ServiceFailed(name, instant, problem), stacklevel=2)

@@ -1,0 +1,370 @@
+"""The rows of a spread batch with their file groups, where Spark's shuffle brings them to their tasks.
+
+A global index may have rows move to another partition, or be updated in the one where their key lies: the kernel that
+decides (`hoodie.table.moves`) sees all rows of a key together. Where no row of the batch is in doubt, the rows stay as
+they are, and only keys have been shuffled.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import (
+    BooleanType,
+    ByteType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from hoodie.formats.conform import conform
+from hoodie.index.contract import ByFile, ByKey, Learn, TagKeys
+from hoodie.index.pruning import IndexStats
+from hoodie.merge.rows import as_array
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import FileGroupId
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.plan.write import PartitionProfile
+from hoodie.spark.locate import FILE_ID
+from hoodie.spark.problems import as_in_worker, told_to_driver
+from hoodie.spark.spread import (
+    BROADCAST_KEYS,
+    STATS,
+    join_hits,
+    locate,
+    persist,
+    profile,
+    report,
+    reported,
+)
+from hoodie.spark.stage import Stage, each, pack
+from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.storage.protocol import Storage
+from hoodie.table.batch import numbered_places, one_chunk
+from hoodie.table.choose_index import refuse_unknown, there
+from hoodie.table.combine import combine
+from hoodie.table.fates import FATE, Fate
+from hoodie.table.job import Checked, WriteJob
+from hoodie.table.learn import Done, learn_files
+from hoodie.table.moves import (
+    GONE_NOW,
+    UNREAD,
+    Hits,
+    MoveRule,
+    StoredReader,
+    settle,
+    stored_reader,
+    stored_rows,
+)
+from hoodie.table.semantics import Semantics
+from hoodie.table.state import TableFiles, TableState
+
+_TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
+_HITS = "_hoodie_hits"
+_FILE_BYTES = 128 << 20
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tagged:
+    """Rows with the id of their file group, null for new ones.
+
+    frame    the rows, with their fates where these are asked for
+    files    what a writer sees of the partitions that rows go to
+    total    rows that are to arrive at tasks
+    """
+
+    frame: DataFrame
+    profile: Mapping[str, PartitionProfile]
+    files: TableFiles
+    cost: IndexStats
+    total: int
+    kept: tuple[DataFrame, ...] = ()
+
+    def release(self) -> None:
+        for frame in self.kept:
+            frame.unpersist()
+
+
+def tag_rows(session: SparkSession, staged: Stage, checked: Checked, state: TableState, files: TableFiles) -> Tagged:
+    """Find the file group of each row.
+
+    files  what a writer sees: `Checked.files` of the batch's partitions
+    """
+    frame, measured, look_up = staged.frame(session), staged.measured(), checked.index.look_up
+    delete = checked.semantics.delete
+    if not checked.semantics.locate or (isinstance(look_up, ByFile) and not files.bases):
+        unlocated = _with_fates(join_hits(frame, None, False, drop_new=delete), checked)
+        return Tagged(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
+    if isinstance(look_up, ByKey) and look_up.names_new:
+        return _by_hash(staged, frame, checked, look_up.tagger(there(state, measured.rows, files)), files)
+    if isinstance(look_up, ByKey):
+        hits, updates, cost = _ask(frame, checked, look_up.tagger(there(state, measured.rows, files)), measured.total)
+        files = checked.with_partitions(state, files, updates)
+        known = {slice_.group for part in files.slices.values() for slice_ in part}
+        refuse_unknown(checked.index, (FileGroupId(p, i) for p, ids in updates.items() for i in ids), known)
+    else:
+        hits, updates, cost = locate(
+            session, state.storage, frame, measured, files.bases, checked.index, checked.settings.bloom
+        )
+    if checked.index.is_global:
+        found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
+        doubts = _doubts(frame, found)
+        if doubts.limit(1).count():
+            settled = _settled(session, frame, found, doubts, checked, state)
+            counted, total = _counts(settled)
+            return Tagged(settled, _profile_of(counted), files, cost, total, (settled, doubts, hits))
+        doubts.unpersist()
+    return Tagged(
+        _with_fates(join_hits(frame, hits, _few(updates), drop_new=delete), checked),
+        profile(measured, updates, not delete),
+        files,
+        cost,
+        measured.total,
+        (hits,),
+    )
+
+
+def _few(updates: Mapping[str, Mapping[str, int]]) -> bool:
+    """Whether the hits may be sent to every executor; one takes about 200 bytes as a row."""
+    return 200 * sum(sum(rows.values()) for rows in updates.values()) <= BROADCAST_KEYS
+
+
+def _with_fates(frame: DataFrame, checked: Checked) -> DataFrame:
+    if not checked.keeps_fates:
+        return frame
+    return frame.withColumn(
+        FATE, F.when(F.col(FILE_ID).isNull(), int(Fate.NEW)).otherwise(int(Fate.UPDATE)).cast("byte")
+    )
+
+
+# --- an index by hash: each row is tagged as it stands ---
+
+
+def _by_hash(staged: Stage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> Tagged:
+    known = {slice_.group for part in files.slices.values() for slice_ in part}
+    schema = nullable(frame.schema).add(FILE_ID, StringType())
+    only = {group.file_id for group in known} if checked.semantics.delete else None
+    tagged = frame.to(nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
+    start = time.perf_counter()
+    counted, total = _counts(tagged)
+    hits = sum(n for (path, file_id), n in counted.items() if FileGroupId(path, file_id) in known)
+    cost = IndexStats(candidates=total, checked=total, hits=hits, seconds=time.perf_counter() - start)
+    return Tagged(_with_fates(tagged, checked), _profile_of(counted), files, cost, total)
+
+
+def _tag_rows(tag: TagKeys, only: set[str] | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """only  file ids of the rows that are kept; None: all"""
+    for batch in batches:
+        with told_to_driver():
+            ids = tag(batch.column(RECORD_KEY), batch.column(PARTITION_PATH)).file_ids
+        rows = pa.RecordBatch.from_arrays([*batch.columns, ids], names=[*batch.schema.names, FILE_ID])
+        yield rows if only is None else rows.filter(pc.is_in(ids, value_set=pa.array(sorted(only), pa.string())))
+
+
+def _counts(frame: DataFrame) -> tuple[dict[tuple[str, str], int], int]:
+    """Rows per partition path and file id, "" for new ones, and in all."""
+    with as_in_worker():
+        counted = frame.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
+    found = {(row[PARTITION_PATH], row[FILE_ID] or ""): row["count"] for row in counted}
+    return found, sum(found.values())
+
+
+def _profile_of(counted: Mapping[tuple[str, str], int]) -> dict[str, PartitionProfile]:
+    inserts: dict[str, int] = {}
+    updates: dict[str, dict[str, int]] = {}
+    for (path, file_id), count in counted.items():
+        part = updates.setdefault(path, {})
+        if file_id:
+            part[file_id] = count
+        else:
+            inserts[path] = count
+    return {path: PartitionProfile(inserts.get(path, 0), part) for path, part in updates.items()}
+
+
+# --- an index that is asked ---
+
+
+def _ask(
+    frame: DataFrame, checked: Checked, tag: TagKeys, total: int
+) -> tuple[DataFrame, dict[str, dict[str, int]], IndexStats]:
+    """Hits as `spread.locate` has them, each key once: its rows are joined with them."""
+    keys = frame.select(RECORD_KEY, PARTITION_PATH)
+    keys = keys.dropDuplicates([RECORD_KEY] if checked.index.is_global else [RECORD_KEY, PARTITION_PATH])
+    start = time.perf_counter()
+    hits = persist(keys.mapInArrow(partial(_ask_for, tag), _TAGS))
+    with as_in_worker():
+        counted = hits.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
+    updates: dict[str, dict[str, int]] = {}
+    for row in counted:
+        updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["count"]
+    found = sum(row["count"] for row in counted)
+    cost = IndexStats(candidates=total, checked=total, hits=found, seconds=time.perf_counter() - start)
+    return hits, updates, cost
+
+
+def _ask_for(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        keys = batch.column(RECORD_KEY)
+        with told_to_driver():
+            tags = tag(keys, batch.column(PARTITION_PATH))
+        columns = [keys, tags.partitions, tags.file_ids]
+        yield pa.RecordBatch.from_arrays(columns, names=_TAGS.names).filter(pc.is_valid(tags.file_ids))
+
+
+# --- rows that a global index may have go elsewhere ---
+
+
+def _doubts(frame: DataFrame, hits: DataFrame) -> DataFrame:
+    """Keys that are found in several file groups, or in another partition than a row says; or whose rows do not agree.
+    Persisted."""
+    own, stored = F.col("own"), F.col(PARTITION_PATH)
+    asked = frame.select(RECORD_KEY, F.col(PARTITION_PATH).alias("own"))
+    met = asked.join(hits, RECORD_KEY, "left")
+    counted = met.groupBy(RECORD_KEY).agg(
+        F.min(own).alias("first"),
+        F.max(own).alias("last"),
+        F.min(FILE_ID).alias("one"),
+        F.max(FILE_ID).alias("other"),
+        F.coalesce(F.max(stored != own), F.lit(False)).alias("elsewhere"),
+    )
+    several = F.coalesce(F.col("one") != F.col("other"), F.lit(False))
+    return persist(counted.where((F.col("first") != F.col("last")) | several | F.col("elsewhere")).select(RECORD_KEY))
+
+
+def _settled(
+    session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: DataFrame, checked: Checked, state: TableState
+) -> DataFrame:
+    """The rows where a global index has them go. Persisted."""
+    how = checked.move_rule
+    zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
+    looked_at = nullable(to_spark(pa.schema([how.schema.field(name) for name in how.columns[1:]])))
+    arrow = in_session_zone(to_arrow(looked_at), zone)
+    stored_type = StructType([StructField(field.name, field.dataType) for field in looked_at.fields])
+    has_columns = bool(looked_at.fields)
+    of_doubts = hits.join(doubts, RECORD_KEY, "left_semi")
+    read = StructType(
+        [*_TAGS.fields, StructField("live", BooleanType()), *([StructField("row", stored_type)] if has_columns else [])]
+    )
+    if checked.hits_are_certain and not has_columns:
+        met = hits.withColumn("live", F.lit(None).cast("boolean"))
+    else:
+        with as_in_worker():
+            paths = [row[0] for row in of_doubts.select(PARTITION_PATH).distinct().collect()]
+        stored = stored_reader(state, paths, how, checked.settings.given)
+        looked_up = of_doubts.repartition(PARTITION_PATH, FILE_ID).mapInArrow(
+            partial(_read_stored, stored, arrow), read
+        )
+        certain = hits.join(doubts, RECORD_KEY, "left_anti").withColumn("live", F.lit(None).cast("boolean"))
+        if has_columns:
+            certain = certain.withColumn("row", F.lit(None).cast(stored_type))
+        met = looked_up.unionByName(certain)
+    names = [name for name in read.names if name in met.columns and name != RECORD_KEY]
+    of_key = met.groupBy(RECORD_KEY).agg(F.collect_list(F.struct(*names)).alias(_HITS))
+    # A rule that makes rows makes them of all the table's columns.
+    whole = how.schema if not checked.rule.takes_whole_rows and not how.delete else None
+    keys = [StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH)]
+    rows = nullable(frame.schema) if whole is None else nullable(StructType([*to_spark(whole).fields, *keys]))
+    out = StructType([*rows.fields, StructField(FATE, ByteType()), StructField(FILE_ID, StringType())])
+    together = frame.to(nullable(frame.schema)).join(of_key, RECORD_KEY, "left").repartition(RECORD_KEY)
+    kernel = partial(_settle_rows, how, checked.semantics, whole, in_session_zone(to_arrow(out), zone))
+    return persist(together.mapInArrow(kernel, out))
+
+
+def _read_stored(
+    stored: StoredReader, columns: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Hits with whether their file group holds the key still, and the row that it holds."""
+    found = list(batches)
+    if not found:
+        return
+    hits = pa.Table.from_batches(found)
+    pairs = hits.group_by([PARTITION_PATH, FILE_ID]).aggregate([]).to_pylist()
+    for pair in pairs:
+        here = pc.and_(pc.equal(hits[PARTITION_PATH], pair[PARTITION_PATH]), pc.equal(hits[FILE_ID], pair[FILE_ID]))
+        part = hits.filter(here)
+        keys = one_chunk(part.column(RECORD_KEY))
+        with told_to_driver():
+            rows = stored_rows(stored, FileGroupId(pair[PARTITION_PATH], pair[FILE_ID]), keys)
+        at = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)).cast(keys.type))
+        arrays: list[Any] = [one_chunk(part.column(name)) for name in _TAGS.names] + [pc.is_valid(at)]
+        if len(columns):
+            values = conform(rows, columns, drop_extra=True).take(at)
+            arrays.append(pa.StructArray.from_arrays([one_chunk(c) for c in values.columns], fields=list(columns)))
+        yield pa.RecordBatch.from_arrays(arrays, names=[*_TAGS.names, "live", *(["row"] if len(columns) else [])])
+
+
+def _settle_rows(
+    how: MoveRule,
+    semantics: Semantics,
+    whole: pa.Schema | None,
+    out: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    """All rows of some keys, with their hits -> the rows with their file groups and fates.
+
+    whole  all columns of the table, if rows are to have them
+    """
+    found = [batch for batch in batches if len(batch)]
+    if not found:
+        return
+    with told_to_driver():
+        given = pa.Table.from_batches(found)
+        rows = combine(given.drop_columns([_HITS]), how.rule, semantics, (RECORD_KEY,))
+        if whole is not None:
+            keys = [rows.schema.field(name) for name in (RECORD_KEY, PARTITION_PATH)]
+            rows = conform(rows, pa.schema([*(f.with_nullable(True) for f in whole), *keys]), drop_extra=True)
+        hits = _hits_of(given, as_array(rows.column(RECORD_KEY)))
+        settled = settle(rows, hits, how)
+        ids = pa.array([place.file_id for place in hits.places], pa.string())
+        at = pa.array(settled.groups, mask=settled.groups < 0)
+        placed = settled.rows.append_column(FATE, pa.array(settled.fates)).append_column(FILE_ID, ids.take(at))
+        made = conform(placed, out)
+    yield from made.to_batches()
+
+
+def _hits_of(given: pa.Table, keys: pa.Array) -> Hits:
+    first = pc.index_in(keys, value_set=as_array(given.column(RECORD_KEY)))
+    lists = as_array(given.column(_HITS)).take(first)
+    rows = np.repeat(np.arange(len(keys)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
+    flat = lists.flatten()
+    paths, ids = (pc.struct_field(flat, name) for name in (PARTITION_PATH, FILE_ID))
+    groups, places = numbered_places(paths, ids)
+    live = pc.struct_field(flat, "live")
+    stored = np.where(np.asarray(pc.fill_null(live, False)), np.arange(len(flat)), GONE_NOW)
+    stored = np.where(np.asarray(live.is_null()), UNREAD, stored).astype(np.int64)
+    has_rows = flat.type.get_field_index("row") >= 0
+    there = pa.Table.from_struct_array(pc.struct_field(flat, "row")) if has_rows else pa.table({})
+    return Hits(rows.astype(np.int64), groups, tuple(places), stored, there)
+
+
+# --- an index that learns ---
+
+
+def learn_spread(session: SparkSession, job: WriteJob, stats: Sequence[WriteStat]) -> tuple[pa.Table, ...]:
+    """Tell the index of the files that the winning attempts of a bulk insert wrote, in tasks of their own.
+
+    returns  what it is to be given once the write is published
+    """
+    learn = job.checked.index.learn
+    if learn is None or not stats:
+        return ()
+    packs = pack(stats, lambda stat: stat.file_size, _FILE_BYTES)
+    with as_in_worker():
+        found = each(session, packs, partial(_learn, job.spec.storage, job.spec.instant, learn), STATS).toArrow()
+    return reported(found).later
+
+
+def _learn(storage: Storage, instant: str, learn: Learn, stats: Sequence[WriteStat]) -> Iterator[pa.RecordBatch]:
+    with told_to_driver():
+        told = learn_files(storage, instant, stats, learn)
+    for later in told:
+        yield report(0, 0, Done((), later))

@@ -1,0 +1,130 @@
+"""Trying again what failed for a reason that passes: an overloaded store, a time-out, a broken connection.
+
+Drivers repeat some calls by themselves, each its own set. What comes out of them is judged here, the same for all.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+import tenacity
+
+T = TypeVar("T")
+
+#: Calls are tried so often; the waits between are random and grow, to 5 s at most.
+ATTEMPTS = 5
+
+_ERRNOS = frozenset(
+    {errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE}
+    | {getattr(errno, "EREMOTEIO", errno.EAGAIN)}  # what s3fs makes of a 500
+)
+_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+#: Packages whose errors name what happened on the wire, by words that their classes have in common.
+_DRIVERS = frozenset(
+    {"aiobotocore", "aiohttp", "azure", "botocore", "fsspec", "gcsfs", "hdfs_native", "requests", "urllib3"}
+)
+_WORDS = ("Timeout", "Connection", "Disconnected", "Incomplete", "Payload", "HTTPClientError", "ResponseParser")
+_LASTING = ("Credentials", "SSLError", "ProxyConnection", "UnknownEndpoint")
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether a call that failed so may succeed when it is tried again, as far as the error tells."""
+    return any(_transient(each) for each in _chain(error))
+
+
+def retrying(call: Callable[[], T]) -> T:
+    """The result of a call that may be made twice; it is tried again while it fails for a reason that passes.
+
+    Raises the last error; an OSError in its place when it is transient and the driver's own
+    """
+    with as_os_error():
+        result: T = _policy(call)
+        return result
+
+
+@contextmanager
+def as_os_error() -> Iterator[None]:
+    """What a driver raises for the network is an OSError for callers, whatever class the driver has for it."""
+    try:
+        yield
+    except Exception as error:
+        if isinstance(error, OSError) or not is_transient(error):
+            raise
+        raise OSError(errno.EIO, f"{type(error).__name__}: {error}") from error
+
+
+_policy = tenacity.Retrying(
+    stop=tenacity.stop_after_attempt(ATTEMPTS),
+    wait=tenacity.wait_random_exponential(multiplier=0.1, max=5),
+    retry=tenacity.retry_if_exception(is_transient),
+    reraise=True,
+)
+
+
+def _transient(error: BaseException) -> bool:
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    if isinstance(error, FileNotFoundError | FileExistsError | PermissionError):
+        return False
+    status = _status(error)
+    if status is not None:
+        return status in _STATUS
+    if isinstance(error, OSError) and error.errno in _ERRNOS:
+        return True
+    kinds = [kind for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _DRIVERS]
+    names = [kind.__name__ for kind in kinds]
+    if any(word in name for name in names for word in _LASTING):
+        return False
+    return any(word in name for name in names for word in _WORDS)
+
+
+def _status(error: BaseException) -> int | None:
+    """The HTTP status that an error carries; None without one."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore
+        found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return found if isinstance(found, int) else None
+    for name in ("status_code", "status", "code"):  # azure, aiohttp, gcsfs
+        found = getattr(error, name, None)
+        if isinstance(found, int) and 100 <= found < 600:
+            return found
+    return None
+
+
+def _chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from: drivers wrap what their network library raised."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__
+
+
+class RetryingInput:
+    """A driver's file, whose reads are tried again. One thread at a time."""
+
+    def __init__(self, file: Any) -> None:
+        self._file = file
+
+    def read(self, size: int = -1, /) -> bytes:
+        at = self._file.tell()
+
+        def again() -> bytes:
+            self._file.seek(at)
+            found: bytes = self._file.read(size)
+            return found
+
+        return retrying(again)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> RetryingInput:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._file.close()

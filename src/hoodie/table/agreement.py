@@ -1,0 +1,151 @@
+"""What is looked up before a write is published: whether it still stands, and what others did meanwhile.
+
+The decision itself is pure: `hoodie.plan.conflict`.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie.errors import InstantNotFound, WriteConflict
+from hoodie.formats.avro_schema import from_avro
+from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.instant import Action, Instant, State
+from hoodie.model.schema import without_meta_fields
+from hoodie.plan.conflict import (
+    SERVICES,
+    Other,
+    conflicts,
+    groups_of_commit,
+    other_of_clustering,
+    other_of_commit,
+    other_of_compaction,
+    since,
+    unaware,
+    vanished,
+)
+from hoodie.table.rollback import refuse_during_restore
+from hoodie.table.state import TableState, declared_schema
+from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.transition import instant_path
+
+
+def require_agreement(
+    before: TableState, instant: Instant, metadata: CommitMetadata, now: TableState, *, alone: bool, done: bool = False
+) -> None:
+    """See that a write may be published, or was rightly: with what others did it still makes one table.
+
+    before   the table as the write found it
+    instant  its own
+    now      the table at this moment
+    alone    it was to be the only writer: others have no business here
+    done     it is published, and this is the second look
+    Raises   WriteConflict naming instants and file groups; InstantNotFound when it was rolled back
+    """
+    if not done:
+        _require_standing(instant, now)
+    refuse_during_restore(now.timeline)
+    _require_same_table(before, instant, now)
+    if gone := vanished(before.timeline, now.timeline):
+        raise WriteConflict(
+            f"instant {instant.requested} was made on rows of {', '.join(i.requested for i in gone)}, which were "
+            "rolled back meanwhile. Nothing is published; write the batch again."
+        )
+    others = [found for each in since(before.timeline, now.timeline, instant) if (found := _look_up(now, each))]
+    if done:  # others may have been made on this write by now
+        others = unaware(instant, metadata, others)
+    against = conflicts(before.timeline, groups_of_commit(metadata), others, alone)
+    if against:
+        raise WriteConflict(
+            f"instant {instant.requested} contradicts {'; '.join(map(str, against))}. Nothing is published; write the "
+            "batch again" + (", one writer at a time, or with a lock (docs/concurrency.md)." if alone else _RETRIES)
+        )
+    if any(other.operation not in SERVICES and other.instant.state is State.COMPLETED for other in others):
+        _require_same_columns(before, instant, metadata, now)
+
+
+_RETRIES = ": hoodie.write.num.retries.on.conflict.failures does so by itself."
+
+
+def require_whole(now: TableState, instant: Instant) -> None:
+    """See that a write that has just been published was not being rolled back: a rollback removes the inflight file
+    first, and the requested one of a write that has not got further. Raises InstantNotFound"""
+    pending = (replace(instant, state=state) for state in (State.REQUESTED, State.INFLIGHT))
+    if not all(now.storage.exists(instant_path(each)) for each in pending):
+        raise InstantNotFound(_rolled_back(instant))
+
+
+def _rolled_back(instant: Instant) -> str:
+    return (
+        f"instant {instant.requested} is not on the timeline any more: another writer took this one for dead and "
+        "rolled it back. Nothing is published; write the batch again. Writers that are at work at once need a lock and "
+        "the LAZY policy: docs/concurrency.md."
+    )
+
+
+def _require_standing(instant: Instant, now: TableState) -> None:
+    found = now.timeline.find(instant.requested, instant.action)
+    if found is None or found.state is State.REQUESTED:
+        raise InstantNotFound(_rolled_back(instant))
+    if found.state is State.COMPLETED:
+        raise WriteConflict(f"instant {instant.requested} is published already")
+
+
+def _require_same_table(before: TableState, instant: Instant, now: TableState) -> None:
+    for what in ("version", "metadata_partitions", "metadata_inflight"):
+        then, since_then = getattr(before.config, what), getattr(now.config, what)
+        if then != since_then:
+            raise WriteConflict(
+                f"instant {instant.requested}: the table's {what.replace('_', ' ')} changed from {then or 'none'} to "
+                f"{since_then or 'none'} meanwhile, by another writer. Nothing is published; write the batch again."
+            )
+
+
+def _require_same_columns(before: TableState, instant: Instant, metadata: CommitMetadata, now: TableState) -> None:
+    """The newest commit says what a table's columns are: a batch that does not know new ones would hide them."""
+    after = declared_schema(now)
+    if not metadata.schema or after is None or declared_schema(before) == after:
+        return
+    own = without_meta_fields(from_avro(metadata.schema, instant_path(instant)))
+    if own != after:
+        raise WriteConflict(
+            f"instant {instant.requested}: the table's columns changed meanwhile ({_difference(own, after)}). Nothing "
+            "is published; write the batch again" + _RETRIES
+        )
+
+
+def _difference(own: pa.Schema, after: pa.Schema) -> str:
+    more = [name for name in after.names if name not in own.names]
+    return f"new: {', '.join(more)}" if more else "of other types or order"
+
+
+def _look_up(now: TableState, instant: Instant) -> Other | None:
+    """What another instant changed, or is going to; None: a plan that was withdrawn since the timeline was listed."""
+    storage, timeline = now.storage, now.timeline
+    try:
+        if instant.state is State.COMPLETED:
+            return _completed(now, instant)
+        if instant.action is Action.COMPACTION:
+            return other_of_compaction(instant, read_compaction_plan(storage, timeline, instant))
+        found = other_of_clustering(instant, read_replace_plan(storage, timeline, instant))
+        if found.operation is None and instant.state is State.INFLIGHT:
+            profile = other_of_commit(instant, read_commit(storage, timeline, instant))
+            return replace(found, groups=found.groups | profile.groups)
+        return found
+    except FileNotFoundError:
+        if instant.state is State.COMPLETED:
+            raise WriteConflict(f"instant {instant.requested} is being taken back by another writer") from None
+        return None
+
+
+def _completed(now: TableState, instant: Instant) -> Other:
+    found = other_of_commit(instant, read_commit(now.storage, now.timeline, instant))
+    if found.operation is not Operation.COMPACT:
+        return found
+    with suppress(FileNotFoundError):  # its plan says more: which files it took in
+        planned = replace(instant, action=Action.COMPACTION)
+        return other_of_compaction(instant, read_compaction_plan(now.storage, now.timeline, planned))
+    return found

@@ -1,0 +1,254 @@
+"""Archiving: old instants move off the active timeline, so that a write does not cost more as history grows.
+
+First the archive file is there, whole; then the instants go, their pending states before the completed ones: an instant
+without its completed file would be taken for a failed write. An archiver that dies in between is repeated, and the
+newest archive file tells it what need not be written again. Source: spec/table-services.md 2.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from hoodie.config.compaction import CompactionOptions
+from hoodie.config.options import read_options
+from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
+from hoodie.config.table import TimelineZone
+from hoodie.formats import timeline_schemas as schemas
+from hoodie.formats.archive_log import commit_record, encode_entries
+from hoodie.formats.avro_container import read_one
+from hoodie.formats.commit_json import decode_commit
+from hoodie.locks import lock_for
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileGroupId
+from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
+from hoodie.plan.archive import Cleaning, instants_to_archive, is_due
+from hoodie.plan.clean import earliest_retained
+from hoodie.storage.protocol import Entry, Storage, join
+from hoodie.table.clean import last_clean, service_state
+from hoodie.table.markers import delete_markers
+from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
+from hoodie.table.transaction import Clock, new_time, utc_now
+from hoodie.timeline.archive import archive_files, archive_name, archived_commits, read_archive_file
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.names import comparable_action, parse_name
+from hoodie.view.load import data_files, list_partitions
+
+_MARKERS = ".hoodie/.temp"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveResult:
+    """Which instants went to the archive, or would go.
+
+    instants  oldest first
+    file      the archive file that was written, relative to the base path; "" for none
+    dry_run   nothing was changed
+    """
+
+    instants: tuple[Instant, ...] = ()
+    file: str = ""
+    dry_run: bool = False
+
+    def __str__(self) -> str:
+        verb = "would archive" if self.dry_run else "archived"
+        where = f" to {self.file}" if self.file else ""
+        lines = [f"{verb} {len(self.instants)} instants{where}"]
+        lines += [f"  {instant.requested} {instant.action}" for instant in self.instants[:20]]
+        lines += [f"  and {len(self.instants) - 20} more"] if len(self.instants) > 20 else []
+        return "\n".join(lines)
+
+
+@dataclass(frozen=True, slots=True)
+class _StateFile:
+    """A file of the active timeline."""
+
+    instant: Instant
+    path: str
+    changed: str  # when it was written, as an instant time
+
+
+def archive(
+    storage: Storage,
+    options: Mapping[str, str],
+    *,
+    dry_run: bool = False,
+    state: TableState | None = None,
+    clock: Clock = utc_now,
+) -> ArchiveResult:
+    """Move instants that nothing needs on the active timeline to the archive, when there are enough of them.
+
+    dry_run    only say which
+    state      the table's, by `service_state`, if it was loaded just now
+    Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile when an
+               instant cannot be read; InvalidOption
+    """
+    how = read_options(ArchiveOptions, options)
+    state = state or service_state(storage, options, dry_run)
+    if not is_due(state.timeline, how):
+        return ArchiveResult(dry_run=dry_run)
+    with lock_for(options, storage) as lock:
+        if lock.real:
+            state = load_state(storage)
+        chosen = choose(state, options, clock)
+        if dry_run or not chosen:
+            return ArchiveResult(chosen, dry_run=dry_run)
+        files = _state_files(state, chosen)
+        lock.check()
+        path = _write(state, files, how.batch)
+        lock.check()
+        _remove(storage, files)
+    return ArchiveResult(chosen, path)
+
+
+def choose(state: TableState, options: Mapping[str, str], clock: Clock = utc_now) -> tuple[Instant, ...]:
+    """The completed instants that may leave the active timeline, oldest first."""
+    cleans, timeline = read_options(CleanOptions, options), state.timeline
+    earliest = earliest_retained(timeline, cleans, new_time(state, clock))
+    cleaning = Cleaning(
+        earliest=earliest.requested if earliest else "",
+        last=last_clean(state),
+        automatic=cleans.automatic and read_options(ServiceOptions, options).enabled,
+    )
+    delta_commits = read_options(CompactionOptions, options).delta_commits if state.config.merge_on_read else None
+    chosen = instants_to_archive(timeline, read_options(ArchiveOptions, options), cleaning, delta_commits)
+    bound = min((b for b in (_schema_bound(state, chosen), _replaced_bound(state, chosen)) if b), default="")
+    return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))
+
+
+def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
+    """The newest commit that says what the table's columns are, if it is among the chosen; "" when a later one does."""
+    going = {instant for instant in chosen if instant.action in COMMITS}
+    if not going:
+        return ""
+    for instant in reversed(state.timeline.commits):
+        metadata = read_commit(state.storage, state.timeline, instant)
+        if metadata.schema and metadata.operation not in KEEPS_SCHEMA:
+            return instant.requested if instant in going else ""
+    return ""
+
+
+def _replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
+    """The oldest of the chosen whose replaced file groups have files still: without it they would be read again."""
+    for instant in chosen:
+        if instant.action is not Action.REPLACE_COMMIT:
+            continue
+        replaced = read_commit(state.storage, state.timeline, instant).replaced
+        gone = {FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids}
+        if any(file.group in gone for file in data_files(list_partitions(state.storage, replaced))):
+            return instant.requested
+    return ""
+
+
+def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
+    """Completed commits with what they did, newest first.
+
+    archived  those too that left the active timeline. One that is on its way there is told once. Raises CorruptFile
+    """
+    active = list(zip(reversed(state.timeline.commits), state.commits(), strict=True))
+    if not archived:
+        return active
+    known = {_identity(instant) for instant, _ in active}
+    left = [found for found in archived_commits(state.storage, state.config) if _identity(found[0]) not in known]
+    return sorted([*active, *left], key=lambda found: found[0], reverse=True)
+
+
+# --- files ---
+
+
+def _state_files(state: TableState, chosen: Iterable[Instant]) -> list[_StateFile]:
+    """All files of the chosen instants, by instant, requested before completed."""
+    folder, wanted = state.timeline.folder, {_identity(instant) for instant in chosen}
+    found = []
+    for entry in state.storage.list(folder):
+        instant = None if entry.is_dir else parse_name(entry.name, state.timeline.layout, folder)
+        if instant is not None and _identity(instant) in wanted:
+            found.append(_StateFile(instant, join(folder, entry.name), _changed(state, entry)))
+    return sorted(found, key=lambda file: (file.instant.requested, file.instant.state))
+
+
+def _identity(instant: Instant) -> tuple[str, Action]:
+    return instant.requested, comparable_action(instant.action)
+
+
+def _changed(state: TableState, entry: Entry) -> str:
+    utc = dt.datetime.fromtimestamp(entry.mtime / 1000, dt.UTC)
+    return format_time(utc if state.config.timezone is TimelineZone.UTC else utc.astimezone())
+
+
+def _write(state: TableState, files: Iterable[_StateFile], batch: int) -> str:
+    """Put what files of the timeline hold into a new archive file, but for what the newest one has already.
+
+    returns  its path; "" when there is nothing to add
+    """
+    folder, storage = state.config.history_folder, state.storage
+    while True:
+        there = archive_files(storage, state.config)
+        newest = read_archive_file(storage, next(iter(there.values()))) if there else []
+        known = {entry.instant for entry in newest}
+        missing = [file for file in files if file.instant not in known]
+        if not missing:
+            return ""
+        path = join(folder, archive_name(max(there, default=0) + 1))
+        try:
+            storage.create_new(path, encode_entries([_entry(storage, file) for file in missing], batch))
+        except FileExistsError:  # another process archives: what it wrote need not be written again
+            continue
+        return path
+
+
+def _remove(storage: Storage, files: Iterable[_StateFile]) -> None:
+    """Take archived files off the timeline."""
+    marked = {entry.name for entry in storage.list(_MARKERS)}
+    for time in sorted({file.instant.requested for file in files} & marked):
+        delete_markers(storage, time)
+    completed = [file for file in files if file.instant.state is State.COMPLETED]
+    for file in files:
+        if file.instant.state is not State.COMPLETED:
+            storage.delete(file.path)
+    for file in completed:
+        storage.delete(file.path)
+
+
+# --- entries ---
+
+
+def _entry(storage: Storage, file: _StateFile) -> dict[str, object]:
+    """The archive's record of a file of the timeline."""
+    instant = file.instant
+    entry: dict[str, object] = {
+        "commitTime": instant.requested,
+        "actionType": instant.action.value,
+        "version": 1,
+        "actionState": instant.state.name,
+        "stateTransitionTime": file.changed,
+    }
+    found = _content(instant, storage.read(file.path), file.path)
+    return entry if found is None else {**entry, found[0]: found[1]}
+
+
+def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str, object]] | None:
+    """The entry's field that takes what a file holds, and that; None for a file without content, or whose is not kept.
+
+    Raises CorruptFile
+    """
+    action, done = instant.action, instant.state is State.COMPLETED
+    if action in (Action.COMMIT, Action.DELTA_COMMIT):
+        return "hoodieCommitMetadata", commit_record(decode_commit(data, path))
+    if not data:
+        return None
+    if action is Action.REPLACE_COMMIT:
+        if instant.state is State.REQUESTED:
+            return "hoodieRequestedReplaceMetadata", read_one(data, schemas.REQUESTED_REPLACE, path)
+        record = commit_record(decode_commit(data, path), replacing=done)
+        return ("hoodieReplaceCommitMetadata" if done else "HoodieInflightReplaceMetadata"), record
+    if action is Action.CLEAN:
+        if done:
+            return "hoodieCleanMetadata", read_one(data, schemas.CLEAN_METADATA, path)
+        return "hoodieCleanerPlan", read_one(data, schemas.CLEANER_PLAN, path)
+    if action is Action.ROLLBACK and done:
+        return "hoodieRollbackMetadata", read_one(data, schemas.ROLLBACK_METADATA, path)
+    if action in (Action.COMPACTION, Action.LOG_COMPACTION) and instant.state is State.REQUESTED:
+        return "hoodieCompactionPlan", read_one(data, schemas.COMPACTION_PLAN, path)
+    return None

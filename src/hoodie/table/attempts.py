@@ -1,0 +1,41 @@
+"""A write and its further attempts: after a conflict with another writer, on the table as it is then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hoodie.errors import WriteConflict
+from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.table.batches import BatchKnown
+from hoodie.table.result import WriteResult
+from hoodie.table.semantics import Settings
+
+#: The route of a write that had nothing to do, as its batch was in the table already.
+KNOWN = "known"
+
+
+def attempted(settings: Settings, attempt: Callable[[], WriteResult]) -> WriteResult:
+    """The result of the first attempt that no other writer contradicts, or that of the write that brought the batch.
+
+    attempt  a whole write: it looks at the table anew, and takes back what it wrote when it fails
+    Raises   as the attempts; WriteConflict after 1 + `hoodie.write.num.retries.on.conflict.failures` of them
+    """
+    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
+        try:
+            return attempt()
+        except BatchKnown as known:
+            return earlier_result(known)
+        except WriteConflict as conflict:
+            if not left:
+                if settings.writers.concurrency.conflict_retries:
+                    conflict.add_note(f"{settings.writers.concurrency.conflict_retries + 1} attempts were made.")
+                raise
+    raise AssertionError  # the last attempt returns or raises
+
+
+def earlier_result(known: BatchKnown) -> WriteResult:
+    """What the write that brought the batch did; its instant is "" when the active timeline does not have it any
+    more."""
+    metadata = known.metadata or CommitMetadata(operation=Operation.UNKNOWN)
+    return WriteResult(known.instant, metadata, IndexStats(), KNOWN, {})

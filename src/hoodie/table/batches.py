@@ -1,0 +1,94 @@
+"""Which batches of which applications a table has: kept in the commits' metadata, as Hudi's streaming sink does.
+
+Each commit carries the map {application: number of its newest batch} on, so that it does not go with archived ones.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+
+from hoodie.config.locks import BatchOptions
+from hoodie.errors import CorruptFile, HoodieError
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.instant import Instant
+from hoodie.plan.conflict import SERVICES
+from hoodie.table.state import TableState
+from hoodie.timeline.load import read_commit
+
+#: The entry of a commit's extra metadata that holds the map.
+CHECKPOINT = "_hudi_streaming_sink_checkpoint"
+#: The entry of the commit that wrote a batch itself; the map alone does not tell it from later ones.
+_WRITTEN = "_hoodie_written_batch"
+
+
+class BatchKnown(HoodieError):
+    """The batch is in the table already. What is being written of it is taken back.
+
+    instant   of the commit that wrote it; "" when that is not on the active timeline any more, or a later batch of the
+              application is all that is known
+    metadata  of that commit
+    """
+
+    def __init__(self, application: str, batch: int, instant: str, metadata: CommitMetadata | None) -> None:
+        super().__init__(application, batch, instant, metadata)
+        self.application, self.batch, self.instant, self.metadata = application, batch, instant, metadata
+
+    def __str__(self) -> str:
+        where = f", at {self.instant}" if self.instant else ""
+        return f"batch {self.batch} of {self.application!r} was written before{where}; nothing is written now"
+
+
+def require_new(state: TableState, batch: BatchOptions) -> None:
+    """Raises BatchKnown when the table has this batch, or a later one of its application."""
+    if not batch.application:
+        return
+    if newest_batches(state, batch.application).get(batch.application, -1) >= batch.batch:
+        found, metadata = _commit_of(state, batch)
+        raise BatchKnown(batch.application, batch.batch, found.requested if found else "", metadata)
+
+
+def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str]) -> dict[str, str]:
+    """The extra metadata of a commit, batches that are known included.
+
+    state  at the moment of the commit
+    """
+    known = newest_batches(state, batch.application)
+    if batch.application:
+        known = {**known, batch.application: batch.batch}
+    if not known or (CHECKPOINT in extra and not batch.application):  # the caller knows what it says
+        return dict(extra)
+    mark = {_WRITTEN: json.dumps({batch.application: batch.batch})} if batch.application else {}
+    return {**extra, **mark, CHECKPOINT: json.dumps({name: str(number) for name, number in known.items()})}
+
+
+def newest_batches(state: TableState, application: str = "") -> dict[str, int]:
+    """The newest batch of each application.
+
+    application  "": only the newest commit that changed rows is asked. Else commits are gone through until one tells
+                 of batches: other writers may not carry them on
+    """
+    for instant in reversed(state.timeline.commits):
+        metadata = read_commit(state.storage, state.timeline, instant)
+        if CHECKPOINT in metadata.extra:
+            return _parse(metadata.extra[CHECKPOINT], state.timeline.path(instant))
+        if not application and metadata.operation not in SERVICES:
+            break
+    return {}
+
+
+def _commit_of(state: TableState, batch: BatchOptions) -> tuple[Instant | None, CommitMetadata | None]:
+    """The commit that wrote the batch, if it is on the active timeline."""
+    for instant in reversed(state.timeline.commits):
+        metadata = read_commit(state.storage, state.timeline, instant)
+        mark = metadata.extra.get(_WRITTEN)
+        if mark and _parse(mark, state.timeline.path(instant)).get(batch.application) == batch.batch:
+            return instant, metadata
+    return None, None
+
+
+def _parse(text: str, path: str) -> dict[str, int]:
+    try:
+        return {str(name): int(number) for name, number in json.loads(text).items()}
+    except (ValueError, AttributeError, TypeError, RecursionError) as error:
+        raise CorruptFile(path, f"{text[:80]!r} is no map of batches") from error

@@ -1,0 +1,149 @@
+"""Which index a write uses, and whether the table's keys lie where it looks.
+
+Where other indexes look than the one that placed the keys, rows would occur twice: such a write is refused.
+Source: spec/indexing-and-write-path.md 1 and 4.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+
+from hoodie.config.options import read_options
+from hoodie.config.table import from_properties
+from hoodie.config.write import IndexOptions, IndexType, WriteOptions
+from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.index.bucket import BUCKETS, HASH_FIELDS
+from hoodie.index.choose import make_index, make_own
+from hoodie.index.contract import ByFile, ByKey, Index, There
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import FileGroupId
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableFiles, TableState
+
+#: The table property that says which index a table was created for. Hudi keeps none.
+RECORDED = "hoodie.index.type"
+#: Commits that are looked at for one that wrote files.
+_LOOK_BACK = 10
+#: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
+_BUCKET = re.compile(r"000\d{5}-")
+_HUDI_CLASS = "org.apache.hudi."
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """The index of a write, and why it is this one."""
+
+    index: Index
+    why: str
+
+
+def is_bucket(file_id: str) -> bool:
+    """Whether a file id looks like one of a bucket index. Those of new file groups never do."""
+    return _BUCKET.match(file_id) is not None
+
+
+def choose_index(state: TableState, settings: Settings) -> Chosen:
+    """The index that the options name; else the one that the table was created with; else BUCKET on a table whose
+    newest files are those of buckets; else SIMPLE.
+
+    Raises InvalidOption; TableMismatch and UnsupportedTable when the table's keys are elsewhere than the index looks
+    """
+    written = newest_files(state)
+    buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written)
+    chosen = _chosen(state, settings, buckets)
+    index = chosen.index
+    names_new = isinstance(index.look_up, ByKey) and index.look_up.names_new
+    if buckets and not names_new:
+        raise UnsupportedTable(
+            f"{state.config.name}: file ids such as {written[0].file_id} are those of a bucket index. {index.name} "
+            "would not find keys in log files, and its file groups would belong to no bucket: leave hoodie.index.type "
+            f"unset, and give the table's {BUCKETS}."
+        )
+    if state.config.properties.get(RECORDED) == IndexType.BUCKET and not names_new:
+        raise TableMismatch(
+            f"{state.config.name} was created for the index BUCKET, whose file groups others do not keep: leave "
+            "hoodie.index.type unset"
+        )
+    index.check(There(state.storage, state.config, state.timeline, written=written))
+    return chosen
+
+
+def _chosen(state: TableState, settings: Settings, buckets: bool) -> Chosen:
+    own = read_options(IndexOptions, settings.given).own
+    if own and not own.startswith(_HUDI_CLASS):
+        return Chosen(make_own(own, settings.given, state.config), "hoodie.index.class names it")
+    if own and "HBaseIndex" not in own:
+        raise InvalidOption(f"hoodie.index.class={own}: Java classes are not run here; name the index by its type")
+    kind, why = settings.write.index, "hoodie.index.type names it"
+    recorded = state.config.properties.get(RECORDED, "")
+    if own:
+        kind, why = IndexType.HBASE, "hoodie.index.class names it"
+    elif kind is IndexType.AUTO and recorded:
+        if recorded not in IndexType.__members__:
+            raise UnsupportedTable(f"{state.config.name} was created for the index {recorded}, which is not known here")
+        kind, why = IndexType[recorded], "the table was created with it"
+    elif kind is IndexType.AUTO and buckets:
+        kind, why = IndexType.BUCKET, "the table's files are those of buckets"
+    elif kind is IndexType.AUTO:
+        kind, why = IndexType.SIMPLE, "the default"
+    return Chosen(make_index(kind, settings.given, state.config), why)
+
+
+def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict[str, str]:
+    """The properties of a table that is created for an index: nothing when its options name none.
+
+    table   its other properties
+    Raises  InvalidOption on a hash field outside the record key, and on another engine than SIMPLE
+    """
+    kind = read_options(WriteOptions, options).index
+    if kind is IndexType.AUTO:
+        return {}
+    kept = {RECORDED: kind.value}
+    if kind is IndexType.BUCKET:
+        make_index(kind, options, from_properties(table))
+        chosen = read_options(IndexOptions, options)
+        kept[BUCKETS] = str(chosen.buckets)
+        if chosen.hash_fields:
+            kept[HASH_FIELDS] = ",".join(chosen.hash_fields)
+    return kept
+
+
+def newest_files(state: TableState) -> tuple[WriteStat, ...]:
+    """What the newest commit that wrote files says of them; nothing when none of the last few did."""
+    for commit in state.commits(_LOOK_BACK):
+        if stats := tuple(stat for part in commit.stats.values() for stat in part):
+            return stats
+    return ()
+
+
+def there(state: TableState, partitions: Iterable[str], files: TableFiles) -> There:
+    """What an index is told of the table before it tags keys."""
+    return There(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
+
+
+def refuse_unknown(index: Index, places: Iterable[FileGroupId], known: Collection[FileGroupId]) -> None:
+    """Raises CorruptIndex when an index of its own names file groups that are not there."""
+    gone = [place for place in places if place not in known]
+    if gone:
+        raise CorruptIndex(
+            f"the index {index.name} names {len(gone)} file groups that are not in the table, such as "
+            f"{gone[0].file_id} of partition {gone[0].partition!r}. Where its keys are now it does not say: make the "
+            "index anew from the table (HBASE: hoodie index rebuild)."
+        )
+
+
+def refuse_groups_of_logs(files: TableFiles, index: Index) -> None:
+    """Raises UnsupportedTable when a file group has no base file, in which the index looks for keys."""
+    if not isinstance(index.look_up, ByFile):
+        return
+    for partition, slices in files.slices.items():
+        seen = {base.group for base in files.bases.get(partition, ())}
+        hidden = [slice_.group.file_id for slice_ in slices if slice_.group not in seen]
+        if hidden:
+            raise UnsupportedTable(
+                f"partition {partition!r}: {len(hidden)} file groups, such as {hidden[0]}, have log files only, where "
+                f"the index {index.name} finds no keys: present rows would be taken for new ones. A writer with "
+                "another index made them; write with that one, or compact the table first."
+            )

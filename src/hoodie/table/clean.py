@@ -1,0 +1,336 @@
+"""Cleaning: files that no read, savepoint or pending plan needs any more are deleted, by a plan on the timeline.
+
+A clean that dies anywhere is finished by the next one, by the plan it made: each step may have been done before.
+docs/design/cleaning.md says what differs from Hudi's. Source: spec/table-services.md 1.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from hoodie.config.options import read_options
+from hoodie.config.services import CleanOptions, CleanPolicy
+from hoodie.config.table import require_writable
+from hoodie.errors import CorruptFile, WriteConflict
+from hoodie.formats.timeline_avro import (
+    decode_clean_metadata,
+    decode_clean_plan,
+    encode_clean_metadata,
+    encode_clean_plan,
+)
+from hoodie.locks import lock_for
+from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.model.files import parse_data_file
+from hoodie.model.instant import WRITES, Action, Instant, State
+from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
+from hoodie.plan.clean import (
+    SAVEPOINTS,
+    Scope,
+    commits_since,
+    earliest_retained,
+    emptied,
+    files_to_delete,
+    looked_up_to,
+    scope_of,
+    superseding,
+)
+from hoodie.storage.protocol import Storage, is_temporary, join
+from hoodie.table.job import writable_state
+from hoodie.table.partitions import ensure_partition
+from hoodie.table.savepoint import savepointed_files
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, load_state
+from hoodie.table.transaction import Clock, new_time, utc_now
+from hoodie.timeline.archive import archive_files
+from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
+from hoodie.view.load import METAFILES, load_view
+
+_THREADS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class CleanResult:
+    """What a clean deleted, or would delete.
+
+    instant     of the clean; "" when there was nothing to do
+    earliest    the oldest commit as of which reads still work; "": the policy does not say
+    files       names of files by partition path; what was gone already is not among them
+    partitions  partition paths that went as a whole
+    finished    cleans that had died and were finished by the way
+    dry_run     nothing was changed
+    """
+
+    instant: str = ""
+    policy: str = ""
+    earliest: str = ""
+    files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    partitions: tuple[str, ...] = ()
+    finished: tuple[str, ...] = ()
+    dry_run: bool = False
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files, relative to the base path."""
+        return tuple(join(partition, name) for partition, names in self.files.items() for name in names)
+
+    def __str__(self) -> str:
+        verb = "would delete" if self.dry_run else "deleted"
+        kept = f", keeping what reads as of {self.earliest} and later need" if self.earliest else ""
+        whole = f", {len(self.partitions)} of them whole" if self.partitions else ""
+        lines = [f"clean {self.instant or '(nothing to do)'}: {verb} {len(self.paths)} files in {len(self.files)} "]
+        lines[0] += f"partitions{whole}{kept}"
+        if self.finished:
+            lines.append(
+                f"  {'would finish' if self.dry_run else 'finished'} {', '.join(self.finished)}, which had died"
+            )
+        lines += [f"  {path}" for path in self.paths[:20]]
+        lines += [f"  and {len(self.paths) - 20} more"] if len(self.paths) > 20 else []
+        return "\n".join(lines)
+
+
+def clean(
+    storage: Storage,
+    options: Mapping[str, str],
+    *,
+    dry_run: bool = False,
+    automatic: bool = False,
+    state: TableState | None = None,
+    clock: Clock = utc_now,
+) -> CleanResult:
+    """Finish cleans that died, then delete what the policy does not keep.
+
+    dry_run    only say what would go
+    automatic  only when `hoodie.clean.max.commits` says so; by versions look only where commits replaced files
+    state      the table's, by `service_state`, if it was loaded just now
+    Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile;
+               InvalidOption. A clean that was planned by then is finished by the next one
+    """
+    how = read_options(CleanOptions, options)
+    state = state or service_state(storage, options, dry_run)
+    pending = state.timeline.pending({Action.CLEAN})
+    if not dry_run:
+        for instant in pending:
+            resume(storage, instant, options)
+    finished = tuple(instant.requested for instant in pending)
+    with lock_for(options, storage) as lock:
+        if pending or lock.real:
+            state = load_state(storage)
+        last = last_clean(state)
+        if automatic and commits_since(state.timeline, last) < how.every:
+            return CleanResult(finished=finished)
+        at = new_time(state, clock)
+        plan, recorded = make_plan(state, how, last, at, automatic=automatic)
+        result = CleanResult("", plan.policy, plan.earliest[0] if plan.earliest else "", plan.files, plan.partitions)
+        result = replace(result, finished=finished, dry_run=dry_run)
+        if dry_run or not (plan.files or recorded):
+            return result
+        lock.check()
+        requested = create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
+    done = execute(storage, requested, plan, options)
+    gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
+    whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
+    return replace(result, instant=at, files=gone, partitions=whole)
+
+
+def service_state(storage: Storage, options: Mapping[str, str], dry_run: bool) -> TableState:
+    """The state of a table that a service is to work on.
+
+    Raises UnsupportedTable when the table must not be written; WriteConflict while a restore is pending
+    """
+    settings = Settings.read(options)
+    if dry_run:  # a metadata table that is to be removed stays
+        state = load_state(storage)
+        without = replace(state.config, metadata_partitions=(), metadata_inflight=())
+        require_writable(state.config if settings.write.metadata_table else without, KNOWN_PAYLOADS)
+    else:
+        state = writable_state(storage, settings, places_keys=False)
+    if restores := state.timeline.pending({Action.RESTORE}):
+        raise WriteConflict(
+            f"the restore {restores[0].requested} is pending: files it needs must stay. Finish it by restoring again."
+        )
+    return state
+
+
+def last_clean(state: TableState) -> CleanMetadata | None:
+    """What the newest completed clean did; None when there is none, or it does not say (an empty file)."""
+    for instant in reversed(state.timeline.completed({Action.CLEAN})):
+        path = state.timeline.path(instant)
+        data = state.storage.read(path)
+        return decode_clean_metadata(data, path) if data else None
+    return None
+
+
+# --- planning ---
+
+
+def make_plan(
+    state: TableState, how: CleanOptions, last: CleanMetadata | None, at: str, *, automatic: bool
+) -> tuple[CleanPlan, bool]:
+    """What a clean at an instant is to delete, and whether it is recorded even if that is nothing."""
+    timeline, storage = state.timeline, state.storage
+    savepoints = [instant.requested for instant in timeline.completed({Action.SAVEPOINT})]
+    earliest = earliest_retained(timeline, how, at)
+    scope = Scope(None)
+    if how.incremental:
+        all_active = last is not None or not archive_files(storage, state.config)
+        scope = scope_of(timeline, how, earliest, last, savepoints, all_active=all_active)
+    elif earliest is None and how.policy is not CleanPolicy.KEEP_LATEST_FILE_VERSIONS:
+        scope = Scope(())
+    partitions: set[str] | None = None
+    if scope.commits is not None and (automatic or how.policy is not CleanPolicy.KEEP_LATEST_FILE_VERSIONS):
+        partitions = set()
+        for instant in scope.commits:
+            partitions |= superseding(read_commit(storage, timeline, instant))
+    files: dict[str, tuple[str, ...]] = {}
+    whole: tuple[str, ...] = ()
+    if partitions is None or partitions:
+        view = load_view(storage, timeline, state.config, partitions)
+        files = files_to_delete(view, how, earliest, pending_files(state), savepointed_files(state))
+        whole = emptied(view, files)
+    plan = CleanPlan(
+        policy=how.policy.value,
+        earliest=None if earliest is None else (earliest.requested, earliest.action.value, State.COMPLETED.name),
+        last_completed=looked_up_to(timeline, how),
+        files=files,
+        partitions=whole,
+        extra={SAVEPOINTS: ",".join(savepoints)} if savepoints else {},
+    )
+    return plan, how.incremental and scope.worth_a_record
+
+
+def pending_files(state: TableState) -> frozenset[str]:
+    """Paths of the files that pending compactions, log compactions and clusterings are to read."""
+    found: set[str] = set()
+    timeline = state.timeline
+    for instant in timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
+        for operation in read_compaction_plan(state.storage, timeline, instant).operations:
+            names = [name for name in (operation.base_file, *operation.log_files) if name]
+            found |= {join(operation.group.partition, name) for name in names}
+    for instant in timeline.pending_replaces:
+        clustering = read_replace_plan(state.storage, timeline, instant).clustering
+        for slice_ in [slice_ for group in clustering.groups for slice_ in group.slices] if clustering else ():
+            names = [name for name in (slice_.base_file, *slice_.log_files) if name]
+            found |= {join(slice_.group.partition, name) for name in names}
+    return frozenset(found)
+
+
+# --- deleting ---
+
+
+def resume(storage: Storage, instant: Instant, options: Mapping[str, str]) -> CleanMetadata | None:
+    """Finish a clean that another process began. One that holds no plan, by a writer that died, is removed: None.
+
+    Raises CorruptFile
+    """
+    path = instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED))
+    try:
+        data = storage.read(path)
+    except FileNotFoundError:  # the inflight file has the plan as well
+        path = instant_path(Instant(instant.requested, Action.CLEAN, State.INFLIGHT))
+        data = storage.read(path) if storage.exists(path) else b""
+    if not data:
+        remove_pending(storage, instant)
+        return None
+    return execute(storage, instant, decode_clean_plan(data, path), options)
+
+
+def execute(storage: Storage, instant: Instant, plan: CleanPlan, options: Mapping[str, str]) -> CleanMetadata:
+    """Do what a clean's plan says. Two processes may do it at once: one of them publishes the end."""
+    started = time.monotonic()
+    _require_data_files(plan, instant)
+    begun = Instant(instant.requested, Action.CLEAN, State.INFLIGHT)
+    if instant.state is State.REQUESTED:
+        with suppress(WriteConflict):  # another process goes by the same plan
+            to_inflight(storage, instant, encode_clean_plan(plan, storage.root))
+    # Savepoints look for plans once they are on the timeline, and plans for savepoints: one of the two sees the other.
+    saved = savepointed_files(load_state(storage))
+    partitions = _delete(storage, plan, saved)
+    for partition in _remove_partitions(storage, plan.partitions, instant.requested):
+        done = partitions.get(partition, CleanedPartition(policy=plan.policy))
+        partitions[partition] = replace(done, removed=True)
+    metadata = CleanMetadata(
+        start=instant.requested,
+        millis=int((time.monotonic() - started) * 1000),
+        earliest=plan.earliest[0] if plan.earliest else "",
+        last_completed=plan.last_completed,
+        partitions=partitions,
+        extra=plan.extra,
+    )
+    with lock_for(options, storage) as lock:
+        lock.check()
+        with suppress(WriteConflict):  # the other was faster, with the same outcome
+            complete(storage, begun, encode_clean_metadata(metadata))
+    return metadata
+
+
+def _require_data_files(plan: CleanPlan, instant: Instant) -> None:
+    """A plan may have been written by anybody: nothing but data files is deleted for it."""
+    for partition, names in plan.files.items():
+        for name in names:
+            if partition.split("/")[0] == ".hoodie" or parse_data_file(partition, name, 0) is None:
+                raise CorruptFile(
+                    instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED)),
+                    f"a plan to delete {join(partition, name)}, which is no data file",
+                )
+
+
+def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str]) -> dict[str, CleanedPartition]:
+    wanted = [join(partition, name) for partition, names in plan.files.items() for name in names]
+    wanted = [path for path in wanted if path not in saved]
+    if len(wanted) > 1:
+        with ThreadPoolExecutor(min(_THREADS, len(wanted)), thread_name_prefix="hoodie-clean") as pool:
+            was_there = list(pool.map(storage.delete, wanted))
+    else:
+        was_there = [storage.delete(path) for path in wanted]
+    deleted = {path for path, there in zip(wanted, was_there, strict=True) if there}
+    return {
+        partition: CleanedPartition(
+            policy=plan.policy,
+            planned=names,
+            deleted=tuple(name for name in names if join(partition, name) in deleted),
+            failed=tuple(name for name in names if join(partition, name) not in deleted),
+        )
+        for partition, names in plan.files.items()
+    }
+
+
+def _remove_partitions(storage: Storage, partitions: Sequence[str], clean: str) -> list[str]:
+    """Take emptied folders out of the table, unless somebody writes, or wrote, into them since. Which ones went.
+
+    Whoever writes a first file into a folder puts the metafile there before, if it is missing. One that began when it
+    was there still gets it back. Folders themselves stay where the storage has such: a file may be on its way there.
+    """
+    empty: dict[str, list[str]] = {}
+    for partition in partitions:
+        names = [entry.name for entry in storage.list(partition)]
+        if all(name in METAFILES or _is_litter(name) for name in names):
+            empty[partition] = sorted(names, key=lambda name: name in METAFILES)
+        elif METAFILES.isdisjoint(names) and any(parse_data_file(partition, name, 0) for name in names):
+            ensure_partition(storage, partition, clean)  # this clean died when it had removed it
+    if not empty or _writes_since(storage, clean):
+        return []
+    for partition, names in empty.items():
+        for name in names:
+            storage.delete(join(partition, name))
+    if _writes_since(storage, clean):
+        for partition in empty:
+            ensure_partition(storage, partition, clean)
+        return []
+    return list(empty)
+
+
+def _writes_since(storage: Storage, clean: str) -> bool:
+    return any(
+        instant.action in WRITES and (instant.state is not State.COMPLETED or instant.requested > clean)
+        for instant in load_state(storage).timeline.instants
+    )
+
+
+def _is_litter(name: str) -> bool:
+    """A checksum of Hadoop's, or a temporary file of a dead writer."""
+    return (name.startswith(".") and name.endswith(".crc")) or is_temporary(name)

@@ -1,0 +1,67 @@
+"""Who plans compactions, and who runs a plan: one process at a time, and another once that one is dead.
+
+A claim is a lock of its own, beside the table's: it is held as long as the work takes, while writers publish. It lies
+in ZooKeeper where the table's lock does, else in the table's storage, where a dead holder's lease ends; a lock without
+an end would keep a plan from being run for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+
+from hoodie.config.locks import LockOptions, LockProvider
+from hoodie.config.options import read_options
+from hoodie.errors import PlanInUse
+from hoodie.locks import Lock, lock_for
+from hoodie.storage.protocol import Storage
+
+#: Seconds to wait for another process that plans a compaction: longer than planning takes, unless it died.
+_PATIENCE = 10.0
+
+_IN_ZOOKEEPER = frozenset({LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLICIT})
+
+
+@contextmanager
+def claimed(storage: Storage, options: Mapping[str, str], instant: str) -> Iterator[Lock]:
+    """Have a plan for oneself. Raises PlanInUse when another process has it; errors of the lock's server."""
+    lock = _independent(storage, options, f"compaction-{instant}")
+    if not lock.acquire(0):
+        raise PlanInUse(
+            f"compaction {instant} is in the hands of another process. If that one is dead its claim ends by itself."
+        )
+    with _released(lock):
+        yield lock
+
+
+@contextmanager
+def scheduling(storage: Storage, options: Mapping[str, str]) -> Iterator[Lock]:
+    """Be the only one to plan compactions of the table: under its lock, and without one under a claim.
+
+    Raises LockTimeout; PlanInUse
+    """
+    lock = lock_for(options, storage)
+    if lock.real:
+        with lock:
+            yield lock
+        return
+    lock = _independent(storage, options, "compaction")
+    if not lock.acquire(_PATIENCE):
+        raise PlanInUse("another process plans a compaction. If that one is dead its claim ends by itself.")
+    with _released(lock):
+        yield lock
+
+
+def _independent(storage: Storage, options: Mapping[str, str], name: str) -> Lock:
+    if read_options(LockOptions, options).chosen not in _IN_ZOOKEEPER:
+        options = {**options, "hoodie.write.lock.provider": LockProvider.STORAGE.value}
+    return lock_for(options, storage, name=name)
+
+
+@contextmanager
+def _released(lock: Lock) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        with suppress(OSError):  # the work is done, or its own error is the one to hear of; the lease ends by itself
+            lock.release()

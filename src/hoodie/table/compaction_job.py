@@ -1,0 +1,112 @@
+"""A run of a compaction: what its tasks need, and how it begins.
+
+Source: spec/table-services.md 5.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+
+from hoodie.errors import InvalidPlan
+from hoodie.formats.avro_schema import to_avro
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Instant
+from hoodie.model.schema import with_meta_fields
+from hoodie.plan.compaction import problems
+from hoodie.storage.protocol import Storage
+from hoodie.table.base_file import WriteSpec
+from hoodie.table.compaction_plan import PlanFiles, compactable_state, find_compaction, look_up, take_back
+from hoodie.table.log_headers import find_blocks
+from hoodie.table.log_reader import SliceReader, slice_reader
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState
+from hoodie.timeline.transition import to_inflight
+
+
+@dataclass(frozen=True, slots=True)
+class Compaction:
+    """What all operations of a run need; pickles to executors.
+
+    run  a number that other runs of the same plan do not have: part of the names of its files
+    """
+
+    spec: WriteSpec
+    reader: SliceReader
+    run: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionTask:
+    """One operation of a plan."""
+
+    number: int
+    slice: FileSlice
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionJob:
+    """A compaction whose run has begun. Readers see nothing of it before `publish`."""
+
+    compaction: Compaction
+    tasks: tuple[CompactionTask, ...]
+    instant: Instant
+    extra: Mapping[str, str]
+
+    @property
+    def storage(self) -> Storage:
+        return self.compaction.spec.storage
+
+
+#: Carries out the tasks of a job: their statistics, None for one without rows.
+RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
+
+
+def begin(storage: Storage, options: Mapping[str, str], instant: str | None = None) -> CompactionJob | None:
+    """Begin a run: what an earlier one left is removed first. Arguments and errors as `compact`."""
+    settings = Settings.read(options)
+    state = compactable_state(storage, settings)
+    pending = find_compaction(state, instant)
+    if pending is None:
+        return None
+    at = look_up(state, pending)
+    _require_files(state, at)
+    schema = with_meta_fields(at.schema)
+    reader = slice_reader(state, schema, options=options)
+    _require_all_logs(reader, at)
+    begun = to_inflight(storage, take_back(storage, pending, at.leftovers))
+    spec = WriteSpec(
+        storage=storage,
+        instant=begun.requested,
+        schema=schema,
+        avro_schema=to_avro(schema, state.config.name),
+        sizing=settings.sizing,
+        bloom=settings.bloom,
+        logs=settings.logs,
+        pending=begun,
+    )
+    tasks = tuple(CompactionTask(number, each.slice) for number, each in enumerate(at.found))
+    extra = {**at.plan.extra, "schema": to_avro(at.schema, state.config.name)}
+    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra)
+
+
+def _require_files(state: TableState, at: PlanFiles) -> None:
+    missing = problems(replace(each, unknown=()) for each in at.found)
+    if missing:
+        raise InvalidPlan(
+            f"{state.config.name}: the compaction plan does not fit the table: {'; '.join(missing[:10])}"
+            + (f"; and {len(missing) - 10} more" if len(missing) > 10 else "")
+            + ". Unschedule it, and plan anew."
+        )
+
+
+def _require_all_logs(reader: SliceReader, at: PlanFiles) -> None:
+    """Rows in logs that the plan does not name would be lost: after it readers do not look there."""
+    for each in at.found:
+        if each.unknown and find_blocks(reader.storage, each.unknown, reader.committed)[0]:
+            raise InvalidPlan(
+                f"{', '.join(log.path for log in each.unknown)}: committed rows that the compaction plan does not know "
+                "of, by a writer that began before it was made. Unschedule it, and plan anew."
+            )

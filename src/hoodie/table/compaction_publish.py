@@ -1,0 +1,124 @@
+"""The end of a compaction's run: what its tasks made is checked and published, or discarded.
+
+Source: spec/table-services.md 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+
+from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
+from hoodie.formats.commit_json import encode_commit
+from hoodie.locks import Lock
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
+from hoodie.model.instant import Action, State
+from hoodie.storage.protocol import remove_with_temporaries, split
+from hoodie.table.compaction_job import CompactionJob
+from hoodie.table.compaction_plan import marked_files, require_not_published, take_back
+from hoodie.table.markers import delete_markers
+from hoodie.table.state import load_state
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.transition import complete
+from hoodie.view.load import data_files, list_partitions
+
+
+def give_up(job: CompactionJob, claim: Lock) -> None:
+    """Take a run back that did not end: its files go, its plan stays."""
+    try:
+        claim.check()
+        take_back(job.storage, job.instant)
+    except (LockLost, WriteConflict):  # another run has begun, or has published: what is not this run's own stays
+        _discard(job)
+
+
+def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMetadata:
+    """Make the new base files visible: one exclusive create.
+
+    stats    of each task's winning attempt; None, or nothing, for a task without rows
+    Raises   HoodieError when statistics do not fit the plan: nothing is published. InstantNotFound, WriteConflict when
+             another process took the run back or published its own; the files of this run are removed
+    """
+    made = _checked(job, stats)
+    by_partition: dict[str, list[WriteStat]] = {}
+    for group, stat in made.items():
+        by_partition.setdefault(group.partition, []).append(stat)
+    metadata = CommitMetadata(
+        operation=Operation.COMPACT,
+        stats={partition: tuple(part) for partition, part in by_partition.items()},
+        extra=dict(job.extra),
+        compacted=True,
+    )
+    sizes = {stat.path: stat.file_size for stat in made.values() if stat.path}
+    try:
+        _settle(job, sizes)
+        complete(job.storage, job.instant, encode_commit(metadata))
+    except (InstantNotFound, WriteConflict):
+        _discard(job)
+        raise
+    with suppress(OSError):  # readers see the files by now, and markers of a completed instant mean nothing
+        # Attempts that were given up may have finished a file meanwhile. Later ones see that the run is over.
+        lost = set(marked_files(job.storage, job.instant.requested)) - sizes.keys()
+        remove_with_temporaries(job.storage, sorted(lost))
+        delete_markers(job.storage, job.instant.requested)
+    return metadata
+
+
+def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[FileGroupId, WriteStat]:
+    tasks = {task.slice.group: task for task in job.tasks}
+    made: dict[FileGroupId, WriteStat] = {}
+    instant = job.instant.requested
+    for stat in stats:
+        if stat is None:
+            continue
+        group = FileGroupId(stat.partition or "", stat.file_id)
+        if group not in tasks or group in made:
+            what = "was compacted twice" if group in made else "is not in the plan"
+            raise HoodieError(f"compaction {instant}: file group {group} {what}; nothing is published")
+        file = parse_data_file(group.partition, split(stat.path or "")[1], stat.file_size)
+        if not isinstance(file, BaseFile) or (file.path, file.group, file.instant) != (stat.path, group, instant):
+            raise HoodieError(f"compaction {instant}: {stat.path} is no base file of {group}; nothing is published")
+        made[group] = stat
+    missing = [group for group, task in tasks.items() if group not in made and task.slice.base is not None]
+    if missing:
+        raise HoodieError(f"compaction {instant}: {len(missing)} file groups, such as {missing[0]}, were not compacted")
+    return {group: made[group] for group in tasks if group in made}
+
+
+def _settle(job: CompactionJob, sizes: Mapping[str, int]) -> None:
+    """See that all files are there, and remove those of lost attempts, which would be taken for versions of rows."""
+    there = _files_of(job)
+    for path, size in sizes.items():
+        if path not in there or there[path].size != size:
+            raise WriteConflict(
+                f"{path} of compaction {job.instant.requested} is gone: another process took this run for dead and "
+                "began anew. Nothing is published by this one."
+            )
+    others = sorted({*there, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
+    require_not_published(job.storage, job.instant)  # else these are what readers see
+    remove_with_temporaries(job.storage, others)
+
+
+def _files_of(job: CompactionJob) -> dict[str, BaseFile]:
+    """The base files of the plan's instant in its file groups, by path."""
+    groups = {task.slice.group for task in job.tasks}
+    listed = list_partitions(job.storage, {group.partition for group in groups})
+    return {
+        file.path: file
+        for file in data_files(listed)
+        if isinstance(file, BaseFile) and file.group in groups and file.instant == job.instant.requested
+    }
+
+
+def _discard(job: CompactionJob) -> None:
+    """Remove the files of a run that lost, unless they are published."""
+    state = load_state(job.storage)
+    found = state.timeline.find(job.instant.requested, Action.COMPACTION)
+    named: set[str | None] = set()
+    if found is not None and found.state is State.COMPLETED:
+        stats = read_commit(job.storage, state.timeline, found).stats
+        named = {stat.path for part in stats.values() for stat in part}
+    for path, file in _files_of(job).items():
+        if path not in named and file.token.split("-")[1] == str(job.compaction.run):
+            job.storage.delete(path)

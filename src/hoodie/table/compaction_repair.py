@@ -1,0 +1,106 @@
+"""Plans that cannot be run: withdrawn, or made to fit the files that are there.
+
+A plan can be withdrawn until a writer appends to the slice that it opened. From then on it has to be run; one that does
+not fit the table any more is repaired for that.
+Source: spec/table-services.md 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+
+from hoodie.errors import InvalidPlan
+from hoodie.formats.avro_plans import encode_compaction_plan
+from hoodie.model.instant import Instant
+from hoodie.model.plans import CompactionOperation
+from hoodie.plan.compaction import Found, operation_of
+from hoodie.storage.protocol import Storage
+from hoodie.table.compaction_claim import claimed, scheduling
+from hoodie.table.compaction_plan import (
+    PlanFiles,
+    compactable_state,
+    find_compaction,
+    look_up,
+    refuse_pending_writes,
+    take_back,
+)
+from hoodie.table.semantics import Settings
+from hoodie.timeline.transition import instant_path, remove_pending
+
+
+def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> None:
+    """Withdraw a plan; the files of a run that died are removed.
+
+    Raises InstantNotFound when it is not pending; WriteConflict while a write is; PlanInUse while it is being run;
+           InvalidPlan when logs were written for the base files that it was to make: it must be run
+    """
+    with _in_hand(storage, options, instant, "withdrawn") as (pending, at):
+        later = [log.path for each in at.found for log in each.later]
+        if later:
+            raise InvalidPlan(
+                f"{len(later)} log files, such as {later[0]}, were written since compaction {instant} was planned, and "
+                "belong to the base files that it makes: readers would not find them. Run it instead; repair it first "
+                "if its files are gone."
+            )
+        remove_pending(storage, take_back(storage, pending, at.leftovers))
+
+
+def repair_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> list[str]:
+    """Make a plan fit the files that are there, so that it can be run: logs that it does not know are taken in, logs
+    that are gone are left out. What was in those is lost already.
+
+    returns  a line for each change; none: the plan fits, and stays as it is
+    Raises   InvalidPlan when a base file is gone: nothing has changed; else as `unschedule_compaction`
+    """
+    with _in_hand(storage, options, instant, "repaired") as (pending, at):
+        gone = [each for each in at.found if each.missing and _needs_base(at, each)]
+        if gone:
+            raise InvalidPlan(
+                f"compaction {instant}: a base file is gone: "
+                + "; ".join(f"{each.slice.group.partition}/{name}" for each in gone for name in each.missing)
+                + ". Restore it. Without it the rows of its file group cannot be told; `unschedule` frees the others."
+            )
+        lines = list(_changes(at.found))
+        if lines:
+            size = Settings.read(options).sizing.max_size
+            operations = tuple([_mended(*pair, size) for pair in zip(at.plan.operations, at.found, strict=True)])
+            plan = replace(at.plan, operations=operations)
+            requested = take_back(storage, pending, at.leftovers)
+            storage.write(instant_path(requested), encode_compaction_plan(plan))
+        return lines
+
+
+@contextmanager
+def _in_hand(
+    storage: Storage, options: Mapping[str, str], instant: str, what: str
+) -> Iterator[tuple[Instant, PlanFiles]]:
+    """A plan that nobody runs, while nobody writes or plans."""
+    state = compactable_state(storage, Settings.read(options))
+    find_compaction(state, instant)
+    with claimed(storage, options, instant), scheduling(storage, options):
+        state = state.reload()
+        pending = find_compaction(state, instant)
+        assert pending is not None  # an instant was named
+        refuse_pending_writes(state, f"compaction {instant} is {what}")
+        yield pending, look_up(state, pending)
+
+
+def _needs_base(at: PlanFiles, found: Found) -> bool:
+    named = {operation.group: operation.base_file for operation in at.plan.operations}
+    return named[found.slice.group] in found.missing
+
+
+def _changes(found: Iterable[Found]) -> Iterator[str]:
+    for each in found:
+        where = f"file group {each.slice.group.file_id} of partition {each.slice.group.partition!r}"
+        yield from (f"{where}: {name} is gone, and left out" for name in each.missing)
+        yield from (f"{where}: {log.name} is taken in" for log in each.unknown)
+
+
+def _mended(operation: CompactionOperation, found: Found, max_file_size: int) -> CompactionOperation:
+    if not (found.missing or found.unknown):
+        return operation
+    logs = tuple(sorted((*found.slice.logs, *found.unknown), key=lambda log: log.order))
+    return operation_of(replace(found.slice, logs=logs), max_file_size)

@@ -1,0 +1,127 @@
+"""Examining a table: whether what must always hold does, and what to do where it does not.
+
+Nothing is changed; `hoodie.table.doctor_repair` mends what can be mended without a person.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+
+from hoodie.config.table import from_properties, require_readable
+from hoodie.errors import CorruptFile, HoodieError
+from hoodie.storage.protocol import Entry, Storage
+from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.doctor_files import examine_files
+from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.table.doctor_rows import examine_rows
+from hoodie.table.doctor_timeline import (
+    leftovers,
+    pending_instants,
+    read_contents,
+    read_names,
+    read_settings,
+    temporaries,
+)
+from hoodie.table.state import TableState
+from hoodie.timeline.load import load_timeline, with_history
+from hoodie.view.load import data_files, load_view
+
+__all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
+
+#: Seconds within which what looks left behind may be the work of a process that is alive.
+GRACE = 3600.0
+
+
+class _Hiding(WrappedStorage):
+    """Leaves out of listings what has been found to be no instant."""
+
+    def __init__(self, inner: Storage, names: frozenset[str], folder: str) -> None:
+        super().__init__(inner)
+        self.names, self.folder = names, folder
+
+    def list(self, folder: str = "") -> list[Entry]:
+        entries = self.inner.list(folder)
+        return [e for e in entries if e.name not in self.names] if folder == self.folder else entries
+
+
+def examine(
+    storage: Storage,
+    options: Mapping[str, str] | None = None,
+    *,
+    rows: bool = True,
+    whole_table: bool = False,
+    grace: float = GRACE,
+    now: int | None = None,
+) -> tuple[Finding, ...]:
+    """What is wrong with a table, the worst first; nothing: it is healthy.
+
+    options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
+    rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
+    whole_table  a key must be unique in the table, not only in its partition (global indexes)
+    grace        seconds; pending instants and leftovers that are younger are taken for the work of a live process
+    now          milliseconds since 1970; None: the clock's
+    Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read
+    """
+    properties, found = read_settings(storage)
+    if properties is None:
+        return tuple(found)
+    try:
+        config = from_properties(properties)
+    except CorruptFile as error:
+        advice = error.advice.rstrip(".") or "Restore it from a copy of the table"
+        return (*found, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice))
+    require_readable(config)
+
+    # Files before the timeline: of a commit that is published meanwhile we know the instant, and not yet the files.
+    aside = storage.list_tree(".hoodie", skip=("metadata",))
+    tree = storage.list_tree("", skip=(".hoodie",))
+    folder = config.timeline_folder
+    entries = storage.list(folder)
+    states, unknown = read_names(entries, config.layout, folder)
+    found += unknown
+    seen = _Hiding(storage, frozenset(f.where.rpartition("/")[2] for f in unknown), folder)
+    timeline = load_timeline(seen, config)
+    files = data_files(tree)
+    timeline = with_history(
+        storage, config, timeline, {getattr(file, "base_instant", getattr(file, "instant", "")) for file in files}
+    )
+    scene = Scene(
+        storage=storage,
+        config=config,
+        timeline=timeline,
+        states=states,
+        aside=aside,
+        tree=tree,
+        files=files,
+        now=time.time_ns() // 1_000_000 if now is None else now,
+        grace=int(grace * 1000),
+    )
+    contents, broken = read_contents(scene)
+    found += broken
+    found += pending_instants(scene, contents)
+    found += leftovers(scene)
+    found += temporaries(scene, tree)
+    if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
+        problem = "data files: the timeline does not tell which of them count"
+        found.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Mend the timeline first"))
+    else:
+        found += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
+    return tuple(sorted(found, key=lambda f: (-f.severity, f.fault, f.where)))
+
+
+def _examine_data(
+    scene: Scene, contents: Contents, options: Mapping[str, str], *, rows: bool, whole_table: bool
+) -> list[Finding]:
+    found = list(examine_files(scene, contents))
+    if not rows:
+        return found
+    try:
+        state = TableState(scene.storage, scene.config, scene.timeline)
+        view = load_view(scene.storage, scene.timeline, scene.config)
+        found += examine_rows(scene, contents, state, view, options, whole_table=whole_table)
+    except (HoodieError, FileNotFoundError) as error:
+        problem = f"rows: {str(error).rstrip('.')}"
+        advice = "Mend what is found first; if a writer was at work, look again"
+        found.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
+    return found

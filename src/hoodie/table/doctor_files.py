@@ -1,0 +1,253 @@
+"""What the doctor looks for among data files: those that are missing, too many, or not as a commit has them.
+
+Source: design invariants 3, 5, 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from hoodie.model.commit import WriteStat
+from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.model.instant import Action, Instant
+from hoodie.storage.protocol import join, split
+from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.view.load import METAFILES
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """Which files the commits of the active timeline name, by path.
+
+    stats    the statistic of each file and the commit that it is of, the newest if several name it
+    changes  change-data logs
+    """
+
+    stats: Mapping[str, tuple[Instant, WriteStat]]
+    changes: frozenset[str]
+
+    @classmethod
+    def by(cls, contents: Contents) -> Named:
+        stats: dict[str, tuple[Instant, WriteStat]] = {}
+        changes: set[str] = set()
+        for instant, metadata in sorted(contents.commits.items()):
+            for part in metadata.stats.values():
+                for stat in part:
+                    if stat.path:
+                        stats[stat.path] = (instant, stat)
+                    changes.update(stat.cdc_stats or ())
+        return cls(stats, frozenset(changes))
+
+
+def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    """Everything that names and sizes of files tell."""
+    named = Named.by(contents)
+    yield from _missing(scene, contents, named)
+    yield from _twice(contents)
+    yield from _sizes(scene, named)
+    yield from _orphans(scene, contents, named)
+    yield from _invisible(scene, named)
+    yield from _plans(scene, contents)
+    yield from _savepoints(scene, contents)
+
+
+def _present(scene: Scene) -> dict[str, int]:
+    """Path to size of all files outside `.hoodie`."""
+    return {join(folder, entry.name): entry.size for folder, entries in scene.tree.items() for entry in entries}
+
+
+# --- files that should be there ---
+
+
+def _missing(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding]:
+    present = _present(scene)
+    removed = _removed(contents)
+    newest = _newest_bases(named)
+    replaced = {
+        FileGroupId(partition, file_id)
+        for metadata in contents.commits.values()
+        for partition, ids in metadata.replaced.items()
+        for file_id in ids
+    }
+    # Cleans leave the timeline before the commits whose files they removed do.
+    cleaned_before = any(i.action is Action.CLEAN for i in scene.timeline.instants) or bool(
+        scene.storage.list(scene.config.history_folder)
+    )
+    for path, (instant, stat) in sorted(named.stats.items()):
+        if path in present or path in removed:
+            continue
+        folder, name = split(path)
+        file = parse_data_file(folder, name, 0)
+        if file is None:
+            continue
+        base_instant = file.instant if isinstance(file, BaseFile) else file.base_instant
+        old = scene.timeline.layout == 1 and base_instant < newest.get(file.group, "")
+        if (old or file.group in replaced) and cleaned_before:
+            continue
+        if old or file.group in replaced:
+            what = "reads as of earlier instants are wrong"
+        else:
+            what = "its rows are lost to readers, or show in an older version"
+        yield Finding(
+            Severity.ERROR,
+            Fault.MISSING,
+            path,
+            f"{instant.action} {instant.requested} published it ({stat.num_writes} rows), and it is gone: {what}",
+            "Restore it from a copy of the table, or restore the table to an earlier instant",
+        )
+
+
+def _removed(contents: Contents) -> set[str]:
+    """Files that instants of the timeline removed, or are about to."""
+    found: set[str] = set()
+    for clean in contents.cleans.values():
+        for partition, done in clean.partitions.items():
+            found |= {join(partition, name) for name in (*done.planned, *done.deleted, *done.failed)}
+    for plan in contents.clean_plans.values():
+        found |= {join(partition, name) for partition, names in plan.files.items() for name in names}
+    for rollback in contents.rollbacks.values():
+        found |= {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
+    return found
+
+
+def _newest_bases(named: Named) -> dict[FileGroupId, str]:
+    """The newest instant at which each file group got a base file."""
+    newest: dict[FileGroupId, str] = {}
+    for path in named.stats:
+        file = parse_data_file(*split(path), 0)
+        if isinstance(file, BaseFile):
+            newest[file.group] = max(newest.get(file.group, ""), file.instant)
+    return newest
+
+
+def _plans(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    """Pending plans whose files are gone: they can never be carried out."""
+    present = _present(scene)
+    for instant, plan in contents.compactions.items():
+        for operation in plan.operations:
+            names = [name for name in (operation.base_file, *operation.log_files) if name]
+            paths = [join(operation.group.partition, name) for name in names]
+            if gone := [path for path in paths if path not in present]:
+                yield _unplanned(scene, instant, gone, "Unschedule it, and plan anew")
+    for instant, replace in contents.replaces.items():
+        for group in replace.clustering.groups if replace.clustering else ():
+            paths = [
+                join(slice_.group.partition, name)
+                for slice_ in group.slices
+                for name in (slice_.base_file, *slice_.log_files)
+                if name
+            ]
+            if gone := [path for path in paths if path not in present]:
+                yield _unplanned(scene, instant, gone, "Roll it back with Hudi, which made the plan")
+
+
+def _unplanned(scene: Scene, instant: Instant, gone: list[str], advice: str) -> Finding:
+    more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+    problem = f"the pending {instant.action} needs {gone[0]}{more}, which is gone"
+    return Finding(Severity.ERROR, Fault.PLAN, scene.timeline.path(instant), problem, advice)
+
+
+def _savepoints(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    present = _present(scene)
+    for instant, metadata in contents.savepoints.items():
+        paths = [join(partition, name) for partition, names in metadata.files.items() for name in names]
+        if gone := [path for path in paths if path not in present]:
+            more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
+            yield Finding(
+                Severity.ERROR,
+                Fault.MISSING,
+                gone[0],
+                f"the savepoint {instant.requested} keeps it{more}, and it is gone",
+                "The table cannot be restored to that instant: restore the file, or delete the savepoint",
+            )
+
+
+# --- files that should not be there, or not so ---
+
+
+def _twice(contents: Contents) -> Iterator[Finding]:
+    first: dict[str, Instant] = {}
+    for instant, metadata in sorted(contents.commits.items()):
+        for part in metadata.stats.values():
+            for path in {stat.path for stat in part if stat.path and stat.path.endswith(".parquet")}:
+                if (other := first.setdefault(path, instant)) != instant:
+                    yield Finding(
+                        Severity.ERROR,
+                        Fault.TWICE,
+                        path,
+                        f"both {other.requested} and {instant.requested} say that they published it",
+                        "A commit was copied, or two writers shared a name: compare the two commits",
+                    )
+
+
+def _sizes(scene: Scene, named: Named) -> Iterator[Finding]:
+    present = _present(scene)
+    for path, (instant, stat) in sorted(named.stats.items()):
+        if stat.file_size and path in present and present[path] != stat.file_size:
+            yield Finding(
+                Severity.ERROR,
+                Fault.SIZE,
+                path,
+                f"{present[path]} bytes, and {instant.requested} published {stat.file_size}",
+                "The file was changed or cut short since: restore it from a copy of the table",
+            )
+
+
+def _orphans(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding]:
+    """Data files that no completed instant names."""
+    visible = scene.timeline.visible()
+    active = {instant.requested for instant in contents.commits}
+    pending = visible.pending | visible.open
+    kept = {
+        join(partition, name)
+        for metadata in contents.savepoints.values()
+        for partition, names in metadata.files.items()
+        for name in names
+    }
+    mtimes = {join(folder, entry.name): entry.mtime for folder, entries in scene.tree.items() for entry in entries}
+    for file in scene.files:
+        instant = file.instant if isinstance(file, BaseFile) else file.base_instant
+        path = file.path
+        if instant in pending or path in kept or path in named.stats or path in named.changes:
+            continue
+        if not scene.settled(mtimes[path]):
+            continue
+        if instant in active:
+            if isinstance(file, LogFile):
+                continue  # which commit wrote it is in its blocks
+            yield _attempt(scene, file, contents, path)
+        elif not visible.committed(instant):
+            problem = f"of instant {instant}, which is not on the timeline: a write that was never published"
+            advice = "No reader looks at it, until the timeline begins after it: it can be deleted"
+            yield Finding(Severity.WARNING, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
+
+
+def _attempt(scene: Scene, file: BaseFile, contents: Contents, path: str) -> Finding:
+    """A base file of a completed instant that does not name it."""
+    commit = next(metadata for i, metadata in contents.commits.items() if i.requested == file.instant)
+    winners = [stat.path for stat in commit.stats.get(file.group.partition, ()) if stat.file_id == file.group.file_id]
+    present = _present(scene)
+    safe = [winner for winner in winners if winner in present]
+    problem = f"of the completed instant {file.instant}, which does not name it: readers may take it for rows"
+    if safe:
+        advice = f"It is a lost attempt of the task that wrote {safe[0]}: it can be deleted"
+        return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
+    advice = "Compare it with the commit; delete it if its rows are not wanted"
+    return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
+
+
+def _invisible(scene: Scene, named: Named) -> Iterator[Finding]:
+    """Folders with published files that no reader takes for a partition."""
+    folders = {split(path)[0] for path in named.stats}
+    for folder in sorted(folders & scene.tree.keys()):
+        entries = scene.tree[folder]
+        names = {entry.name for entry in entries}
+        if names.isdisjoint(METAFILES) and any(join(folder, name) in named.stats for name in names):
+            yield Finding(
+                Severity.ERROR,
+                Fault.INVISIBLE,
+                folder,
+                "the folder has published files and no .hoodie_partition_metadata: no reader looks into it",
+                "Restore the metafile, from a copy of the table or as in another partition of the same depth",
+            )

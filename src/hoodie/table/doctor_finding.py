@@ -1,0 +1,143 @@
+"""What an examination of a table has to say: findings, and what would mend them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum, StrEnum
+
+from hoodie.config.table import TableConfig
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import BaseFile, LogFile
+from hoodie.model.instant import Action, Instant, State
+from hoodie.model.plans import (
+    CleanMetadata,
+    CleanPlan,
+    CompactionPlan,
+    ReplacePlan,
+    RollbackMetadata,
+    SavepointMetadata,
+)
+from hoodie.storage.protocol import Entry, Storage
+from hoodie.timeline.timeline import Timeline
+
+
+class Severity(IntEnum):
+    """How much a finding matters."""
+
+    NOTE = 1  # takes space, or could not be looked at; no reader is affected
+    WARNING = 2  # readers see the right rows; a writer, a service or a later state of the timeline is affected
+    ERROR = 3  # some reader fails, or sees wrong rows
+
+
+class Fault(StrEnum):
+    """What can be wrong. The value is how it is called."""
+
+    PROPERTIES = "damaged properties"
+    CHECKSUM = "wrong checksum"
+    BACKUP = "leftover properties backup"
+    UNKNOWN_NAME = "unknown instant file"
+    EMPTY = "0-byte instant"
+    UNREADABLE = "damaged instant"
+    HALF = "half an instant"
+    HOLLOW = "hollow instant"
+    STALE = "stale pending instant"
+    PLAN = "plan without its files"
+    MISSING = "missing file"
+    ORPHAN = "orphan file"
+    TWICE = "file of two commits"
+    SIZE = "wrong file size"
+    COUNT = "wrong row count"
+    INVISIBLE = "partition without metafile"
+    DAMAGED = "damaged file"
+    FILTER = "bloom filter lacks keys"
+    RANGE = "key range lacks keys"
+    KEY = "bad key"
+    DUPLICATE = "duplicate key"
+    MARKERS = "leftover markers"
+    TEMPORARY = "temporary file"
+    HEARTBEAT = "leftover heartbeat"
+    LOCK = "leftover lock"
+    UNEXAMINED = "not examined"
+
+
+class Mend(StrEnum):
+    """What a repair can do, each safe by itself. The value is how it is told."""
+
+    DELETE = "delete the file"
+    DELETE_TREE = "delete the folder"
+    ROLL_BACK = "roll the failed write back"
+    RESUME = "finish the rollback"
+    RECOVER = "settle hoodie.properties and its backup"
+    CHECKSUM = "write the checksum anew"
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Remedy:
+    """A repair of one thing: a path relative to the table's base path, or an instant time."""
+
+    mend: Mend
+    target: str
+
+    def __str__(self) -> str:
+        return f"{self.mend}: {self.target}"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that is not as it should be.
+
+    where    path relative to the table's base path, or a partition path
+    problem  what is wrong
+    advice   what to do
+    remedy   what a repair would do; None: nothing is safe to do without a person
+    """
+
+    severity: Severity
+    fault: Fault
+    where: str
+    problem: str
+    advice: str
+    remedy: Remedy | None = None
+
+    def __str__(self) -> str:
+        return f"{self.severity.name} {self.fault}: {self.where or '(base path)'}: {self.problem}. {self.advice}"
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """What the files of the timeline hold, those that could be read."""
+
+    commits: Mapping[Instant, CommitMetadata] = field(default_factory=dict)  # completed
+    compactions: Mapping[Instant, CompactionPlan] = field(default_factory=dict)  # pending, log compactions too
+    replaces: Mapping[Instant, ReplacePlan] = field(default_factory=dict)  # pending
+    clean_plans: Mapping[Instant, CleanPlan] = field(default_factory=dict)  # pending
+    cleans: Mapping[Instant, CleanMetadata] = field(default_factory=dict)
+    rollbacks: Mapping[Instant, RollbackMetadata] = field(default_factory=dict)
+    savepoints: Mapping[Instant, SavepointMetadata] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """What the examination found on storage.
+
+    states     the timeline's files by (instant time, action at completion) and state
+    aside      files below `.hoodie/.temp` and `.hoodie/.heartbeat`, by folder
+    tree       the files of the table outside `.hoodie`, by folder
+    now        milliseconds since 1970
+    grace      milliseconds; what is younger may be the work of a process that is alive
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    states: Mapping[tuple[str, Action], Mapping[State, Entry]]
+    aside: Mapping[str, Sequence[Entry]]
+    tree: Mapping[str, Sequence[Entry]]
+    files: Sequence[BaseFile | LogFile]
+    now: int
+    grace: int
+
+    def settled(self, mtime: int) -> bool:
+        """Whether something is old enough to be nobody's work any more."""
+        return self.now - mtime >= self.grace

@@ -1,0 +1,104 @@
+"""Mending what an examination found, as far as it is safe without a person: what a write would do by itself, and
+removing what no instant, marker, plan or savepoint can still need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hoodie.model.instant import Action, State
+from hoodie.storage.protocol import Storage
+from hoodie.table.doctor import GRACE, examine
+from hoodie.table.doctor_finding import Finding, Mend, Remedy
+from hoodie.table.properties_file import recover, rewrite_checksum
+from hoodie.table.rollback import resume, roll_back
+from hoodie.table.state import load_state
+from hoodie.table.transaction import Clock, new_time, utc_now
+
+#: Settings first: nothing else can be loaded without them. Then writes, whose rollback removes files by itself.
+_ORDER = (Mend.RECOVER, Mend.CHECKSUM, Mend.RESUME, Mend.ROLL_BACK, Mend.DELETE, Mend.DELETE_TREE)
+
+
+def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple[Remedy, ...]:
+    """What a repair would do, in order.
+
+    checksum  whether hoodie.properties with a wrong checksum gets a right one: only where its names are known to be
+              right
+    """
+    wanted = {f.remedy for f in findings if f.remedy is not None}
+    chosen = [remedy for remedy in wanted if checksum or remedy.mend is not Mend.CHECKSUM]
+    newest_first = sorted(chosen, reverse=True)
+    return tuple(sorted(newest_first, key=lambda remedy: _ORDER.index(remedy.mend)))
+
+
+def repair(
+    storage: Storage,
+    *,
+    dry_run: bool = True,
+    checksum: bool = False,
+    grace: float = GRACE,
+    now: int | None = None,
+    clock: Clock = utc_now,
+) -> tuple[Remedy, ...]:
+    """Do what is safe to do about the table; what was done, or (dry run) would be.
+
+    The table is examined anew before anything is done, and after its settings were mended. With several writers the
+    caller holds the table's lock, or sees to it that none is at work.
+
+    grace, now  as `examine` takes them
+    Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: each
+             remedy is taken up again by the next repair
+    """
+    done: list[Remedy] = []
+    planned = plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
+    if dry_run:
+        return planned
+    settings = [remedy for remedy in planned if remedy.mend in (Mend.RECOVER, Mend.CHECKSUM)]
+    for remedy in settings:
+        _MEND[remedy.mend](storage, remedy.target, clock)
+        done.append(remedy)
+    if settings:
+        planned = plan_repair(examine(storage, rows=False, grace=grace, now=now))
+    for remedy in planned:
+        _MEND[remedy.mend](storage, remedy.target, clock)
+        done.append(remedy)
+    return tuple(done)
+
+
+def _recover(storage: Storage, target: str, clock: Clock) -> None:
+    recover(storage)
+
+
+def _checksum(storage: Storage, target: str, clock: Clock) -> None:
+    rewrite_checksum(storage, clock())
+
+
+def _resume(storage: Storage, target: str, clock: Clock) -> None:
+    found = load_state(storage).timeline.find(target, Action.ROLLBACK)
+    if found is not None and found.state is not State.COMPLETED:
+        resume(storage, found)
+
+
+def _roll_back(storage: Storage, target: str, clock: Clock) -> None:
+    state = load_state(storage)
+    found = [i for i in state.timeline.pending() if i.requested == target]
+    for failed in found:
+        roll_back(storage, failed, new_time(state, clock))
+
+
+def _delete(storage: Storage, target: str, clock: Clock) -> None:
+    storage.delete(target)
+
+
+def _delete_tree(storage: Storage, target: str, clock: Clock) -> None:
+    storage.delete_tree(target)
+
+
+_MEND = {
+    Mend.RECOVER: _recover,
+    Mend.CHECKSUM: _checksum,
+    Mend.RESUME: _resume,
+    Mend.ROLL_BACK: _roll_back,
+    Mend.DELETE: _delete,
+    Mend.DELETE_TREE: _delete_tree,
+}

@@ -1,0 +1,320 @@
+"""What the doctor looks for in `.hoodie`: settings, instants and what they hold, what dead writers left there.
+
+Source: design invariants 2, 6; spec/table-and-timeline.md 2, 4, 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from hoodie.errors import CorruptFile
+from hoodie.formats.properties import CHECKSUM, parse_properties, verify_checksum
+from hoodie.formats.timeline_avro import (
+    decode_clean_metadata,
+    decode_clean_plan,
+    decode_compaction_plan,
+    decode_replace_plan,
+    decode_restore_metadata,
+    decode_restore_plan,
+    decode_rollback_metadata,
+    decode_rollback_plan,
+    decode_savepoint,
+)
+from hoodie.locks.clock import LOCKS
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.storage.protocol import Entry, Storage, is_temporary, join
+from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.table.properties_file import BACKUP, PROPERTIES, load_properties
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.names import comparable_action, parse_name
+
+MARKERS = ".hoodie/.temp"
+HEARTBEATS = ".hoodie/.heartbeat"
+
+#: Instants whose pending state means a write that failed, unless its writer is alive.
+_FAILED = COMMITS
+
+States = dict[tuple[str, Action], dict[State, Entry]]
+
+
+# --- settings ---
+
+
+def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding]]:
+    """The table's settings, None when they cannot be read, and what is wrong with them. Raises TableNotFound"""
+    found: list[Finding] = []
+    if storage.exists(BACKUP):
+        problem = "a writer that was changing the table's settings died, or is at it"
+        advice = "The next change of settings ends it; --repair does so now"
+        found.append(Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, Remedy(Mend.RECOVER, PROPERTIES)))
+    try:
+        return load_properties(storage, sleep=lambda seconds: None), found
+    except CorruptFile as error:
+        fault = error
+    remedy = found[0].remedy if found else None
+    try:
+        properties = parse_properties(storage.read(PROPERTIES), PROPERTIES)
+        verify_checksum(properties, PROPERTIES)
+    except FileNotFoundError:
+        properties = {}
+    except CorruptFile as error:
+        if CHECKSUM in error.problem:
+            advice = "If the names in it are right, repair with --checksum; else restore the file"
+            remedy = Remedy(Mend.CHECKSUM, PROPERTIES)
+            return properties, [
+                *found,
+                Finding(Severity.ERROR, Fault.CHECKSUM, error.path, error.problem, advice, remedy),
+            ]
+        properties = {}
+    advice = fault.advice.rstrip(".") or "Restore it from a copy of the table"
+    return None, [*found, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
+
+
+# --- names and contents ---
+
+
+def read_names(entries: list[Entry], layout: int, folder: str) -> tuple[States, list[Finding]]:
+    """The files of the timeline's folder by instant and state, and those that look like an instant and are none."""
+    states: States = {}
+    found = []
+    for entry in entries:
+        if entry.is_dir:
+            continue
+        try:
+            instant = parse_name(entry.name, layout, folder)
+        except CorruptFile as error:
+            advice = "Every reader stops at it: move it away if it is not the table's"
+            found.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, error.path, error.problem, advice))
+            continue
+        if instant is not None:
+            key = (instant.requested, comparable_action(instant.action))
+            states.setdefault(key, {})[instant.state] = entry
+    return states, found
+
+
+Decoder = Callable[[bytes, str], Any]
+#: What the files hold that are Avro in both layouts. Replace commits' requested files may be empty.
+_DECODERS: Mapping[tuple[Action, State], Decoder] = {
+    (Action.COMPACTION, State.REQUESTED): decode_compaction_plan,
+    (Action.LOG_COMPACTION, State.REQUESTED): decode_compaction_plan,
+    (Action.REPLACE_COMMIT, State.REQUESTED): decode_replace_plan,
+    (Action.CLUSTERING, State.REQUESTED): decode_replace_plan,
+    (Action.CLEAN, State.REQUESTED): decode_clean_plan,
+    (Action.CLEAN, State.INFLIGHT): decode_clean_plan,
+    (Action.CLEAN, State.COMPLETED): decode_clean_metadata,
+    (Action.ROLLBACK, State.REQUESTED): decode_rollback_plan,
+    (Action.ROLLBACK, State.COMPLETED): decode_rollback_metadata,
+    (Action.SAVEPOINT, State.COMPLETED): decode_savepoint,
+    (Action.RESTORE, State.REQUESTED): decode_restore_plan,
+    (Action.RESTORE, State.COMPLETED): decode_restore_metadata,
+}
+_MAY_BE_EMPTY = {(Action.REPLACE_COMMIT, State.REQUESTED), (Action.CLUSTERING, State.REQUESTED)}
+_PLANS = {Action.CLEAN, Action.ROLLBACK}
+
+
+def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
+    """What the instants hold, and which of their files are empty or cannot be read."""
+    found: list[Finding] = []
+    kept: dict[tuple[Action, State], dict[Instant, Any]] = {}
+    highest = {(i.requested, comparable_action(i.action)): i for i in scene.timeline.instants}
+    for key, states in sorted(scene.states.items()):
+        for state, entry in sorted(states.items()):
+            path = join(scene.timeline.folder, entry.name)
+            instant = _instant_of(scene, entry)
+            value, finding = _content(scene, instant, entry, path, states)
+            found += finding
+            if value is not None:
+                # A plan is filed under the pending instant that it belongs to.
+                owner = instant if state is State.COMPLETED else highest[key]
+                kept.setdefault((instant.action, state), {})[owner] = value
+        found += _half(scene, key, states)
+
+    def pending(action: Action) -> dict[Instant, Any]:
+        plans = kept.get((action, State.REQUESTED), {})
+        return {i: plan for i, plan in plans.items() if i.state is not State.COMPLETED}
+
+    def completed(action: Action) -> dict[Instant, Any]:
+        return kept.get((action, State.COMPLETED), {})
+
+    return Contents(
+        commits={i: value for action in COMMITS for i, value in completed(action).items()},
+        compactions=pending(Action.COMPACTION) | pending(Action.LOG_COMPACTION),
+        replaces=pending(Action.REPLACE_COMMIT) | pending(Action.CLUSTERING),
+        clean_plans=pending(Action.CLEAN),
+        cleans=completed(Action.CLEAN),
+        rollbacks=completed(Action.ROLLBACK),
+        savepoints=completed(Action.SAVEPOINT),
+    ), found
+
+
+def _instant_of(scene: Scene, entry: Entry) -> Instant:
+    instant = parse_name(entry.name, scene.timeline.layout, scene.timeline.folder)
+    assert instant is not None  # read_names left others out
+    if instant.state is State.COMPLETED:  # the loaded one knows its completion time
+        instant = scene.timeline.find(instant.requested, instant.action) or instant
+    return instant
+
+
+def _content(
+    scene: Scene, instant: Instant, entry: Entry, path: str, states: Mapping[State, Entry]
+) -> tuple[Any, list[Finding]]:
+    """What an instant's file holds, None when it holds nothing of interest or cannot be read."""
+    writes = instant.action in COMMITS and instant.state is not State.REQUESTED
+    decode = _DECODERS.get((instant.action, instant.state))
+    try:
+        if entry.size == 0:
+            return None, _empty(scene, instant, path, states)
+        if writes:
+            metadata = read_commit(scene.storage, scene.timeline, instant)
+            return (metadata if instant.state is State.COMPLETED else None), []
+        return (None if decode is None else decode(scene.storage.read(path), path)), []
+    except FileNotFoundError:  # archived, or rolled back, since it was listed
+        return None, []
+    except CorruptFile as error:
+        advice = "Restore it from a copy; if it was never whole, roll its instant back"
+        return None, [Finding(Severity.ERROR, Fault.UNREADABLE, path, error.problem, advice)]
+
+
+def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Entry]) -> list[Finding]:
+    action, state = instant.action, instant.state
+    if state is State.COMPLETED:
+        problem = "the instant is completed and says nothing: its writer died while it published"
+        advice = f"Roll instant {instant.requested} back, or restore the file: readers take it for a commit of no files"
+        return [Finding(Severity.ERROR, Fault.EMPTY, path, problem, advice)]
+    needs = (action, state) in _DECODERS and (action, state) not in _MAY_BE_EMPTY
+    if not needs or (scene.timeline.layout == 2 and state is State.INFLIGHT):
+        return []
+    problem = f"the plan of a {action} is empty: its writer died while it wrote it"
+    # Nothing was done by a plan that nobody could read.
+    harmless = action in _PLANS and State.COMPLETED not in states
+    advice = "It can be deleted" if harmless else "Restore it, or delete it if no log names the instant"
+    remedy = Remedy(Mend.DELETE, path) if harmless else None
+    return [Finding(Severity.ERROR, Fault.EMPTY, path, problem, advice, remedy)]
+
+
+def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) -> list[Finding]:
+    """An inflight instant that was never requested: no writer leaves it so. (Archiving leaves completed ones alone.)"""
+    if set(states) != {State.INFLIGHT} or key[1] is Action.SAVEPOINT:
+        return []
+    path = join(scene.timeline.folder, states[State.INFLIGHT].name)
+    problem = "the instant is inflight, and its requested file is missing"
+    advice = "Create the requested file (empty, for a commit) and roll the instant back"
+    return [Finding(Severity.ERROR, Fault.HALF, path, problem, advice)]
+
+
+# --- what is pending, what was left ---
+
+
+def pending_instants(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    """Instants that nobody is working on any more."""
+    newest = scene.timeline.newest_commit
+    for instant in scene.timeline.instants:
+        if instant.state is State.COMPLETED or not scene.settled(_sign_of_life(scene, instant)):
+            continue
+        path = scene.timeline.path(instant)
+        # Fewer than three states: it did not get so far as to have any effect that a plan must undo.
+        if instant.action in _FAILED and not _is_clustering(contents, instant):
+            hollow = instant.requested < newest
+            fault = Fault.HOLLOW if hollow else Fault.STALE
+            problem = f"a {instant.action} began and did not end" + (", and later ones did" if hollow else "")
+            if hollow:
+                problem += ": incremental readers stop before it, or miss it"
+            advice = "If its writer is dead, the next write rolls it back; --repair does so now"
+            yield Finding(Severity.WARNING, fault, path, problem, advice, Remedy(Mend.ROLL_BACK, instant.requested))
+        elif instant.action is Action.ROLLBACK:
+            advice = "The next write finishes it; --repair does so now"
+            remedy = None if _is_empty(scene, instant) else Remedy(Mend.RESUME, instant.requested)
+            yield Finding(Severity.WARNING, Fault.STALE, path, "a rollback began and did not end", advice, remedy)
+        elif instant.action is Action.SAVEPOINT:  # it keeps nothing before it is completed, and hinders nobody
+            advice = "Make the savepoint again, or delete the file"
+            remedy = Remedy(Mend.DELETE, path)
+            problem = "a savepoint was begun, or is half deleted"
+            yield Finding(Severity.NOTE, Fault.STALE, path, problem, advice, remedy)
+        elif instant.state is State.INFLIGHT or instant.action not in _SCHEDULED:
+            advice = _FINISH.get(instant.action, "Run it again with what began it")
+            problem = f"a {instant.action} began and did not end"
+            yield Finding(Severity.WARNING, Fault.STALE, path, problem, advice)
+
+
+#: Instants that wait for somebody to run them: requested is no fault.
+_SCHEDULED = {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT, Action.INDEXING}
+_FINISH = {
+    Action.COMPACTION: "Run it again: it begins anew",
+    Action.CLEAN: "The next clean finishes it",
+    Action.RESTORE: "No write is accepted before it is finished: run the restore again",
+}
+
+
+def _is_clustering(contents: Contents, instant: Instant) -> bool:
+    plan = contents.replaces.get(instant)
+    return plan is not None and plan.clustering is not None
+
+
+def _is_empty(scene: Scene, rollback: Instant) -> bool:
+    requested = scene.states[rollback.requested, Action.ROLLBACK].get(State.REQUESTED)
+    return requested is None or requested.size == 0
+
+
+def _sign_of_life(scene: Scene, instant: Instant) -> int:
+    """When a writer of the instant was last seen at work: by its instant files, its heartbeat, its markers."""
+    time = instant.requested
+    files = list(scene.states[time, comparable_action(instant.action)].values())
+    files += [entry for entry in scene.aside.get(HEARTBEATS, ()) if entry.name == time]
+    for folder, entries in scene.aside.items():
+        if folder == f"{MARKERS}/{time}" or folder.startswith(f"{MARKERS}/{time}/"):
+            files += entries
+    return max(entry.mtime for entry in files)
+
+
+def leftovers(scene: Scene) -> Iterator[Finding]:
+    """Markers and heartbeats of instants that are over, and temporary files of processes that died."""
+    pending = {instant.requested for instant in scene.timeline.instants if instant.state is not State.COMPLETED}
+    last: dict[str, int] = {}
+    for folder, entries in scene.aside.items():
+        parts = folder.split("/")
+        if folder.startswith(f"{MARKERS}/") and parts[2].isdigit() and parts[2] not in pending:
+            last[parts[2]] = max([last.get(parts[2], 0), *(entry.mtime for entry in entries)])
+    for time, mtime in sorted(last.items()):
+        if scene.settled(mtime):
+            folder = f"{MARKERS}/{time}"
+            problem, advice = f"markers of instant {time}, which is over", "They mean nothing and can be deleted"
+            yield Finding(Severity.NOTE, Fault.MARKERS, folder, problem, advice, Remedy(Mend.DELETE_TREE, folder))
+    for entry in scene.aside.get(HEARTBEATS, ()):
+        if entry.name.isdigit() and entry.name not in pending and scene.settled(entry.mtime):
+            path = join(HEARTBEATS, entry.name)
+            problem, advice = f"a heartbeat of instant {entry.name}, which is over", "It can be deleted"
+            yield Finding(Severity.NOTE, Fault.HEARTBEAT, path, problem, advice, Remedy(Mend.DELETE, path))
+    for entry in scene.aside.get(LOCKS, ()):
+        if not is_temporary(entry.name) and scene.settled(entry.mtime):
+            path = join(LOCKS, entry.name)
+            problem, advice = "a lock of a process that is dead", "Its lease has ended: the next one takes it over"
+            yield Finding(Severity.NOTE, Fault.LOCK, path, problem, advice, Remedy(Mend.DELETE, path))
+    for entry in scene.aside.get(".hoodie", ()):
+        if (entry.name == "lock" or entry.name.startswith("lock-")) and scene.settled(entry.mtime):
+            problem = "a lock file that nobody renews: its writer may be dead, and others wait for it"
+            advice = "If no writer with FileSystemBasedLockProvider is at work, delete it"
+            yield Finding(Severity.WARNING, Fault.LOCK, join(".hoodie", entry.name), problem, advice)
+    yield from temporaries(scene, scene.aside, {f"{MARKERS}/{time}" for time in last})
+
+
+def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Collection[str] = ()) -> Iterator[Finding]:
+    """Temporary files of dead processes.
+
+    besides  folders below `.hoodie/.temp` that go as a whole
+    """
+    for folder, entries in tree.items():
+        if "/".join(folder.split("/")[:3]) in besides:
+            continue
+        for entry in entries:
+            if is_temporary(entry.name) and scene.settled(entry.mtime):
+                path = join(folder, entry.name)
+                problem = "a process died while it wrote this file; nothing refers to it"
+                yield Finding(
+                    Severity.NOTE,
+                    Fault.TEMPORARY,
+                    path,
+                    problem,
+                    "It can be deleted",
+                    Remedy(Mend.DELETE, path),
+                )

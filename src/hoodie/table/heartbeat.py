@@ -1,0 +1,106 @@
+"""Heartbeats: an empty file for each write in progress, whose modification time says that its writer lives.
+
+Written with the LAZY policy only. Source: spec/table-and-timeline.md 4.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from hoodie.config.locks import ConcurrencyOptions
+from hoodie.errors import WriteConflict
+from hoodie.locks.background import Background, background
+from hoodie.locks.clock import StorageClock
+from hoodie.storage.protocol import Storage
+
+_FOLDER = ".hoodie/.heartbeat"
+
+
+def heartbeat_path(instant: str) -> str:
+    """Where the heartbeat of a write lies."""
+    return f"{_FOLDER}/{instant}"
+
+
+@dataclass(slots=True, eq=False)
+class Heartbeat:
+    """The heart of a write of this process. `start` it before the write's instant is on the timeline."""
+
+    storage: Storage
+    instant: str
+    interval: float  # seconds
+    expiry: float  # seconds
+    monotonic: Callable[[], float] = time.monotonic
+    run: Background = background
+    _last: float = 0.0
+    _ended: bool = False
+    _stop: Callable[[], None] = lambda: None
+    _turn: threading.Lock = field(default_factory=threading.Lock)
+
+    def start(self) -> Heartbeat:
+        """Beat, and go on beating. Raises errors of the storage."""
+        self._last = self.monotonic()
+        self.storage.write(heartbeat_path(self.instant), b"")
+        self._stop = self.run(self.interval, self.beat)
+        return self
+
+    def beat(self) -> bool:
+        """One beat; False once it is too late: by then others may have taken the writer for dead."""
+        with self._turn:
+            if self._ended or self._late():
+                return False
+            now = self.monotonic()
+            try:
+                self.storage.write(heartbeat_path(self.instant), b"")
+            except Exception:  # of the storage's driver; `check` tells if none comes through in time
+                return True
+            self._last = now
+            return True
+
+    def check(self) -> None:
+        """Raises WriteConflict when others may have taken this writer for dead."""
+        with self._turn:
+            if self._late():
+                raise WriteConflict(
+                    f"instant {self.instant}: no heartbeat for more than {self.expiry:g} s "
+                    "(hoodie.client.heartbeat.interval_in_ms times tolerable.misses); other writers may have taken "
+                    "this one for dead. Nothing is published; write the batch again."
+                )
+
+    def stop(self) -> None:
+        """Beat no more: others may roll the write back once they miss it."""
+        with self._turn:
+            self._ended = True
+        self._stop()
+
+    def end(self) -> None:
+        """The write is over."""
+        self.stop()
+        remove_heartbeat(self.storage, self.instant)
+
+    def _late(self) -> bool:
+        return self.monotonic() - self._last > self.expiry
+
+
+def beating(storage: Storage, instant: str, options: ConcurrencyOptions) -> Heartbeat:
+    """A heart that has begun to beat."""
+    return Heartbeat(storage, instant, options.heartbeat_interval / 1000, options.heartbeat_expiry / 1000).start()
+
+
+def remove_heartbeat(storage: Storage, instant: str) -> None:
+    """Of a write that is over. One that stays means nothing."""
+    with suppress(OSError):
+        storage.delete(heartbeat_path(instant))
+
+
+def expired(storage: Storage, instants: Collection[str], options: ConcurrencyOptions) -> set[str]:
+    """Which writes in progress have a heart that stopped, or never beat. Ages are by the storage's clock."""
+    if not instants:
+        return set()
+    there = {entry.name: entry for entry in storage.list(_FOLDER) if not entry.is_dir}
+    clock, limit = StorageClock(storage), options.heartbeat_expiry / 1000
+    # Object stores tell whole seconds.
+    return {each for each in instants if each not in there or clock.age(there[each], limit) > limit + 1}

@@ -1,0 +1,221 @@
+"""Rows by key: where the keys of a batch are, which of them the table holds, and the rows of those it does.
+
+An index says where a key would be: in Merge-on-Read tables it knows nothing of a delete in a log, and a bucket holds
+keys that are not there yet. So where it cannot be certain, the slice that it names is asked.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, fields, replace
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from hoodie.formats.conform import conform
+from hoodie.index.contract import ByFile, ByKey
+from hoodie.index.pruning import IndexStats, lookup_keys
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice
+from hoodie.model.meta import RECORD_KEY
+from hoodie.storage.protocol import Storage
+from hoodie.table.batch import Batch, Located, locate, locate_by_key, one_chunk, only, order_by_partition
+from hoodie.table.choose_index import refuse_unknown, there
+from hoodie.table.job import Checked
+from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
+from hoodie.table.lookup import open_parquet, read_columns
+from hoodie.table.state import TableState
+from hoodie.view.load import load_view
+from hoodie.view.slices import merged_slices
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadStats:
+    """What a read of keys cost.
+
+    index  of finding their file groups: files, those pruned, those whose keys were read, false positives, hits
+    """
+
+    index: IndexStats = field(default_factory=IndexStats)
+    files_opened: int = 0  # base files whose rows were read
+    slices_merged: int = 0  # of these file groups, slices whose logs were merged for it
+    row_groups: int = 0  # of the opened files of slices without logs
+    row_groups_read: int = 0  # the others hold none of the keys by their least and greatest
+    rows: int = 0
+    seconds: float = 0.0  # wall time, the index's share included
+
+    def __add__(self, other: ReadStats) -> ReadStats:
+        return ReadStats(**{f.name: getattr(self, f.name) + getattr(other, f.name) for f in fields(self)})
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """A batch with the file groups that its keys are in, as an index has it.
+
+    slices   of these file groups, as a snapshot reader merges them
+    certain  a key that was found in a slice without logs is there
+    """
+
+    batch: Batch
+    located: Located
+    slices: Mapping[FileGroupId, FileSlice]
+    certain: bool
+
+    def each(self) -> Iterator[tuple[FileSlice, npt.NDArray[np.int64], pa.Array]]:
+        """The slices, each with the rows of the batch whose keys are in it, and these keys."""
+        keys = self.batch.rows.column(RECORD_KEY)
+        order = np.argsort(self.located.groups, kind="stable")
+        bounds = np.searchsorted(self.located.groups[order], np.arange(len(self.located.places) + 1))
+        for number, place in enumerate(self.located.places):
+            rows = self.located.rows[order[bounds[number] : bounds[number + 1]]]
+            if len(rows):
+                yield self.slices[place], rows, one_chunk(keys.take(pa.array(rows)))
+
+
+def find_places(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> Places:
+    """Where the keys of rows are.
+
+    checked  a delete: an index then looks keys up, and tells no file group that is not there
+    rows     with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls; others are carried along
+    Raises   UnsupportedTable where the index does not look; CorruptFile; FileNotFoundError when a file was cleaned away
+    """
+    state, look_up = checked.state, checked.index.look_up
+    batch = order_by_partition(rows)
+    files = checked.files(state, batch.partitions)
+    if isinstance(look_up, ByFile):
+        located = locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool)
+    else:
+        located = locate_by_key(batch, look_up.tagger(there(state, batch.partitions, files)))
+    slices = _snapshot_slices(state, located)
+    if isinstance(look_up, ByKey) and not look_up.names_new:
+        refuse_unknown(checked.index, located.places, slices.keys())
+    located = only(located, slices.keys())
+    return Places(batch, located, slices, isinstance(look_up, ByFile))
+
+
+def _snapshot_slices(state: TableState, located: Located) -> dict[FileGroupId, FileSlice]:
+    hit = {located.places[number] for number in np.unique(located.groups).tolist()}
+    if not hit:
+        return {}
+    view = load_view(state.storage, state.timeline, state.config, {group.partition for group in hit})
+    return {group: slice_ for group, slice_ in merged_slices(view).items() if group in hit}
+
+
+def reader_for(state: TableState, schema: pa.Schema, places: Places, options: Mapping[str, str]) -> SliceReader | None:
+    """How the slices with logs are read; None: there are none. Raises as `slice_reader`."""
+    if not any(slice_.logs for slice_ in places.slices.values()):
+        return None
+    return slice_reader(state, schema, None, options)
+
+
+def held(places: Places, storage: Storage, reader: SliceReader | None, pool: ThreadPoolExecutor) -> Mask:
+    """Which rows of the batch have a key that a snapshot of the table has."""
+    mask = np.zeros(len(places.batch.rows), np.bool_)
+    calls = []
+    for slice_, rows, keys in places.each():
+        if places.certain and not slice_.logs:
+            mask[rows] = True
+        else:
+            calls.append((rows, pool.submit(_held_in, storage, reader, slice_, keys)))
+    for rows, call in calls:
+        mask[rows] |= call.result()
+    return mask
+
+
+def _held_in(storage: Storage, reader: SliceReader | None, slice_: FileSlice, keys: pa.Array) -> Mask:
+    found = np.zeros(len(keys), np.bool_)
+    if slice_.logs:
+        assert reader is not None  # `reader_for` saw to it
+        for rows in merged_batches(reader, slice_, [RECORD_KEY]):
+            found |= lookup_keys(rows.column(0), keys)
+    elif slice_.base is not None:
+        with storage.open_input(slice_.base.path) as source:
+            parquet = open_parquet(source, slice_.base.path)
+            for group in range(parquet.num_row_groups):
+                found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], slice_.base.path).column(0), keys)
+    return found
+
+
+def read_rows(
+    places: Places,
+    storage: Storage,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    reader: SliceReader | None,
+    pool: ThreadPoolExecutor,
+) -> tuple[pa.Table, ReadStats]:
+    """The rows that the table has of the keys, each once; only file groups that hold a key are opened.
+
+    schema   all columns of the table, meta columns included
+    columns  those wanted, in order
+    """
+    started = time.perf_counter()
+    target = pa.schema([schema.field(name) for name in columns])
+    calls = []
+    for slice_, _, keys in places.each():
+        if slice_.logs:
+            assert reader is not None  # `reader_for` saw to it
+            calls.append(pool.submit(_merged, reader, slice_, keys, target))
+        else:
+            calls.append(pool.submit(_stored, storage, slice_, keys, target))
+    parts, stats = [target.empty_table()], ReadStats(index=places.located.stats)
+    for call in calls:
+        found, cost = call.result()
+        parts.append(found)
+        stats += cost
+    result = pa.concat_tables(parts).combine_chunks()
+    seconds = time.perf_counter() - started + places.located.stats.seconds
+    return result, replace(stats, rows=result.num_rows, seconds=seconds)
+
+
+def _merged(reader: SliceReader, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:
+    names = list(dict.fromkeys([*target.names, RECORD_KEY]))
+    batches = merged_batches(reader, slice_, names)
+    found = [rows.filter(pc.is_in(rows.column(RECORD_KEY), keys)).select(target.names) for rows in batches]
+    return pa.concat_tables([target.empty_table(), *found]), ReadStats(
+        files_opened=int(slice_.base is not None), slices_merged=1
+    )
+
+
+def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:
+    assert slice_.base is not None  # a slice without logs has a base file
+    with storage.open_input(slice_.base.path) as source:
+        parquet = open_parquet(source, slice_.base.path)
+        groups = list(_may_hold(parquet, keys))
+        found = [_rows_of_group(parquet, group, slice_.base, keys, target) for group in groups]
+    stats = ReadStats(files_opened=1, row_groups=parquet.num_row_groups, row_groups_read=len(groups))
+    return pa.concat_tables([target.empty_table(), *found]), stats
+
+
+def _rows_of_group(parquet: pq.ParquetFile, group: int, base: BaseFile, keys: pa.Array, target: pa.Schema) -> pa.Table:
+    stored = read_columns(parquet, group, [RECORD_KEY], base.path).column(0)
+    at = np.flatnonzero(np.asarray(pc.is_in(stored, keys)))
+    if not len(at):
+        return target.empty_table()
+    in_file = set(parquet.schema_arrow.names)
+    names = [name for name in target.names if name in in_file and name != RECORD_KEY]
+    rows = read_columns(parquet, group, names, base.path).take(pa.array(at)) if names else pa.table({})
+    # The key column is here already.
+    found = pa.Table.from_arrays([*rows.columns, stored.take(pa.array(at))], [*names, RECORD_KEY])
+    return conform(found, target, drop_extra=True)
+
+
+def _may_hold(parquet: pq.ParquetFile, keys: pa.Array) -> Iterator[int]:
+    """The row groups that can hold one of the keys, by their least and greatest. Parquet orders strings by bytes."""
+    asked = keys.cast(pa.binary())
+    paths = [parquet.schema.column(number).path for number in range(len(parquet.schema))]
+    column = paths.index(RECORD_KEY)
+    for group in range(parquet.num_row_groups):
+        found = parquet.metadata.row_group(group).column(column).statistics
+        if found is None or not found.has_min_max:
+            yield group
+            continue
+        low, high = (value.encode() if isinstance(value, str) else value for value in (found.min, found.max))
+        if pc.any(pc.and_(pc.greater_equal(asked, low), pc.less_equal(asked, high))).as_py():
+            yield group

@@ -1,0 +1,270 @@
+"""Restoring a table to a savepoint: all later writes are taken back, newest first.
+
+While a restore is pending nobody else writes, and readers see what is left of the later commits, each whole or not at
+all. One that dies goes on when it is called again: what is still on the timeline is still to be done.
+Source: spec/table-services.md 4.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
+from hoodie.formats.timeline_avro import (
+    decode_restore_plan,
+    encode_restore_metadata,
+    encode_restore_plan,
+)
+from hoodie.locks import Lock, lock_for
+from hoodie.model.files import LogFile
+from hoodie.model.instant import WRITES, Action, Instant, State
+from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
+from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.heartbeat import remove_heartbeat
+from hoodie.table.index_follows import index_follows
+from hoodie.table.job import writable_state
+from hoodie.table.markers import delete_markers
+from hoodie.table.rollback import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
+from hoodie.table.rollback_commit import looked_at, pending_action
+from hoodie.table.rollback_plan import PLANS, block_instants, plan_published, plan_rollback
+from hoodie.table.savepoint import Savepoint, read_savepoints
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, load_state
+from hoodie.table.transaction import Clock, new_time, utc_now
+from hoodie.timeline.archived import newest_archived
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
+from hoodie.view.load import data_files, list_partitions
+
+
+@dataclass(frozen=True, slots=True)
+class RestoreResult:
+    """What a restore took back, or (dry run) would.
+
+    savepoint  the commit that the table is as of now
+    instant    of the restore; "" in a dry run, and when nothing was newer than the savepoint
+    plan       instants that go, newest first
+    rollbacks  what to delete and undo for each of them, in a dry run; see `metadata` for what was done
+    metadata   None in a dry run, and when nothing was newer
+    """
+
+    savepoint: str
+    instant: str
+    plan: RestorePlan
+    rollbacks: tuple[RollbackPlan, ...] = ()
+    metadata: RestoreMetadata | None = None
+
+    @property
+    def deletes(self) -> tuple[str, ...]:
+        """Paths of the files that would go, in a dry run."""
+        return tuple(
+            join(request.partition, name)
+            for plan in self.rollbacks
+            for request in plan.requests
+            for name in request.delete
+        )
+
+
+def restore(
+    storage: Storage, options: Mapping[str, str], instant: str, *, dry_run: bool = False, clock: Clock = utc_now
+) -> RestoreResult:
+    """Take all writes after a savepoint back. There is no way back from that.
+
+    instant  of the savepoint
+    dry_run  only say what would be done
+    Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
+             InvalidPlan when files of the savepoint are gone, later commits are archived, or older ones wrote to the
+             files that would go; WriteConflict when another restore, or an older write, is pending: nothing has changed
+             then. WriteConflict when a writer went on during the restore: then call it again
+    """
+    if dry_run:
+        state = looked_at(storage)
+        _check(state, instant)
+        plan = _plan(state, instant)
+        rollbacks = tuple(_rollback_plan(state, each) for each in _instants(state, plan))
+        return RestoreResult(instant, "", plan, rollbacks)
+    settings = Settings.read(options)
+    with lock_for(options, storage) as lock, index_follows(storage, options):
+        state = writable_state(storage, settings, places_keys=False)
+        return _restore(state, instant, lock, clock)
+
+
+def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> RestoreResult:
+    started, storage = time.monotonic(), state.storage
+    pending = _begun(state, instant)
+    if pending is None:
+        _check(state, instant)
+        stale = pending_rollbacks(state.timeline)
+        for begun in stale:
+            resume(storage, begun)
+        state = state.reload() if stale else state
+        plan = _plan(state, instant)
+        if not plan.instants:
+            return RestoreResult(instant, "", plan)
+        pending = create_requested(storage, new_time(state, clock), Action.RESTORE, encode_restore_plan(plan))
+    else:
+        plan = _read_plan(storage, pending)
+        # A rollback of another writer may have begun before the restore, and died.
+        for begun in pending_rollbacks(state.timeline):
+            resume(storage, begun)
+    if pending.state is State.REQUESTED:
+        pending = to_inflight(storage, pending)
+    done = _take_back(state.reload(), plan, pending.requested, lock)
+    metadata = RestoreMetadata(
+        start=pending.requested,
+        millis=int((time.monotonic() - started) * 1000),
+        instants=tuple(done),
+        rollbacks=done,
+        refs=plan.instants,
+    )
+    lock.check()
+    delete_markers(storage, pending.requested)
+    completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root))
+    _forget_rollbacks(storage, instant, completed.requested)
+    return RestoreResult(instant, completed.requested, plan, metadata=metadata)
+
+
+def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:
+    """Take back what is on the timeline after the savepoint. What was done, by instant; of what an earlier run did
+    that died nothing is known any more."""
+    done: dict[str, tuple[RollbackMetadata, ...]] = {ref.time: () for ref in plan.instants}
+    for target in _instants(state, _plan(state, plan.savepoint)):
+        lock.check()
+        started, rollback = time.monotonic(), _rollback_plan(state, target)
+        if target.state is State.COMPLETED:
+            unpublish(state.storage, target, Action(rollback.instant.action), keep_stats=True)
+        partitions = undo(state.storage, by, rollback, keeps_plan=False)
+        remove_heartbeat(state.storage, target.requested)
+        done[target.requested] = (outcome(by, rollback, partitions, started),)
+    left = _plan(state.reload(), plan.savepoint).instants
+    if left:
+        raise WriteConflict(
+            f"{len(left)} writes, such as {left[0].action} {left[0].time}, came while the table was restored. Stop "
+            f"their writers, and call restore({plan.savepoint!r}) again: it goes on."
+        )
+    return done
+
+
+def _rollback_plan(state: TableState, target: Instant) -> RollbackPlan:
+    if target.state is not State.COMPLETED:
+        return plan_rollback(state.storage, target, whole=True)
+    pending = Instant(target.requested, pending_action(state, target), State.COMPLETED)
+    metadata = read_commit(state.storage, state.timeline, target)
+    return plan_published(state.storage, pending, metadata, partitions=list(metadata.replaced), whole=True)
+
+
+def _plan(state: TableState, savepoint: str) -> RestorePlan:
+    """Clusterings that are pending first: they name files of the others. Then all writes, newest first."""
+    later = [each for each in reversed(state.timeline.instants) if each.action in WRITES and each.requested > savepoint]
+    clusterings = [each for each in later if each.state is not State.COMPLETED and is_clustering(state.storage, each)]
+    ordered = [*clusterings, *(each for each in later if each not in clusterings)]
+    return RestorePlan(instants=tuple(InstantRef(each.requested, each.action) for each in ordered), savepoint=savepoint)
+
+
+def _instants(state: TableState, plan: RestorePlan) -> list[Instant]:
+    found = ((each, state.timeline.find(each.time, Action(each.action))) for each in plan.instants)
+    return [instant for _, instant in found if instant is not None]
+
+
+# --- what must hold ---
+
+
+def _begun(state: TableState, savepoint: str) -> Instant | None:
+    """A restore to the savepoint that began and did not end. Raises WriteConflict when it is one to another."""
+    for begun in state.timeline.pending({Action.RESTORE}):
+        theirs = _read_plan(state.storage, begun).savepoint
+        if theirs != savepoint:
+            raise WriteConflict(
+                f"a restore to {theirs} (instant {begun.requested}) began and did not end: call restore({theirs!r}) "
+                "first"
+            )
+        return begun
+    return None
+
+
+def _read_plan(storage: Storage, restore: Instant) -> RestorePlan:
+    path = instant_path(Instant(restore.requested, Action.RESTORE, State.REQUESTED))
+    plan = decode_restore_plan(storage.read(path), path)
+    if not plan.savepoint:
+        raise CorruptFile(path, "a restore plan that names no savepoint")
+    return plan
+
+
+def _check(state: TableState, instant: str) -> None:
+    """Raises as `restore`."""
+    savepoints = read_savepoints(state)
+    found = next((each for each in savepoints if each.instant == instant), None)
+    if found is None:
+        there = ", ".join(each.instant for each in savepoints)
+        raise InstantNotFound(
+            f"instant {instant} is no savepoint: a table is restored to one. There are: {there or 'none'}"
+        )
+    newer = [each.instant for each in savepoints if each.instant > instant]
+    if newer:
+        raise InvalidInput(
+            f"the table cannot be restored to {instant}: {', '.join(newer)} are newer savepoints. Delete those first"
+        )
+    older = [each for each in state.timeline.pending() if each.requested < instant and not _is_service(state, each)]
+    if older:
+        raise WriteConflict(
+            f"the {older[0].action} {older[0].requested} is older than the savepoint {instant} and pending: it must be "
+            "committed or rolled back before the table is restored"
+        )
+    later = min((each.requested for each in state.timeline.commits if each.requested > instant), default="~")
+    if (archived := newest_archived(state.storage, state.config, later)) > instant:
+        raise InvalidPlan(
+            f"the table cannot be restored to {instant}: later commits up to {archived} are archived, and what they "
+            "wrote is not known any more"
+        )
+    if path := _older_blocks(state, instant):
+        raise InvalidPlan(
+            f"the table cannot be restored to {instant}: {path} belongs to files that came later, and an older commit "
+            "wrote to it"
+        )
+    missing = _missing(state.storage, found)
+    if missing:
+        raise InvalidPlan(
+            f"the table cannot be restored to {instant}: {len(missing)} files of the savepoint are gone, such as "
+            f"{missing[0]}"
+        )
+
+
+def _older_blocks(state: TableState, savepoint: str) -> str:
+    """A log file that goes with its slice, though a commit up to the savepoint wrote to it; "" when there is none.
+
+    A writer may begin before the savepoint, and look for file slices long after it.
+    """
+    older = {each.requested for each in state.timeline.commits if each.requested <= savepoint}
+    for file in data_files(list_partitions(state.storage)):
+        if not isinstance(file, LogFile) or file.base_instant <= savepoint:
+            continue
+        if not older.isdisjoint(block_instants(state.storage, file)):
+            return file.path
+    return ""
+
+
+def _is_service(state: TableState, pending: Instant) -> bool:
+    return pending.action in PLANS or is_clustering(state.storage, pending)
+
+
+def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:
+    by_folder: dict[str, set[str]] = {}
+    for path in savepoint.files:
+        folder, name = split(path)
+        by_folder.setdefault(folder, set()).add(name)
+    gone = []
+    for folder, names in sorted(by_folder.items()):
+        gone += [join(folder, name) for name in sorted(names - {entry.name for entry in storage.list(folder)})]
+    return gone
+
+
+def _forget_rollbacks(storage: Storage, savepoint: str, restore: str) -> None:
+    """Rollbacks after the savepoint speak of instants that are no more. When this dies they stay, and do no harm."""
+    timeline = load_state(storage).timeline
+    for each in timeline.completed({Action.ROLLBACK}):
+        if savepoint < each.requested < restore:
+            # First what makes it complete: a pending rollback would be taken up again.
+            for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
+                storage.delete(instant_path(Instant(each.requested, Action.ROLLBACK, state)))

@@ -1,0 +1,235 @@
+"""Rolling back by call: the latest commit, or an instant that is pending.
+
+What must hold is in `hoodie.plan.rollback`; `hoodie.table.rollback` does the work. Source: spec/table-services.md 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from hoodie.config.options import read_options
+from hoodie.config.rollback import RollbackOptions
+from hoodie.config.table import require_writable
+from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
+from hoodie.formats.timeline_avro import decode_rollback_metadata, encode_rollback_plan
+from hoodie.locks import lock_for
+from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileGroupId
+from hoodie.model.instant import WRITES, Action, Instant, State
+from hoodie.model.plans import RollbackMetadata, RollbackPlan
+from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched, why_not
+from hoodie.storage.protocol import Storage, join
+from hoodie.table.heartbeat import remove_heartbeat
+from hoodie.table.index_follows import index_follows
+from hoodie.table.job import writable_state
+from hoodie.table.rollback import (
+    execute,
+    is_clustering,
+    pending_rollbacks,
+    refuse_during_restore,
+    resume,
+    roll_back,
+    rollback_plan,
+    unpublish,
+)
+from hoodie.table.rollback_plan import PLANS, plan_published, plan_rollback
+from hoodie.table.savepoint import cleanings
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, load_state
+from hoodie.table.transaction import Clock, new_time, utc_now
+from hoodie.timeline.archived import newest_archived
+from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.transition import create_requested, instant_path, remove_pending
+from hoodie.view.load import data_files, discover_partitions, list_partitions
+
+
+@dataclass(frozen=True, slots=True)
+class RollbackResult:
+    """What a rollback took back, or (dry run) would.
+
+    target    the instant that is rolled back
+    instant   of the rollback; "" in a dry run
+    plan      files to delete, and slices whose logs get a command block
+    metadata  what was done; None in a dry run
+    """
+
+    target: str
+    instant: str
+    plan: RollbackPlan
+    metadata: RollbackMetadata | None
+
+    @property
+    def deletes(self) -> tuple[str, ...]:
+        """Paths of the files that go."""
+        return tuple(join(request.partition, name) for request in self.plan.requests for name in request.delete)
+
+    @property
+    def undoes(self) -> tuple[str, ...]:
+        """Paths of log files whose blocks are taken back by a command block after them."""
+        return tuple(join(request.partition, name) for request in self.plan.requests for name in request.log_blocks)
+
+
+def rollback(
+    storage: Storage,
+    options: Mapping[str, str],
+    instant: str | None = None,
+    *,
+    dry_run: bool = False,
+    clock: Clock = utc_now,
+) -> RollbackResult:
+    """Take back the newest completed commit, or a pending instant.
+
+    instant  of either; None: the newest completed commit. A rollback that died before it ended is finished, and is the
+             result when it is of this instant, or none is given
+    dry_run  only say what would be done
+    Raises   InstantNotFound when it is not on the active timeline; InvalidInput when it may not be rolled back: newer
+             commits, pending instants that build on it, a savepoint; InvalidPlan when cleaning has removed, or is to
+             remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
+             when something of this came in between. Nothing has changed then
+    """
+    listing = not read_options(RollbackOptions, options).using_markers
+    if dry_run:
+        return _rollback(looked_at(storage), instant, listing, None)
+    settings = Settings.read(options)
+    with lock_for(options, storage), index_follows(storage, options):
+        return _rollback(writable_state(storage, settings, places_keys=False), instant, listing, clock)
+
+
+def _rollback(state: TableState, instant: str | None, listing: bool, clock: Clock | None) -> RollbackResult:
+    """clock  None: a dry run"""
+    refuse_during_restore(state.timeline)
+    for begun in pending_rollbacks(state.timeline):
+        plan = rollback_plan(state.storage, begun)
+        wanted = plan.instant.time == instant or instant is None
+        done = resume(state.storage, begun) if clock else None
+        if wanted and (done or clock is None):
+            return _result(state.storage, plan, done)
+    state = state.reload()
+    target = find_target(state, instant)
+    if target.state is State.COMPLETED:
+        return _roll_back_commit(state, target, listing, clock)
+    if target.state is State.REQUESTED and (target.action in PLANS or is_clustering(state.storage, target)):
+        raise InvalidInput(
+            f"{target.action} {target.requested} is only planned, there is nothing to roll back: run or withdraw it"
+        )
+    plan = plan_rollback(state.storage, target, listing=listing)
+    if clock is None:
+        return _result(state.storage, plan, None)
+    done = roll_back(state.storage, target, new_time(state, clock), listing=listing)
+    remove_heartbeat(state.storage, target.requested)
+    return _result(state.storage, plan, done)
+
+
+def looked_at(storage: Storage) -> TableState:
+    """The state for a dry run. Raises UnsupportedTable on a table that would be refused whatever the options."""
+    state = load_state(storage)
+    require_writable(replace(state.config, metadata_partitions=(), metadata_inflight=()), KNOWN_PAYLOADS)
+    return state
+
+
+def find_target(state: TableState, instant: str | None) -> Instant:
+    """The instant to roll back, in its state on the timeline. Arguments and errors as `rollback`."""
+    timeline = state.timeline
+    if instant is None:
+        if not timeline.commits:
+            raise InstantNotFound(f"{state.config.name} has no completed commit to roll back")
+        return timeline.commits[-1]
+    for each in timeline.instants:
+        if each.requested == instant and each.action in WRITES:
+            return each
+    first = min((each.requested for each in timeline.commits), default="~")
+    if instant < first and instant <= newest_archived(state.storage, state.config, first):
+        what = "is archived: what it wrote is part of all later commits. Restore the table to a savepoint instead"
+    else:
+        what = "is no commit of the timeline: it was never begun, or is rolled back already"
+    raise InstantNotFound(f"instant {instant} {what}")
+
+
+# --- completed commits ---
+
+
+def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: Clock | None) -> RollbackResult:
+    storage = state.storage
+    pending = Instant(target.requested, pending_action(state, target), State.COMPLETED)
+    metadata = read_commit(storage, state.timeline, target)
+    _check(state, target, pending.action, metadata)
+    partitions = discover_partitions(storage) if listing else list(metadata.replaced)
+    plan = plan_published(storage, pending, metadata, partitions=partitions)
+    if clock is None:
+        return _result(storage, plan, None)
+    at = new_time(state, clock)
+    requested = create_requested(storage, at, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
+    try:
+        # Who begins from now on sees the rollback. Who began before is seen now.
+        _check(state.reload(), target, pending.action, metadata)
+    except HoodieError as error:
+        remove_pending(storage, requested)
+        raise WriteConflict(f"{error} That came in between.") from error
+    unpublish(storage, target, pending.action)
+    return _result(storage, plan, execute(storage, requested, plan))
+
+
+def pending_action(state: TableState, done: Instant) -> Action:
+    """The action under which a completed instant was pending."""
+    for action in PLANS:
+        path = instant_path(Instant(done.requested, action, State.REQUESTED))
+        completes_as = {Action.COMPACTION: Action.COMMIT, Action.LOG_COMPACTION: Action.DELTA_COMMIT}[action]
+        if done.action is completes_as and state.storage.exists(path):
+            return action
+    if done.action is Action.COMMIT and state.config.merge_on_read:
+        return Action.COMPACTION
+    return done.action
+
+
+def _check(state: TableState, target: Instant, action: Action, metadata: CommitMetadata) -> None:
+    timeline, storage = state.timeline, state.storage
+    if target not in timeline.commits:
+        raise InstantNotFound(f"instant {target.requested} is not completed any more: another process rolls it back")
+    compaction = None
+    if action in PLANS:
+        planned = Instant(target.requested, action, State.REQUESTED)
+        if not storage.exists(instant_path(planned)):
+            raise InvalidPlan(
+                f"compaction {target.requested} cannot be rolled back: its plan is gone from the timeline"
+            )
+        compaction = read_compaction_plan(storage, timeline, planned)
+    if reason := why_not(timeline, target, touched(metadata), _plans(state)):
+        raise InvalidInput(f"{target.action} {target.requested} cannot be rolled back: {reason}.")
+    alone = len(timeline.commits) == 1 and not timeline.pending_compactions
+    if alone and newest_archived(storage, state.config, target.requested):
+        raise InvalidPlan(
+            f"{target.action} {target.requested} cannot be rolled back: all commits before it are archived, and a "
+            "timeline without a commit shows no files. Restore the table to a savepoint, or write what undoes it."
+        )
+    before = needed_before(metadata, compaction)
+    there = data_files(list_partitions(storage, {group.partition for group in before.groups}))
+    gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, there)]
+    for when, _, paths in cleanings(state, target.requested):
+        gone += [f"{path} (by the cleaning {when})" for path in cleaned_before(before, paths, target.requested)]
+    if gone:
+        raise InvalidPlan(
+            f"{target.action} {target.requested} cannot be rolled back: {len(gone)} older files that the table needs "
+            f"then are cleaned, or planned to be, such as {gone[0]}. Write what undoes it."
+        )
+
+
+def _plans(state: TableState) -> dict[Instant, set[FileGroupId]]:
+    """Pending compactions, log compactions and clusterings, with the file groups that they are to work on."""
+    storage, timeline = state.storage, state.timeline
+    found: dict[Instant, set[FileGroupId]] = {}
+    for each in timeline.pending(PLANS):
+        found[each] = {operation.group for operation in read_compaction_plan(storage, timeline, each).operations}
+    for each in timeline.pending_replaces:
+        clustering = read_replace_plan(storage, timeline, each).clustering
+        if clustering is not None:
+            found[each] = {slice_.group for group in clustering.groups for slice_ in group.slices}
+    return found
+
+
+def _result(storage: Storage, plan: RollbackPlan, done: Instant | None) -> RollbackResult:
+    if done is None:
+        return RollbackResult(plan.instant.time, "", plan, None)
+    path = instant_path(done)
+    return RollbackResult(plan.instant.time, done.requested, plan, decode_rollback_metadata(storage.read(path), path))

@@ -1,0 +1,234 @@
+"""Savepoints: commits whose files stay, whatever cleaning does, until the savepoint is deleted.
+
+Source: spec/table-services.md 4.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
+from hoodie.formats.timeline_avro import decode_clean_metadata, decode_clean_plan, decode_savepoint, encode_savepoint
+from hoodie.locks import lock_for
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.model.plans import SavepointMetadata
+from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.job import writable_state
+from hoodie.table.rollback import pending_rollbacks, refuse_during_restore, rollback_plan
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, load_state
+from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.transition import complete, instant_path, remove_pending, to_inflight, uncomplete
+from hoodie.view.load import load_view
+from hoodie.view.slices import FileSystemView, merged_slices
+
+
+def now_millis() -> int:
+    return time.time_ns() // 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoint:
+    """A commit that is kept."""
+
+    instant: str  # of the commit
+    user: str
+    at: int  # when it was made, milliseconds since 1970, UTC
+    comment: str
+    files: frozenset[str]  # paths of base and log files, relative to the base path
+
+
+# --- which there are, and what they keep ---
+
+
+def read_savepoints(state: TableState) -> list[Savepoint]:
+    """The savepoints of a table, oldest first. Raises CorruptFile."""
+    return [_read(state.storage, instant) for instant in state.timeline.completed({Action.SAVEPOINT})]
+
+
+def savepointed_files(state: TableState) -> frozenset[str]:
+    """Paths of all files that savepoints keep. A slice with any file among them stays whole.
+
+    A cleaner asks twice: when it plans, and once more with the state of that moment after its plan is on the timeline,
+    before it deletes. `make_savepoint` looks for plans after its savepoint is there. So of the two one sees the other.
+    Raises CorruptFile
+    """
+    return frozenset[str]().union(*(found.files for found in read_savepoints(state)))
+
+
+def savepoint_of(timeline: Timeline, instant: str) -> Instant | None:
+    """The completed savepoint of a commit."""
+    found = timeline.find(instant, Action.SAVEPOINT)
+    return found if found is not None and found.state is State.COMPLETED else None
+
+
+def _read(storage: Storage, instant: Instant) -> Savepoint:
+    path = instant_path(Instant(instant.requested, Action.SAVEPOINT, State.COMPLETED))
+    found = decode_savepoint(storage.read(path), path)
+    files = frozenset(join(partition, name) for partition, names in found.files.items() for name in names)
+    return Savepoint(instant.requested, found.by, found.at, found.comments, files)
+
+
+# --- making and deleting ---
+
+
+def make_savepoint(
+    storage: Storage,
+    options: Mapping[str, str],
+    instant: str | None = None,
+    comment: str = "",
+    user: str = "",
+    *,
+    millis: Callable[[], int] = now_millis,
+) -> Savepoint:
+    """Keep the files that a reader of the table as of a commit needs.
+
+    instant  None: the newest completed commit
+    millis   the clock, since 1970
+    Raises   InstantNotFound when there is no such completed commit; InvalidInput when it is a savepoint already;
+             InvalidPlan when cleaning has removed, or is about to remove, files of it; WriteConflict when the commit
+             was rolled back, or a cleaning planned, at the same moment: there is no savepoint then
+    """
+    settings = Settings.read(options)
+    with lock_for(options, storage):
+        return _make(writable_state(storage, settings, places_keys=False), instant, comment, user, millis)
+
+
+def _make(state: TableState, instant: str | None, comment: str, user: str, millis: Callable[[], int]) -> Savepoint:
+    storage, commit = state.storage, _commit(state, instant)
+    refuse_during_restore(state.timeline)
+    if savepoint_of(state.timeline, commit.requested):
+        raise InvalidInput(f"instant {commit.requested} is a savepoint already; delete it first to replace it")
+    view = load_view(storage, state.timeline, state.config)
+    _require_not_cleaned(state, view, commit.requested)
+    kept = _names(merged_slices(view, commit.requested).values())
+    metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=kept)
+    begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)
+    with suppress(WriteConflict):  # of one that died, or of another: who completes it has it
+        to_inflight(storage, begun)
+    complete(storage, begun, encode_savepoint(metadata))
+    _require_kept(storage, commit, view)
+    return _read(storage, begun)
+
+
+def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str) -> None:
+    """Let the files of a savepoint go when they are next cleaned.
+
+    Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending
+    """
+    settings = Settings.read(options)
+    with lock_for(options, storage):
+        timeline = writable_state(storage, settings, places_keys=False).timeline
+        refuse_during_restore(timeline)
+        _delete(storage, timeline, instant)
+
+
+def _delete(storage: Storage, timeline: Timeline, instant: str) -> None:
+    found = timeline.find(instant, Action.SAVEPOINT)
+    if found is None:
+        there = ", ".join(each.requested for each in timeline.completed({Action.SAVEPOINT}))
+        raise InstantNotFound(f"instant {instant} is no savepoint. Savepoints: {there or 'none'}.")
+    _remove(storage, instant)
+
+
+def _remove(storage: Storage, instant: str) -> None:
+    begun = uncomplete(storage, Instant(instant, Action.SAVEPOINT, State.COMPLETED))
+    remove_pending(storage, begun)
+
+
+def _commit(state: TableState, instant: str | None) -> Instant:
+    commits = state.timeline.commits
+    if instant is None:
+        if not commits:
+            raise InstantNotFound(f"{state.config.name} has no completed commit to make a savepoint of")
+        return commits[-1]
+    for commit in commits:
+        if commit.requested == instant:
+            return commit
+    pending = any(each.requested == instant for each in state.timeline.pending(COMMITS))
+    what = "is not completed" if pending else "is no commit of the active timeline"
+    raise InstantNotFound(f"instant {instant} {what}: a savepoint needs a completed commit")
+
+
+def _names(slices: Iterable[FileSlice]) -> dict[str, tuple[str, ...]]:
+    found: dict[str, list[str]] = {}
+    for slice_ in slices:
+        names = found.setdefault(slice_.group.partition, [])
+        names += [slice_.base.name] if slice_.base else []
+        names += [log.name for log in slice_.logs]
+    return {partition: tuple(names) for partition, names in found.items()}
+
+
+# --- against cleaning ---
+
+
+def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) -> None:
+    """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or has planned to."""
+    there = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
+    replaced = {group for group, when in view.replaced.items() if when <= instant}
+    for when, earliest, paths in cleanings(state, instant):
+        # One that counts versions does not say how far back the table can be read. What is older than the slice that a
+        # reader takes was cleaned for being old.
+        gone = [
+            path
+            for path, group, base in _slices_of(() if earliest else paths)
+            if group not in replaced and there.get(group, "") <= base <= instant
+        ]
+        if gone or (earliest > instant and instant != state.timeline.newest_commit):  # what is newest stays
+            what = f"removes {gone[0]}" if gone else f"keeps nothing older than {earliest}"
+            raise InvalidPlan(
+                f"the table as of {instant} cannot be kept: the cleaning {when} {what}. Take a newer commit."
+            )
+
+
+def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[str]]]:
+    """What cleanings after an instant removed or are to remove. Raises CorruptFile.
+
+    returns  of each its instant, the oldest commit that it keeps ("" when it counts versions), and paths of files
+    """
+    found = []
+    for instant in state.timeline.instants:
+        if instant.action is not Action.CLEAN or instant.requested <= after:
+            continue
+        done = instant.state is State.COMPLETED
+        path = instant_path(Instant(instant.requested, Action.CLEAN, State.COMPLETED if done else State.REQUESTED))
+        data = state.storage.read(path)
+        if done:
+            metadata = decode_clean_metadata(data, path)
+            names = {partition: part.deleted + part.failed for partition, part in metadata.partitions.items()}
+            earliest = metadata.earliest
+        elif not data:  # its planner died: it is planned anew
+            continue
+        else:
+            plan = decode_clean_plan(data, path)
+            names, earliest = dict(plan.files), plan.earliest[0] if plan.earliest else ""
+        paths = frozenset(join(partition, name) for partition, part in names.items() for name in part)
+        found.append((instant.requested, earliest, paths))
+    return found
+
+
+def _slices_of(paths: Iterable[str]) -> list[tuple[str, FileGroupId, str]]:
+    found = []
+    for path in sorted(paths):
+        file = parse_data_file(*split(path), 0)
+        if file is not None:
+            found.append((path, file.group, file.instant if isinstance(file, BaseFile) else file.base_instant))
+    return found
+
+
+def _require_kept(storage: Storage, commit: Instant, view: FileSystemView) -> None:
+    """A cleaner that planned before the savepoint was there does not know of it; nor does a rollback of the commit."""
+    try:
+        state = load_state(storage)
+        targets = {rollback_plan(storage, each).instant.time for each in pending_rollbacks(state.timeline)}
+        restoring = state.timeline.pending({Action.RESTORE})
+        if commit.requested in targets or restoring or commit not in state.timeline.commits:
+            raise WriteConflict(f"instant {commit.requested} is being rolled back, or the table restored")
+        _require_not_cleaned(state, view, commit.requested)
+    except HoodieError:
+        _remove(storage, commit.requested)
+        raise

@@ -1,0 +1,72 @@
+"""What runs by itself after a commit: cleaning, then archiving. The commit is published, whatever becomes of them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+from hoodie.config.options import read_options
+from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
+from hoodie.errors import ServiceFailed
+from hoodie.model.instant import Action
+from hoodie.storage.protocol import Storage
+from hoodie.table.archive import ArchiveResult, archive
+from hoodie.table.clean import CleanResult, clean, service_state
+from hoodie.timeline.timeline import Timeline
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Serviced:
+    """What was done after a commit; None for a service that had nothing to do, is off, or failed."""
+
+    cleaned: CleanResult | None = None
+    archived: ArchiveResult | None = None
+
+
+def after_commit(storage: Storage, options: Mapping[str, str], instant: str) -> Serviced:
+    """Clean and archive by the options. What fails is the warning ServiceFailed: the commit stands.
+
+    options  of the write
+    instant  of the commit
+    Raises   InvalidOption, which a write sees before it begins
+    """
+    cleans, archives = read_options(CleanOptions, options), read_options(ArchiveOptions, options)
+    if not read_options(ServiceOptions, options).enabled or not (cleans.automatic or archives.automatic):
+        return Serviced()
+    state = _guarded("reading the table", instant, partial(service_state, storage, options, dry_run=False))
+    if state is None:
+        return Serviced()
+    cleaned: CleanResult | None = None
+    archived: ArchiveResult | None = None
+    if cleans.automatic and _may_clean(state.timeline, cleans):
+        cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
+    if archives.automatic and _may_archive(state.timeline, archives):
+        # What was not cleaned, for a failure too, is known from the timeline as it is now.
+        archived = _guarded("archiving", instant, partial(archive, storage, options))
+    return Serviced(cleaned, archived)
+
+
+def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
+    """Whether there may be something to clean: with fewer commits there is not."""
+    by_commits = options.policy is CleanPolicy.KEEP_LATEST_COMMITS
+    return not by_commits or len(timeline.commits) > options.commits or bool(timeline.pending({Action.CLEAN}))
+
+
+def _may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
+    """Whether there may be something to archive, with the clean that comes first."""
+    counts = [len(timeline.completed({action})) for action in (Action.CLEAN, Action.ROLLBACK)]
+    return max(len(timeline.commits), *(count + 1 for count in counts)) > options.max_commits
+
+
+def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
+    try:
+        return run()
+    # Any error at all: raised, it would tell the caller that the write failed, who would write it again.
+    except Exception as error:
+        warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
+        return None

@@ -1,0 +1,72 @@
+"""Whether the table can still be read as of an instant: what cleaning and archiving took, no reader can know of.
+
+Without it such a read would give fewer rows, and say nothing.
+"""
+
+from __future__ import annotations
+
+from hoodie.errors import InvalidInput
+from hoodie.formats.timeline_avro import decode_clean_metadata
+from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
+from hoodie.model.instant import Action
+from hoodie.storage.protocol import join
+from hoodie.table.state import TableState
+from hoodie.view.slices import FileSystemView, merged_slices
+
+
+def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
+    """Refuse an instant as of which files are gone that a reader would need.
+
+    view    of the partitions that are to be read
+    as_of   instant, inclusive
+    Raises  InvalidInput naming a file that cleaning removed, and the earliest instant that it left; or when the instant
+            is older than the active timeline; CorruptFile
+    Cleans that are archived are not looked at: up to then the timeline was longer than what they left.
+    """
+    timeline = state.timeline
+    if as_of >= timeline.newest_commit:
+        return
+    first = timeline.commits[0].requested
+    if as_of < first and timeline.layout == 1 and state.storage.list(state.config.history_folder):
+        raise InvalidInput(
+            f"as of {as_of} the table cannot be read: its active timeline begins at {first}, and what was before is "
+            "archived. Take a later instant."
+        )
+    gone = _gone(state, view, as_of)
+    if gone:
+        path, earliest = gone
+        then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
+        raise InvalidInput(f"as of {as_of} the table cannot be read any more: cleaning removed {path}. {then}.")
+
+
+def _gone(state: TableState, view: FileSystemView, as_of: str) -> tuple[str, str] | None:
+    """A file that a reader as of then would need, and the earliest instant that cleaning left."""
+    there = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
+    present = {base.path for files in view.groups.values() for base in files.bases}
+    present |= {log.path for files in view.groups.values() for log in (*files.logs, *files.changes)}
+    found, earliest = "", ""
+    for instant in state.timeline.completed({Action.CLEAN}):
+        if instant.requested <= as_of:
+            continue
+        path = state.timeline.path(instant)
+        metadata = decode_clean_metadata(state.storage.read(path), path)
+        earliest = max(earliest, metadata.earliest)
+        for partition, done in metadata.partitions.items():
+            for name in () if found else done.deleted:
+                file = parse_data_file(partition, name, 0)
+                if file is None or join(partition, name) in present:
+                    continue
+                if isinstance(file, BaseFile):
+                    base = file.instant
+                elif state.timeline.layout == 1:
+                    base = file.base_instant
+                else:  # its name does not tell the slice, whose base file goes with it
+                    continue
+                if _needed(view, file.group, base, there.get(file.group, ""), as_of):
+                    found = join(partition, name)
+    return (found, earliest) if found else None
+
+
+def _needed(view: FileSystemView, group: FileGroupId, base: str, there: str, as_of: str) -> bool:
+    replaced = view.replaced.get(group)
+    return there <= base <= as_of and not (replaced is not None and replaced <= as_of)

@@ -1,0 +1,45 @@
+"""How a write gets along with others: its lock, whom it takes for dead, and which batch it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
+from hoodie.config.options import declared, read_options
+from hoodie.config.rollback import RollbackOptions
+from hoodie.errors import InvalidOption
+from hoodie.locks import NEEDS_LOCK, Lock, lock_by
+from hoodie.storage.protocol import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class Writers:
+    """What the options say. The defaults are those of a writer that is alone."""
+
+    lock: LockOptions = field(default_factory=LockOptions)
+    concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
+    batch: BatchOptions = field(default_factory=BatchOptions)
+    rollback: RollbackOptions = field(default_factory=RollbackOptions)
+
+    @classmethod
+    def read(cls, options: Mapping[str, str]) -> Writers:
+        """Raises InvalidOption on a malformed value, and on options that say one half of a thing."""
+        read = cls(
+            read_options(LockOptions, options),
+            read_options(ConcurrencyOptions, options),
+            read_options(BatchOptions, options),
+            read_options(RollbackOptions, options),
+        )
+        if read.concurrency.optimistic and read.lock.chosen is None:
+            raise InvalidOption(NEEDS_LOCK)
+        named, numbered = read.batch.application != "", read.batch.batch >= 0
+        if named != numbered:
+            given, missing = (0, 1) if named else (1, 0)
+            keys = [spec.keys[0] for _, spec in declared(BatchOptions)]
+            raise InvalidOption(f"{keys[given]} needs {keys[missing]}: together they say which batch this is")
+        return read
+
+    def lock_on(self, storage: Storage) -> Lock:
+        """The table's lock. Raises InvalidOption when the options ask for one and do not say which."""
+        return lock_by(self.lock, self.concurrency, storage)

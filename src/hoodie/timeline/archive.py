@@ -1,0 +1,140 @@
+"""Instants that left the active timeline: read back from the archive of layout 1, or the history of layout 2.
+
+Nothing here is part of a write: the archive is read when somebody asks for history, and by the archiver itself.
+Source: spec/table-and-timeline.md 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.config.table import TableConfig
+from hoodie.errors import CorruptFile
+from hoodie.formats import timeline_schemas as schemas
+from hoodie.formats.archive_log import commit_of, decode_entries
+from hoodie.formats.avro_container import read_one
+from hoodie.formats.timeline_avro import decode_avro_commit
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.storage.protocol import Storage, join
+from hoodie.timeline.load import history_files
+
+_NAME = re.compile(r"\.commits_\.archive\.(\d+)(_\d+-\d+-\d+)?", re.ASCII)
+_MERGE_PLAN = "mergeArchivePlan"
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEntry:
+    """One instant file that was archived.
+
+    changed  when the instant came into this state, an instant time; "" when its writer did not say
+    column   the entry's field with what the file held; "" for a file without content
+    record   that content, as Avro; None without
+    path     of the archive file
+    """
+
+    instant: Instant
+    changed: str
+    column: str
+    record: Mapping[str, Any] | None
+    path: str
+
+
+def archive_name(number: int) -> str:
+    """The name of an archive file. Another writer's may have another write token."""
+    return f".commits_.archive.{number}_1-0-1"
+
+
+def archive_files(storage: Storage, config: TableConfig) -> dict[int, str]:
+    """The archive files of layout 1, paths by number, the newest first."""
+    folder = config.history_folder
+    found = {int(m[1]): join(folder, e.name) for e in storage.list(folder) if (m := _NAME.fullmatch(e.name))}
+    return dict(sorted(found.items(), reverse=True))
+
+
+def read_archive_file(storage: Storage, path: str) -> list[ArchivedEntry]:
+    """What an archive file holds, in its order. Raises CorruptFile."""
+    return [_entry(found, path) for found in decode_entries(storage.read(path), path)]
+
+
+def _entry(found: Mapping[str, Any], path: str) -> ArchivedEntry:
+    time, action, state = found["commitTime"] or "", found["actionType"] or "", found["actionState"] or "COMPLETED"
+    if not (time.isascii() and time.isdigit()) or action not in list(Action) or state not in State.__members__:
+        raise CorruptFile(path, f"archived instant {time!r}, {action!r}, {state!r}: no such instant is known")
+    filled = next((name for name, value in found.items() if isinstance(value, dict)), "")
+    instant = Instant(time, Action(action), State[state])
+    return ArchivedEntry(instant, found["stateTransitionTime"] or "", filled, found[filled] if filled else None, path)
+
+
+def archived_entries(storage: Storage, config: TableConfig) -> Iterator[ArchivedEntry]:
+    """All archived instant files of layout 1, those of the newest archive file first, in the order of the file.
+
+    An entry may occur twice: an archiver that died is repeated. A merged file that is not finished is skipped: the
+    files it is made of are still there.
+    Raises CorruptFile
+    """
+    for path in archive_files(storage, config).values():
+        try:
+            entries = read_archive_file(storage, path)
+        except CorruptFile:
+            if _being_merged(storage, config) == path:
+                continue
+            raise
+        yield from entries
+
+
+def _being_merged(storage: Storage, config: TableConfig) -> str:
+    """The archive file that a merge of smaller ones is to make; "" when none is under way."""
+    path = join(config.history_folder, _MERGE_PLAN)
+    if not storage.exists(path):
+        return ""
+    name = read_one(storage.read(path), schemas.MERGE_ARCHIVE_PLAN, path)["mergedArchiveFileName"] or ""
+    return join(config.history_folder, name.rpartition("/")[2])
+
+
+def archived_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
+    """Completed commits that left the active timeline, each once, newest first. Reads the whole archive.
+
+    An instant may be on the active timeline as well: of an archiver that died, or is at work. Raises CorruptFile
+    """
+    if config.layout == 2:
+        return _history_commits(storage, config)
+    found: dict[Instant, CommitMetadata] = {}
+    for entry in archived_entries(storage, config):
+        instant = entry.instant
+        if instant.state is State.COMPLETED and instant.action in COMMITS and instant not in found:
+            found[instant] = commit_of(entry.record or {}, entry.path)
+    return sorted(found.items(), key=lambda item: item[0], reverse=True)
+
+
+_COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
+
+
+def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
+    found: dict[Instant, CommitMetadata] = {}
+    for name in history_files(storage, config.history_folder):
+        path = join(config.history_folder, name)
+        try:
+            with storage.open_input(path) as file:
+                rows = pq.read_table(file, columns=_COLUMNS).to_pylist()
+        except FileNotFoundError as error:
+            raise CorruptFile(path, "missing, though the history's manifest lists it") from error
+        except pa.ArrowException as error:
+            raise CorruptFile(path, f"no file of the history: {error}") from error
+        for row in rows:
+            time, completed, action, metadata = (row.get(column) for column in _COLUMNS)
+            if not time or not completed or action not in list(Action):
+                raise CorruptFile(path, f"an instant {time!r}, {action!r} completed {completed!r}")
+            if Action(action) in COMMITS:
+                instant = Instant(time, Action(action), State.COMPLETED, completed)
+                if metadata is None:
+                    raise CorruptFile(path, f"the {action} {time} is without its metadata")
+                replacing = Action(action) is Action.REPLACE_COMMIT
+                found[instant] = decode_avro_commit(metadata, path, replacing)
+    return sorted(found.items(), key=lambda item: item[0], reverse=True)

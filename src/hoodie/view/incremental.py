@@ -1,0 +1,204 @@
+"""What a query of changes covers: the commits in (begin, end], the file groups they changed, the rows they wrote.
+
+Pure rules; `hoodie.table.incremental` reads what they need. Source: spec/table-services.md 8.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+from hoodie.errors import InstantNotFound, InvalidInput
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.timeline.timeline import Timeline, query_instant
+from hoodie.view.slices import FileSystemView, GroupFiles, merged_slices
+
+#: The beginning of all time; Hudi's users write it as "000", too.
+EARLIEST = "earliest"
+
+#: Commits of these put no row anywhere that was not there before: theirs, or their deletes, keep older commit times.
+_WRITES_NO_ROWS = frozenset(
+    {Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX, Operation.DELETE, Operation.DELETE_PREPPED}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """The commits of a range, oldest first in the order that the range is about.
+
+    timeline  what a reader at the end of the range sees; with `as_of`, the last instant whose files count
+    exact     rows count by these commit times only, not by all from the first to the last: where the range is about
+              completion, others may lie between them
+    """
+
+    begin: str
+    end: str
+    timeline: Timeline
+    commits: tuple[Instant, ...] = ()
+    as_of: str | None = None
+    exact: bool = False
+
+    @property
+    def times(self) -> tuple[str, ...]:
+        """Commit times of its rows, ascending."""
+        return tuple(sorted(instant.requested for instant in self.commits))
+
+
+def moment(timeline: Timeline, text: str, completions: Mapping[str, str], now: str, archived: str = "") -> str:
+    """Where `begin` or `end` lies in the order of a range: "" for the beginning of all time.
+
+    text         an instant of the timeline; a point in time (`yyyy-MM-dd[ HH:mm:ss[.SSS]]`); "earliest", "000"
+    completions  when commits were completed, where the range is about that; else empty
+    now          in the table's zone
+    archived     the newest commit that left the timeline; an older instant is not looked for
+    Raises       InvalidInput when it is of another form, or in the future; InstantNotFound when there is none such
+    """
+    if text == EARLIEST or re.fullmatch("0+", text):
+        return ""
+    if re.fullmatch(r"\d{14}|\d{17}", text, re.ASCII):
+        return _position(timeline, text, completions, now, archived)
+    try:
+        found = query_instant(text)
+    except InvalidInput as problem:
+        raise InvalidInput(
+            f"{text!r} is neither an instant nor a point in time: expected an instant of the table, "
+            f"yyyy-MM-dd[ HH:mm:ss[.SSS]], or {EARLIEST!r}"
+        ) from problem
+    if found > max(now, timeline.newest):
+        raise InvalidInput(f"{text!r} is in the future: it is {now} in the table's time zone")
+    return found
+
+
+def _position(timeline: Timeline, time: str, completions: Mapping[str, str], now: str, archived: str) -> str:
+    if time <= archived or time in completions.values():
+        return time
+    same = [instant for instant in timeline.instants if instant.requested == time]
+    if any(instant.state is State.COMPLETED for instant in same):
+        return completions.get(time, time)
+    if same:
+        problem = f"is a {same[0].action} that is pending"
+    elif time > max(now, timeline.newest):
+        problem = "is in the future, and no instant of the table"
+    else:
+        problem = "is no instant of the table (any more): it never was one, or was rolled back"
+    near = max((i.requested for i in timeline.commits if i.requested < time), default="")
+    raise InstantNotFound(
+        f"{time} {problem}. {f'The last commit before it is {near}. ' if near else 'No commit is before it. '}"
+        "A point in time that need not be an instant is written as 2024-01-31 12:00:00.000."
+    )
+
+
+def span(
+    timeline: Timeline, begin: str, end: str, completions: Mapping[str, str], clustering: Collection[str] = ()
+) -> tuple[Span, Instant | None]:
+    """The commits with begin < position <= end, and a pending commit that makes the range unsafe, if there is one.
+
+    begin, end   positions as `moment` gives them
+    completions  when commits were completed, where that is their position; empty: their own time is
+    clustering   times of pending replace commits that only move rows
+    returns      a hollow commit is one that is pending, while a later one up to `end` is completed: a reader who goes
+                 on from there would never see its rows
+    """
+    if completions:
+        found = [i for i in timeline.commits if begin < completions.get(i.requested, i.requested) <= end]
+        found.sort(key=lambda instant: completions.get(instant.requested, instant.requested))
+        return Span(begin, end, _as_completed_by(timeline, end, completions), tuple(found), None, True), None
+    commits = [instant for instant in timeline.commits if instant.requested <= end]
+    last = max((instant.requested for instant in commits), default="")
+    pending = (i for i in timeline.pending(COMMITS) if i.requested < last and i.requested not in clustering)
+    inside = tuple(instant for instant in commits if instant.requested > begin)
+    return Span(begin, end, timeline, inside, last), next(pending, None)
+
+
+def before(found: Span, hollow: Instant) -> Span:
+    """The part of a range that lies before a pending commit."""
+    inside = tuple(instant for instant in found.commits if instant.requested < hollow.requested)
+    last = max((i.requested for i in found.timeline.commits if i.requested < hollow.requested), default="")
+    return replace(found, end=last, commits=inside, as_of=last)
+
+
+def _as_completed_by(timeline: Timeline, end: str, completions: Mapping[str, str]) -> Timeline:
+    """The timeline of those who looked at that time: what was completed later is pending still."""
+    compacts = any(i.action is Action.DELTA_COMMIT for i in timeline.instants)
+
+    def then(instant: Instant) -> Instant:
+        publishes = instant.state is State.COMPLETED and instant.action in COMMITS
+        if not publishes or completions.get(instant.requested, instant.requested) <= end:
+            return instant
+        # On a table with logs, a commit is a compaction: the slice that it opened is joined to the one before. What
+        # others do, a reader of the files of before need not know.
+        action = Action.COMPACTION if compacts and instant.action is Action.COMMIT else Action.COMMIT
+        return Instant(instant.requested, action, State.INFLIGHT)
+
+    instants = tuple(sorted(map(then, timeline.instants)))
+    kept = frozenset(instants)
+    return replace(timeline, instants=instants, names={i: n for i, n in timeline.names.items() if i in kept})
+
+
+@dataclass(frozen=True, slots=True)
+class Touched:
+    """The file groups that may hold rows that commits of a range wrote.
+
+    groups  with the last commit of the range that wrote rows there
+    last    with the last statistics that a commit of the range has of the group: what then was its newest file
+    """
+
+    groups: Mapping[FileGroupId, str] = field(default_factory=dict)
+    last: Mapping[FileGroupId, WriteStat] = field(default_factory=dict)
+
+    @property
+    def partitions(self) -> set[str]:
+        return {group.partition for group in self.groups}
+
+
+def touched(commits: Iterable[tuple[Instant, CommitMetadata]]) -> Touched:
+    """What the commits of a range did, in its order.
+
+    Compaction, and deletes by key, write no rows: groups that only they changed are left out. A clustering moves rows
+    to new groups: these count when one of those that they replace does.
+    """
+    groups: dict[FileGroupId, str] = {}
+    last: dict[FileGroupId, WriteStat] = {}
+    for instant, commit in commits:
+        moved = {partition for partition, ids in commit.replaced.items() if _any_in(groups, partition, ids)}
+        for partition, stats in commit.stats.items():
+            if commit.operation is Operation.CLUSTER:
+                writes = partition in moved
+            else:
+                writes = commit.operation not in _WRITES_NO_ROWS
+            for stat in stats:
+                if stat.path is not None:
+                    group = FileGroupId(partition, stat.file_id)
+                    last[group] = stat
+                    if writes:
+                        groups[group] = instant.requested
+        for partition, ids in commit.replaced.items():
+            for file_id in ids:
+                groups.pop(FileGroupId(partition, file_id), None)
+    return Touched(groups, {group: last[group] for group in groups})
+
+
+def _any_in(groups: Mapping[FileGroupId, str], partition: str, ids: Iterable[str]) -> bool:
+    return any(FileGroupId(partition, file_id) in groups for file_id in ids)
+
+
+def changed_slices(view: FileSystemView, changes: Touched, as_of: str | None) -> list[FileSlice]:
+    """The slices that the touched groups had at the end of the range, by partition path and file id."""
+    return [slice_ for group, slice_ in merged_slices(view, as_of).items() if group in changes.groups]
+
+
+def missing(view: FileSystemView, changes: Touched) -> dict[FileGroupId, str]:
+    """The touched groups whose slice of then has been cleaned away: the first file that is not there."""
+    found = {}
+    for group, stat in changes.last.items():
+        files = view.groups.get(group, GroupFiles())
+        there = {base.name for base in files.bases} | {log.name for log in files.logs}
+        assert stat.path is not None  # `touched` saw to it
+        needed = (stat.path.rpartition("/")[2], stat.base_file or "", *stat.log_files)
+        gone = next((name for name in needed if name and name not in there), None)
+        if gone is not None:
+            found[group] = gone
+    return found
