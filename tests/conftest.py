@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -24,3 +24,21 @@ def fixture_table(tmp_path: Path) -> Callable[[str], Path]:
     """Unpacks a table of tests/fixtures/tables by name, a fresh copy at each call; the folder that holds .hoodie."""
     count = itertools.count()
     return lambda name: unpack_table(name, tmp_path / f"fixture-{next(count)}")
+
+
+@pytest.fixture(scope="module")
+def hbase() -> Iterator[object]:
+    """A Thrift gateway of HBase: the one that HOODIE_TEST_HBASE names, or a stand-in."""
+    from hoodie.testing.hbase import gateway_for_tests  # needs an extra; most tests do without
+
+    with gateway_for_tests() as gateway:
+        yield gateway
+
+
+@pytest.fixture(scope="session")
+def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """host:port of a real ZooKeeper, started when the first test asks for it."""
+    from services.zookeeper import running_zookeeper  # needs a Java; most tests do without
+
+    with running_zookeeper(tmp_path_factory.mktemp("zookeeper")) as server:
+        yield server.address

@@ -11,7 +11,7 @@ from __future__ import annotations
 import io
 import math
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.config.write import WriteOperation
+from hoodie.index.bucket import buckets_of
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage
 from hoodie.testing.strategies import Row, Shape, Step
@@ -49,11 +50,15 @@ class Tombstone:
 
 @dataclass(frozen=True)
 class Copy:
-    """A row of a base file with what the log of its file group says about its key."""
+    """A row of a base file with what the log of its file group says about its key. base None: only the log has it.
 
-    base: Version
+    events  what came into the log, as (instant, row; None: a delete), in order
+    """
+
+    base: Version | None
     group: str
     log: Version | Tombstone | None = None
+    events: tuple[tuple[str, Row | None], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -69,10 +74,12 @@ class Placement:
 
     rewritten  ids of file groups that got a base file
     new        the rows with its commit time in these base files, as (group, row)
+    appended   partition path and id of file groups that got a log
     """
 
     rewritten: frozenset[str]
     new: Sequence[tuple[str, Row]]
+    appended: frozenset[tuple[str, str]] = frozenset()
 
     def group_of(self, row: Row, taken: Counter[int], schema: pa.Schema) -> str:
         """The group that an inserted row is in. Equal rows are told apart by being taken."""
@@ -85,12 +92,43 @@ class Placement:
 
 
 @dataclass(frozen=True)
+class IndexKind:
+    """What an index means for rows.
+
+    is_global  a key is in one partition of the table
+    moves      global: rows go where they say; else they stay where their key is
+    buckets    BUCKET: their number; 0: another index
+    """
+
+    is_global: bool = False
+    moves: bool = True
+    buckets: int = 0
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> IndexKind:
+        kind = options.get("hoodie.index.type", "SIMPLE")
+        if kind == "BUCKET":
+            return cls(buckets=int(options["hoodie.bucket.index.num.buckets"]))
+        key = f"hoodie.{kind.removeprefix('GLOBAL_').lower()}.index.update.partition.path"
+        return cls(kind.startswith("GLOBAL_"), options.get(key, "true") == "true")
+
+    def group(self, key: Identity, fields: Sequence[str], groups: Collection[tuple[str, str]]) -> str | None:
+        """The file group of a key's bucket, if it is among these."""
+        if not self.buckets:
+            return None
+        (bucket,) = buckets_of(pa.array([key[1]]), fields, self.buckets).tolist()
+        return next((file_id for path, file_id in groups if path == key[0] and int(file_id[:8]) == bucket), None)
+
+
+@dataclass(frozen=True)
 class TableModel:
     """A table. A key has several copies where inserts, which look nothing up, brought it in again; on a Merge-on-Read
     table a deleted one stays, as its log may bring it back."""
 
     shape: Shape
     payload: str
+    index: IndexKind = IndexKind()
+    in_logs: bool = False  # Merge-on-Read
     schema: pa.Schema | None = None
     rows: Mapping[Identity, tuple[Copy, ...]] = field(default_factory=dict)
 
@@ -109,6 +147,20 @@ class TableModel:
         """The rows of the base files."""
         return self._table(lambda copy: copy.base)
 
+    def changes(self, after: str, up_to: str) -> pa.Table:
+        """The rows written in (after, up_to], where this is the state at `up_to`: only versions of the range meet."""
+        return self._table(lambda copy: self._within(copy, after, up_to))
+
+    def _within(self, copy: Copy, after: str, up_to: str) -> Version | None:
+        base = copy.base if copy.base is not None and after < copy.base.written <= up_to else None
+        log: Version | Tombstone | None = None
+        for instant, row in copy.events:
+            if after < instant <= up_to:
+                log = self.tombstone(log, None) if row is None else self.logged(log, row, instant)
+        if log is None or isinstance(log, Tombstone):
+            return base if log is None else None
+        return log if base is None else self.outcome(base, log)
+
     def _table(self, of: Callable[[Copy], Version | None]) -> pa.Table:
         assert self.schema is not None
         found = [(key, of(copy)) for key, copies in self.rows.items() for copy in copies]
@@ -123,6 +175,8 @@ class TableModel:
         """Base row and log as a snapshot reader merges them."""
         if copy.log is None:
             return copy.base
+        if copy.base is None:
+            return copy.log if isinstance(copy.log, Version) else None
         return self.outcome(copy.base, copy.log) if isinstance(copy.log, Version) else None
 
     @property
@@ -157,13 +211,18 @@ class TableModel:
     def ordering(self, row: Row) -> Any:
         return java_order(row[self.shape.ordering]) if self.shape.ordering else 0
 
-    def combined(self, batch: Sequence[tuple[Identity, Row]]) -> list[tuple[Identity, Row]]:
-        """Each key once: the greatest ordering value, of equals the later."""
-        left: dict[Identity, Row] = {}
+    def scope(self, key: Identity) -> Identity:
+        """What rows have in common that are versions of one."""
+        return ("*", key[1]) if self.index.is_global else key
+
+    def combined(self, batch: Sequence[tuple[Identity, Row]], last: bool = False) -> list[tuple[Identity, Row]]:
+        """Each key once: the greatest ordering value, of equals the later; or simply the last."""
+        left: dict[Identity, tuple[Identity, Row]] = {}
         for key, row in batch:
-            if key not in left or self.ordering(left[key]) <= self.ordering(row):
-                left[key] = row
-        return list(left.items())
+            scope = self.scope(key)
+            if scope not in left or last or self.ordering(left[scope][1]) <= self.ordering(row):
+                left[scope] = (key, row)
+        return list(left.values())
 
     def outcome(self, stored: Version, new: Version) -> Version | None:
         """What becomes of a stored row that meets another; None: it goes."""
@@ -209,17 +268,93 @@ Outcome = tuple[Copies, Counts]
 
 
 def _upsert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
-    batch = model.batch(step)
     last = step.options.get("hoodie.combine.before.upsert") == "false"
+    return _upserted(model, model.combined(model.batch(step), last), instant, placement)
+
+
+def _upserted(model: TableModel, batch: Sequence[tuple[Identity, Row]], instant: str, placement: Placement) -> Outcome:
     rows = dict(model.rows)
     counts: Counter[str] = Counter()
     new = []
-    for key, row in dict(batch).items() if last else model.combined(batch):
-        if key in rows:
+    for key, row in batch:
+        if model.index.is_global:
+            found = _globally(model, rows, key, row, instant, placement, counts)
+        elif key in rows:
             rows[key] = _merged(model, rows[key], row, instant, placement, counts)
-        elif not deleted(row):
+            found = True
+        else:
+            found = _in_bucket(model, rows, key, row, instant, placement, counts)
+        if not found and not deleted(row):
             new.append((key, row))
-    return _placed(model, rows, new, instant, placement), Counts(len(new), counts["updated"], counts["deleted"])
+    inserted = len(new) + counts["inserted"]
+    return _placed(model, rows, new, instant, placement), Counts(inserted, counts["updated"], counts["deleted"])
+
+
+def _globally(
+    model: TableModel,
+    rows: dict[Identity, tuple[Copy, ...]],
+    key: Identity,
+    row: Row,
+    instant: str,
+    placement: Placement,
+    counts: Counter[str],
+) -> bool:
+    """A row under a global index: False when its key is new. Knows no duplicates: a key lives in one place at most."""
+    there = [found for found, copies in rows.items() if found[1] == key[1] for _ in copies]
+    if there == [key]:  # found where it says, once: nobody asks whether a log deleted it there
+        rows[key] = _merged(model, rows[key], row, instant, placement, counts)
+        return True
+    live = next((found for found in there if any(map(model.visible, rows[found]))), None)
+    if live is None:
+        if key not in there or deleted(row):
+            return False
+        rows[key] = _brought_back(model, rows[key], row, instant, counts)
+        return True
+    stored = next(filter(None, map(model.visible, rows[live])))
+    leaves = live != key and model.index.moves and not deleted(row)
+    if not leaves or model.outcome(stored, Version(row, instant)) is stored:
+        rows[live] = _merged(model, rows[live], row, instant, placement, counts)
+        return True
+    counts["deleted"] += 1
+    gone = [copy for copy in rows[live] if copy.group not in placement.rewritten]
+    rows[live] = tuple(_without(model, copy, instant) for copy in gone)
+    if key in there:
+        rows[key] = _brought_back(model, rows[key], row, instant, counts)
+    return key in there
+
+
+def _brought_back(
+    model: TableModel, copies: Sequence[Copy], row: Row, instant: str, counts: Counter[str]
+) -> tuple[Copy, ...]:
+    counts["inserted"] += 1
+    return tuple(
+        replace(copy, log=model.logged(copy.log, row, instant), events=(*copy.events, (instant, row)))
+        for copy in copies
+    )
+
+
+def _without(model: TableModel, copy: Copy, instant: str) -> Copy:
+    return replace(copy, log=model.tombstone(copy.log, None), events=(*copy.events, (instant, None)))
+
+
+def _in_bucket(
+    model: TableModel,
+    rows: dict[Identity, tuple[Copy, ...]],
+    key: Identity,
+    row: Row | None,
+    instant: str,
+    placement: Placement,
+    counts: Counter[str],
+) -> bool:
+    """A key that the table does not have goes to the log of its bucket, if that has a file group with one. None: the
+    key is deleted."""
+    group = model.index.group(key, model.shape.keys, placement.appended)
+    if group is None:
+        return False
+    log = model.tombstone(None, None) if row is None else model.logged(None, row, instant)
+    rows[key] = (Copy(None, group, log, ((instant, row),)),)
+    counts["deleted" if row is None or deleted(row) else "updated"] += 1
+    return True
 
 
 def _merged(
@@ -228,9 +363,11 @@ def _merged(
     after = []
     for copy in copies:
         if copy.group not in placement.rewritten:
-            after.append(replace(copy, log=model.logged(copy.log, row, instant)))
+            events = (*copy.events, (instant, row))
+            after.append(replace(copy, log=model.logged(copy.log, row, instant), events=events))
             continue
         assert copy.log is None, "a file group with a log is not rewritten by a write"
+        assert copy.base is not None
         base = model.outcome(copy.base, Version(row, instant))
         if base is not None:
             after.append(replace(copy, base=base))
@@ -243,6 +380,9 @@ def _merged(
 
 
 def _insert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+    if model.index.buckets and model.in_logs:  # a log has each key once
+        last = step.options.get("hoodie.combine.before.insert") != "true"
+        return _upserted(model, model.combined(model.batch(step), last), instant, placement)
     return _added(model, step, instant, placement, model.rows)
 
 
@@ -280,12 +420,34 @@ def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -
     rows = dict(model.rows)
     count = 0
     for key in dict(model.batch(step)):
+        if model.index.is_global:
+            count += _deleted_globally(model, rows, key, instant, placement)
+            continue
+        counts: Counter[str] = Counter()
+        if key not in rows and _in_bucket(model, rows, key, None, instant, placement, counts):
+            count += counts["deleted"]
+            continue
         copies = rows.pop(key, ())
         rewritten = [copy for copy in copies if copy.group in placement.rewritten]
         left = [copy for copy in copies if copy.group not in placement.rewritten]
-        rows[key] = tuple(replace(copy, log=model.tombstone(copy.log, None)) for copy in left)
+        rows[key] = tuple(
+            replace(copy, log=model.tombstone(copy.log, None), events=(*copy.events, (instant, None))) for copy in left
+        )
         count += len(rewritten) + len({copy.group for copy in left})
     return rows, Counts(deleted=count)
+
+
+def _deleted_globally(
+    model: TableModel, rows: dict[Identity, tuple[Copy, ...]], key: Identity, instant: str, placement: Placement
+) -> int:
+    there = [found for found, copies in rows.items() if found[1] == key[1] for _ in copies]
+    alone = there == [("", key[1])]  # in a table without partitions
+    for found in set(there):
+        if alone or any(map(model.visible, rows[found])):
+            left = [copy for copy in rows[found] if copy.group not in placement.rewritten]
+            rows[found] = tuple(_without(model, copy, instant) for copy in left)
+            return 1
+    return 0
 
 
 def _delete_partition(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
@@ -328,7 +490,7 @@ def _widest(table: pa.Schema | None, batch: pa.Schema) -> pa.Schema:
 
 def placement(storage: Storage, commit: CommitMetadata, instant: str) -> Placement:
     """What a commit did, from its files."""
-    rewritten, new = set(), []
+    rewritten, new, appended = set(), [], set()
     for stats in commit.stats.values():
         for stat in stats:
             if stat.log_version is None:
@@ -336,7 +498,9 @@ def placement(storage: Storage, commit: CommitMetadata, instant: str) -> Placeme
                 rewritten.add(stat.file_id)
                 rows = pq.read_table(io.BytesIO(storage.read(stat.path))).to_pylist()
                 new += [(stat.file_id, row) for row in rows if row["_hoodie_commit_time"] == instant]
-    return Placement(frozenset(rewritten), new)
+            else:
+                appended.add((stat.partition or "", stat.file_id))
+    return Placement(frozenset(rewritten), new, frozenset(appended))
 
 
 def text_of(rows: pa.Table) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import pickle
 import sys
 import threading
@@ -23,29 +25,12 @@ SPECIAL_NAMES = [
 ]  # fmt: skip
 
 
-@pytest.fixture(scope="session")
-def s3():
-    """An S3 emulator's fsspec options and bucket."""
-    pytest.importorskip("s3fs")
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    responses = pytest.importorskip("moto.s3.responses").S3Response
-    put, one_at_a_time = responses._key_response_put, threading.Lock()
-
-    def put_atomically(*arguments, **named):
-        with one_at_a_time:
-            return put(*arguments, **named)
-
-    responses._key_response_put = put_atomically  # moto looks and then writes; in S3 that is one step
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
-    FsspecStorage("s3://contract", options).fs.mkdir("contract")
-    yield options
-    server.stop()
-    responses._key_response_put = put
+#: Opt-in: stores that are started by hand, each by a variable with the URI of a folder and the driver's options as
+#: JSON, such as HOODIE_TEST_AZURE='abfs://container/folder {"connection_string": "..."}'.
+BY_HAND = [name for name in ("HOODIE_TEST_AZURE", "HOODIE_TEST_HDFS", "HOODIE_TEST_GCS") if os.environ.get(name)]
 
 
-@pytest.fixture(params=["local", "memory", "fsspec-memory", "fsspec-local", "fsspec-s3"])
+@pytest.fixture(params=["local", "memory", "fsspec-memory", "fsspec-local", "fsspec-s3", *BY_HAND])
 def storage(request, tmp_path) -> Storage:
     match request.param:
         case "local":
@@ -56,8 +41,11 @@ def storage(request, tmp_path) -> Storage:
             return FsspecStorage(f"memory://{uuid4().hex}/table")
         case "fsspec-local":
             return FsspecStorage(f"file://{tmp_path}/table")
-        case _:
+        case "fsspec-s3":
             return FsspecStorage(f"s3://contract/{uuid4().hex}/table", request.getfixturevalue("s3"))
+        case name:
+            uri, _, options = os.environ[name].partition(" ")
+            return FsspecStorage(f"{uri.rstrip('/')}/{uuid4().hex}/table", json.loads(options or "{}"))
 
 
 def names(storage: Storage, folder: str = "") -> list[str]:

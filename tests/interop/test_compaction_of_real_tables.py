@@ -11,15 +11,18 @@ import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
 
+import compacting
 from hoodie.errors import InvalidPlan, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action
 from hoodie.storage.local import LocalStorage
 from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction, unschedule_compaction, validate_compaction
+from hoodie.table.compaction_plan import schedule_compaction, validate_compaction
+from hoodie.table.compaction_repair import unschedule_compaction
 from hoodie.table.read import read_arrow
 from hoodie.table.state import load_state
 from hoodie.table.transaction import clean_up
+from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
@@ -200,3 +203,37 @@ def test_a_plan_of_hudi_that_has_logs_by_now_cannot_be_withdrawn(fixture_table: 
     with pytest.raises(InvalidPlan, match="Run it instead"):
         unschedule_compaction(storage, OPTIONS, pending.requested)
     assert_same_rows(read_arrow(path), expected_rows("mor_pending_compaction"))
+
+
+def test_hudis_pending_plan_is_continued_with_an_upsert_beside_it(fixture_table: Fixture) -> None:
+    path = fixture_table("mor_pending_compaction")
+    table = ArrowTable(LocalStorage(path), OPTIONS)
+    rows = table.snapshot()
+    columns = [name for name in rows.column_names if not name.startswith("_hoodie_")]
+    at = columns.index("note")
+    changed = rows.select(columns).slice(0, 2).set_column(at, "note", pa.array(["beside", "beside"]))
+    assert table.upsert(changed).updated == 2
+    beside = table.snapshot()
+    assert beside.num_rows == rows.num_rows
+    assert compact(table.storage, OPTIONS) is not None
+    assert_same_rows(table.snapshot(), beside, ignore=[FILE_NAME])
+    assert_same_rows(read_hudi_rs(path), table.snapshot())
+
+
+def test_a_table_of_ours_with_plans_and_newer_commits_is_read_by_others(tmp_path: Path) -> None:
+    """As Hudi's own: hudi-rs leaves out logs that wait for a pending compaction, and has all else."""
+    storage = LocalStorage(tmp_path)
+    compacting.fill(storage)
+    first = compacting.schedule(storage, **{"hoodie.compaction.target.io": "0"})
+    second = compacting.schedule(storage)
+    table = compacting.opened(storage)
+    table.upsert(compacting.batch({**compacting.LATER, "x": ("oslo", 10, "back")}))
+    table.delete(compacting.keys(d="bern"))
+    there = {"a": "later", "b": "second", "c": "later", "e": "later", "x": "back"}
+    without_logs = {"a": "first", "b": "second", "c": "second", "e": "later"}
+    for instant, seen in ((first, {**there, "c": "second"}), (second, there)):
+        assert compacting.notes(storage) == there
+        assert compacting.notes_of(read_hudi_rs(tmp_path)) == without_logs
+        compact(storage, {}, instant)
+        without_logs = seen
+    assert_same_rows(read_hudi_rs(tmp_path), table.snapshot())

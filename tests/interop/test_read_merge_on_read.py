@@ -71,6 +71,12 @@ def test_the_past_has_the_rows_that_hudi_rs_reads(name: str, fixture_table: Unpa
     path = fixture_table(name)
     instants = [instant.requested for instant in load_state(LocalStorage(path)).timeline.commits]
     for instant in instants:
+        if name == "v6_mor_with_services" and instant != instants[-1]:
+            try:
+                read_arrow(path, as_of=instant)
+            except InvalidInput as refused:  # hudi-rs gives the rows that are left
+                assert "cleaning removed" in str(refused)  # noqa: PT017
+                continue
         rows, expected = read_arrow(path, as_of=instant), read_hudi_rs(path, as_of=instant)
         # A read as of then has the columns of then; hudi-rs has those of today.
         later = [column for column in expected.column_names if column not in rows.column_names]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from hoodie.errors import UnsupportedTable
+from hoodie.errors import HoodieError, UnsupportedTable
 from hoodie.formats.log_blocks import BlockKind, read_blocks
+from hoodie.index.bucket import bucket_of, buckets_of
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.storage.local import LocalStorage
@@ -32,13 +33,16 @@ class Case:
     new_key: Mapping[str, Any]
     new_record_key: str
     options: Mapping[str, str] = field(default_factory=dict)
+    counted: tuple[int, int] = (1, 1)  # inserted and updated
 
 
+BUCKETS = {"hoodie.bucket.index.num.buckets": "4"}
 BY_ID = Case({"qty": 4242, "note": "geändert", "ts": 10**9}, {"id": "new"}, "new")
 TRIP = Case({"fare": 1.25, "ts": 10**15}, {"uuid": "new"}, "new")
 PUBLIC = Case({"intField": 4242, "longField": 10**15}, {"id": 99}, "99")
 
 CASES = {
+    "mor_bucket_index": replace(BY_ID, options=BUCKETS, counted=(0, 2)),  # a key is in its bucket, new or not
     "mor_compacted": BY_ID,
     "mor_complex_key_hive_style": Case(BY_ID.change, {"id": "new", "shop": 77}, "id:new,shop:77"),
     "mor_deletes": BY_ID,
@@ -62,7 +66,6 @@ CASES = {
     "v6_mor_with_services": Case({"name": "Zoë"}, {"id": "new"}, "new", NO_METADATA_TABLE),
 }
 REFUSED = {
-    "mor_bucket_index": "are those of Hudi's bucket index, which this library does not write",
     "v3_mor_stock_ticks": "table version 3 can be read, but only 6 is written",
     "v6_mor_with_services": "keeps a metadata table",
     "v6_mor_nested_types": "keeps a metadata table",
@@ -103,7 +106,7 @@ def test_an_update_an_insert_and_a_delete(name: str, block_format: str, fixture_
     key, gone = (found["_hoodie_record_key"][0].as_py() for found in (row, doomed))
     updated = changed(user_rows(row), case.change)
     result = table.upsert(pa.concat_tables([updated, changed(updated, case.new_key)]))
-    assert (result.inserted, result.updated) == (1, 1)
+    assert (result.inserted, result.updated) == case.counted
     deleted = table.delete(doomed.select(["_hoodie_record_key", "_hoodie_partition_path"]))
     assert (deleted.deleted, len(deleted.files)) == (1, 1)
     assert ".log." in deleted.files[0]
@@ -162,3 +165,51 @@ def test_updates_of_a_group_under_hudis_pending_compaction_go_to_its_slice(fixtu
     for stat in result.stats:
         logs = {log.name for log in slices[FileGroupId(stat.partition or "", stat.file_id)].logs}
         assert set(stat.log_files) <= logs
+
+
+def test_new_keys_of_a_bucket_table_go_to_the_logs_of_their_buckets_and_new_partitions_get_base_files(
+    fixture_table: Unpack,
+) -> None:
+    path = fixture_table("mor_bucket_index")
+    table = opened(path, BUCKETS)
+    before = table.snapshot()
+    rows = user_rows(before.slice(0, 4))
+    new = changed(rows, {"note": "new"}).set_column(0, rows.schema.field(0), pa.array([f"n{n}" for n in range(4)]))
+    elsewhere = changed(new, {"ds": "2031-01-01"})
+    result = table.upsert(pa.concat_tables([new, elsewhere]))
+    for stat in result.stats:
+        assert (stat.log_version is None) == (stat.partition == "2031-01-01")
+    keys = pa.concat_tables([new, elsewhere]).column("id")
+    places = {(row["id"], row["ds"]): int(row["_hoodie_file_name"][:8]) for row in table.snapshot().to_pylist()}
+    for key, bucket in zip(
+        keys.to_pylist()[:4], buckets_of(keys.combine_chunks(), ["id"], 4)[:4].tolist(), strict=True
+    ):
+        assert places[key, "2031-01-01"] == bucket
+        assert places[key, rows["ds"][0].as_py()] == bucket
+    after = table.snapshot()
+    assert after.num_rows == before.num_rows + 8
+    assert_same_rows(read_hudi_rs(path), after, ignore=["_hoodie_file_name"])
+    assert {bucket_of(slice_.group.file_id) for slice_ in table.slices()} == {0, 1, 2, 3}
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        ({}, "hoodie.bucket.index.num.buckets=256.*would not be in bucket"),
+        ({"hoodie.bucket.index.num.buckets": "8"}, "would not be in bucket"),
+        ({"hoodie.bucket.index.num.buckets": "3"}, "has more buckets"),
+        ({**BUCKETS, "hoodie.index.type": "SIMPLE"}, "are those of a bucket index. SIMPLE would not find"),
+        ({**BUCKETS, "hoodie.bucket.index.hash.field": "note"}, "note is not in the record key"),
+        ({**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "only SIMPLE is supported"),
+    ],
+)
+def test_a_bucket_table_is_not_written_in_another_way(
+    options: Mapping[str, str], problem: str, fixture_table: Unpack
+) -> None:
+    path = fixture_table("mor_bucket_index")
+    table = opened(path, options)
+    rows = user_rows(table.snapshot())
+    before = sorted(path.rglob("*"))
+    with pytest.raises(HoodieError, match=problem):
+        table.upsert(rows)
+    assert sorted(path.rglob("*")) == before

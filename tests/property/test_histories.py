@@ -7,6 +7,7 @@ import io
 import warnings
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history_model import BY_ORDERING, META, OVERWRITE, Counts, TableModel, java_order, placement, text_of
+from history_model import BY_ORDERING, META, OVERWRITE, Counts, IndexKind, TableModel, java_order, placement, text_of
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
 from hoodie.formats.base_footer import read_footer
@@ -26,7 +27,7 @@ from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.table.result import WriteResult
 from hoodie.testing.storage import Crash, MemoryStorage
-from hoodie.testing.strategies import Shape, Step, histories, shapes
+from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
@@ -39,7 +40,6 @@ SIZES = st.fixed_dictionaries(
         "hoodie.copyonwrite.record.size.estimate": st.sampled_from([100, 1_000]),
         "hoodie.record.size.estimation.threshold": st.sampled_from([0.0, 1.0]),
         "hoodie.index.bloom.num_entries": st.sampled_from([0, 2, 8]),
-        "hoodie.index.type": st.sampled_from(["SIMPLE", "BLOOM"]),
     }
 )
 LOGS = st.fixed_dictionaries(
@@ -59,14 +59,24 @@ CROWDED = Shape(
 )
 
 
+#: The same in two partitions, between which keys move under a global index.
+MOVING = replace(
+    CROWDED,
+    schema=CROWDED.schema.append(pa.field("part", pa.string())),
+    partition="part",
+    domains={**CROWDED.domains, "part": ("x", "y")},
+)
+
+
 class History:
     """A table and its model, step by step."""
 
     def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
         self.storage = MemoryStorage()
         self.table = ArrowTable.create(self.storage, {**shape.options, "hoodie.spark.near.threads": 1, **options})
-        self.model = TableModel(shape, str(options["hoodie.datasource.write.payload.class"]))
         self.merge_on_read = options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
+        payload = str(options["hoodie.datasource.write.payload.class"])
+        self.model = TableModel(shape, payload, IndexKind.of(options), self.merge_on_read)
         self.states: dict[str, TableModel] = {}  # by instant
         self.unswept: set[str] = set()  # instants that a write with a fault published
         self.sound: set[str] = set()  # files that were looked into
@@ -212,7 +222,8 @@ def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
     table_type: str, payload: str, data: st.DataObject
 ) -> None:
     shape = data.draw(shapes(), label="shape")
-    run(shape, table_type, payload, data, histories(shape))
+    index = data.draw(indexes(), label="index")
+    run(shape, table_type, payload, index, data, histories(shape, operations=operations_with(index)))
 
 
 @PAYLOADS
@@ -222,14 +233,28 @@ def test_late_and_equal_versions_and_deletes_meet_as_in_a_dict_of_rows(
     table_type: str, payload: str, data: st.DataObject
 ) -> None:
     operations = (*[WriteOperation.UPSERT] * 5, WriteOperation.DELETE)
-    run(CROWDED, table_type, payload, data, histories(CROWDED, least=3, operations=operations))
+    shape = data.draw(st.sampled_from([CROWDED, MOVING]), label="shape")
+    run(
+        shape,
+        table_type,
+        payload,
+        data.draw(indexes(), label="index"),
+        data,
+        histories(shape, least=3, operations=operations),
+    )
 
 
 def run(
-    shape: Shape, table_type: str, payload: str, data: st.DataObject, steps: st.SearchStrategy[tuple[Step, ...]]
+    shape: Shape,
+    table_type: str,
+    payload: str,
+    index: Mapping[str, str],
+    data: st.DataObject,
+    steps: st.SearchStrategy[tuple[Step, ...]],
 ) -> None:
     options = {
         **data.draw(SIZES, label="sizes"),
+        **index,
         **(data.draw(LOGS, label="logs") if table_type == "MERGE_ON_READ" else {}),
         "hoodie.datasource.write.payload.class": payload,
         "hoodie.datasource.write.table.type": table_type,

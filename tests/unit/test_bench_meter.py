@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.meter import Meter, cpu_seconds, resident_bytes
+from bench.meter import Meter, cpu_seconds
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes that ended are not counted")
 

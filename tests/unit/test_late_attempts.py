@@ -38,14 +38,15 @@ ROWS = pa.table({"id": ["a", "b", "c"], "p": ["x", "y", "y"], "ts": [1, 1, 1]})
 
 
 class Meanwhile(WrappedStorage):
-    """Something else happens right before one call."""
+    """Something else happens right before one call, the first of its kind."""
 
     def __init__(self, inner: Storage, call: str, ending: str, act: Callable[[], Any]) -> None:
         super().__init__(inner)
-        self.call, self.ending, self.act = call, ending, act
+        self.call, self.ending, self.act, self.over = call, ending, act, False
 
     def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
-        if name == self.call and path.endswith(self.ending):
+        if name == self.call and path.endswith(self.ending) and not self.over:
+            self.over = True
             self.act()
         return call()
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.config.write import BloomOptions, IndexType
+from hoodie.config.write import BloomOptions
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
@@ -31,13 +31,13 @@ def storage() -> Storage:
     return storage
 
 
-@pytest.mark.parametrize("index", [IndexType.SIMPLE, IndexType.BLOOM])
+@pytest.mark.parametrize("pruned", [False, True])
 @pytest.mark.parametrize("asked", list(permutations("bcd")), ids="".join)
-def test_each_key_is_found_at_its_own_place(storage: Storage, index: IndexType, asked: tuple[str, ...]) -> None:
+def test_each_key_is_found_at_its_own_place(storage: Storage, pruned: bool, asked: tuple[str, ...]) -> None:
     file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
     keys = pa.array(asked)
     expected = [place for place, key in enumerate(asked) if key in "bd"]
     with ThreadPoolExecutor(1) as pool:
-        [call] = find_keys(storage, [file], keys, index, BloomOptions(), pool)
+        [call] = find_keys(storage, [file], keys, pruned, BloomOptions(), pool)
         assert call.result()[0].tolist() == expected
-    assert find_in_file(storage, file, keys, index, BloomOptions())[0].tolist() == expected
+    assert find_in_file(storage, file, keys, pruned, BloomOptions())[0].tolist() == expected

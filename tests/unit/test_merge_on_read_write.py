@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.config.write import IndexType, WriteOperation
+from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, UnsupportedTable
 from hoodie.formats.avro_plans import encode_compaction_plan
 from hoodie.formats.commit_json import decode_commit
@@ -34,6 +34,7 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.transition import create_requested
 from oracles import read_hudi_rs, read_hudi_rs_optimized
+from own_indexes import EXACT
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -201,14 +202,8 @@ def test_a_created_table_says_how_hudi_is_to_merge():
 # --- inserts to logs: what an index that finds keys there allows ---
 
 
-@pytest.fixture
-def all_in_logs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(IndexType, "sees_logs", True)
-
-
-@pytest.mark.usefixtures("all_in_logs")
 def test_inserts_go_to_logs_where_the_index_finds_keys_there():
-    table = made()
+    table = made(**EXACT)
     first = table.upsert(batch(FIRST))
     assert len(logs_of(first)) == len(first.files) == 2
     assert (first.inserted, first.updated) == (3, 0)
@@ -221,9 +216,8 @@ def test_inserts_go_to_logs_where_the_index_finds_keys_there():
     assert [stat.log_version for stat in full.stats] == [1]
 
 
-@pytest.mark.usefixtures("all_in_logs")
 def test_loads_and_overwrites_write_base_files_whatever_the_index_sees():
-    table = made()
+    table = made(**EXACT)
     for result in (
         table.bulk_insert(batch(FIRST)),
         table.insert_overwrite(batch(FIRST)),
@@ -412,11 +406,9 @@ def test_while_a_compaction_is_pending_updates_go_to_logs_at_its_instant_and_fin
     assert rows_of(table.snapshot()) == {key: row for key, row in expected.items() if key != "a"}
 
 
-@pytest.mark.usefixtures("all_in_logs")
-def test_groups_whose_keys_an_index_cannot_see_are_not_written_with_it(monkeypatch: pytest.MonkeyPatch):
+def test_groups_whose_keys_an_index_cannot_see_are_not_written_with_it():
     table = made()
-    table.upsert(batch(FIRST))
-    monkeypatch.setattr(IndexType, "sees_logs", False)
+    table.upsert(batch(FIRST), EXACT)
     before = table.storage.snapshot()
     for write in (table.upsert, lambda rows: table.delete(rows.select(["id", "city"]))):
         with pytest.raises(UnsupportedTable, match=r"1 file groups, such as .* have log files only.*index SIMPLE"):

@@ -10,7 +10,6 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie.config.write import IndexType
 from hoodie.errors import DamagedLog
 from hoodie.formats.log_blocks import BlockKind, read_blocks
 from hoodie.formats.timeline_avro import decode_rollback_metadata, decode_rollback_plan
@@ -23,6 +22,7 @@ from hoodie.table.transaction import clean_up
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from oracles import read_hudi_rs
+from own_indexes import EXACT
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -50,8 +50,8 @@ def opened(storage: Storage) -> ArrowTable:
     return ArrowTable(storage, {key: value for key, value in OPTIONS.items() if "near" in key or "limit" in key})
 
 
-def upsert(storage: Storage, rows: Rows) -> str:
-    return opened(storage).upsert(batch(rows)).instant
+def upsert(storage: Storage, rows: Rows, options: Mapping[str, str] | None = None) -> str:
+    return opened(storage).upsert(batch(rows), options).instant
 
 
 def table() -> MemoryStorage:
@@ -275,11 +275,10 @@ def _torn(data: bytes) -> bool:
     return any(block.kind is BlockKind.CORRUPT for block in read_blocks(data, "log"))
 
 
-def test_log_files_of_a_group_that_the_failed_write_made_are_deleted(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(IndexType, "sees_logs", True)
+def test_log_files_of_a_group_that_the_failed_write_made_are_deleted():
     storage = MemoryStorage()
     ArrowTable.create(storage, OPTIONS)
-    left = dying_writes(Dying.BEFORE, storage, lambda storage: upsert(storage, CHANGES))
+    left = dying_writes(Dying.BEFORE, storage, lambda storage: upsert(storage, CHANGES, EXACT))
     dead = left[-4]
     assert logs(dead)
     assert load_state(dead).timeline.pending()

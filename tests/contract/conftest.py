@@ -1,0 +1,53 @@
+"""An S3 over HTTP on loopback, and the same with a network between that fails as it is told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from hoodie.storage import FsspecStorage
+from http_faults import FaultyProxy
+
+
+@pytest.fixture(scope="session")
+def s3() -> Iterator[dict[str, Any]]:
+    """An S3 emulator's fsspec options; there is a bucket "contract"."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
+    responses = pytest.importorskip("moto.s3.responses").S3Response
+    put, one_at_a_time = responses._key_response_put, threading.Lock()
+
+    def put_atomically(*arguments: Any, **named: Any) -> Any:
+        with one_at_a_time:
+            return put(*arguments, **named)
+
+    responses._key_response_put = put_atomically  # moto looks and then writes; in S3 that is one step
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
+    FsspecStorage("s3://contract", options).fs.mkdir("contract")
+    yield options
+    server.stop()
+    responses._key_response_put = put
+
+
+@pytest.fixture(scope="session")
+def proxy(s3: dict[str, Any]) -> Iterator[FaultyProxy]:
+    """The network between."""
+    to = urlsplit(s3["client_kwargs"]["endpoint_url"])
+    assert to.hostname
+    assert to.port
+    made = FaultyProxy(to.hostname, to.port)
+    yield made
+    made.stop()
+
+
+@pytest.fixture(scope="session")
+def over_proxy(s3: dict[str, Any], proxy: FaultyProxy) -> dict[str, Any]:
+    """fsspec options of a client that goes through the proxy, is impatient, and whose library does not try again by
+    itself: what is tried again is our doing."""
+    config = {"retries": {"total_max_attempts": 1}, "read_timeout": 0.7, "connect_timeout": 2}
+    return {**s3, "client_kwargs": {"endpoint_url": proxy.url}, "config_kwargs": config}

@@ -1,0 +1,247 @@
+"""What every index keeps: a key is found where it is, after each kind of write, and a failed one leaves no trace."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import DamagedLog
+from hoodie.storage.protocol import Storage
+from hoodie.table.compaction import compact
+from hoodie.table.compaction_plan import schedule_compaction
+from hoodie.table.result import WriteResult
+from hoodie.testing.hbase import gateway_for_tests
+from hoodie.testing.storage import Crash, Dying, MemoryStorage
+from hoodie.testing.tables import ArrowTable, StorageError
+
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.spark.near.threads": "1",
+}
+Row = tuple[str, int, str]  # city, ts, note
+Rows = Mapping[str, Row]
+FIRST: Rows = {"a": ("oslo", 1, "a1"), "b": ("oslo", 1, "b1"), "c": ("bern", 1, "c1"), "d:4": ("bern", 1, "d1")}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An index as this suite sees it.
+
+    options    that choose it
+    is_global  a key is in one partition of the table
+    service    what has to run beside the table, giving further options
+    """
+
+    name: str
+    options: Mapping[str, str]
+    is_global: bool = False
+    service: Callable[[], AbstractContextManager[Mapping[str, str]]] = field(default=lambda: nullcontext({}))
+
+
+@contextmanager
+def hbase_table() -> Iterator[Mapping[str, str]]:
+    """The options of an index in HBase: in the gateway that HOODIE_TEST_HBASE names, or a stand-in."""
+    with gateway_for_tests() as gateway:
+        yield gateway.options(gateway.create_table())
+
+
+INDEXES = [
+    Entry("BLOOM", {"hoodie.index.type": "BLOOM"}),
+    Entry("SIMPLE", {"hoodie.index.type": "SIMPLE"}),
+    Entry("GLOBAL_BLOOM", {"hoodie.index.type": "GLOBAL_BLOOM"}, is_global=True),
+    Entry("GLOBAL_SIMPLE", {"hoodie.index.type": "GLOBAL_SIMPLE"}, is_global=True),
+    Entry("BUCKET", {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}),
+    Entry("HBASE", {"hoodie.hbase.index.update.partition.path": "true"}, is_global=True, service=hbase_table),
+    Entry("own", {"hoodie.index.class": "own_indexes:exact"}),
+    Entry("own, global", {"hoodie.index.class": "own_indexes:exact_global"}, is_global=True),
+]
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A table with the index, and what it must hold."""
+
+    index: Entry
+    table: ArrowTable
+    storage: Storage
+
+    def upsert(self, rows: Rows, **options: str) -> WriteResult:
+        return self.table.upsert(batch(rows), options)
+
+    def holds(self, rows: Rows) -> None:
+        found = self.table.snapshot()
+        there = {
+            (row["id"], row["_hoodie_partition_path"]): (row["city"], row["ts"], row["note"])
+            for row in found.to_pylist()
+        }
+        assert len(there) == found.num_rows, "a key occurs twice in a partition"
+        assert there == {(key, row[0]): row for key, row in rows.items()}
+
+
+def batch(rows: Rows) -> pa.Table:
+    return pa.table(
+        {
+            "id": pa.array(list(rows), pa.string()),
+            "city": pa.array([row[0] for row in rows.values()], pa.string()),
+            "ts": pa.array([row[1] for row in rows.values()], pa.int64()),
+            "note": pa.array([row[2] for row in rows.values()], pa.string()),
+        }
+    )
+
+
+@pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
+def table_type(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=INDEXES, ids=lambda index: index.name)
+def subject(request: pytest.FixtureRequest, table_type: str) -> Iterator[Subject]:
+    index: Entry = request.param
+    storage = MemoryStorage()
+    with index.service() as more:
+        options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type, **index.options, **more}
+        yield Subject(index, ArrowTable.create(storage, options), storage)
+
+
+def counts(result: WriteResult) -> tuple[int, int, int]:
+    return result.inserted, result.updated, result.deleted
+
+
+def test_keys_are_found_after_an_insert_by_upsert(subject: Subject) -> None:
+    assert counts(subject.upsert(FIRST)) == (4, 0, 0)
+    subject.holds(FIRST)
+    changed = {key: (row[0], 2, row[2] + "+") for key, row in FIRST.items()}
+    result = subject.upsert({**changed, "e": ("bern", 2, "e1")})
+    subject.holds({**changed, "e": ("bern", 2, "e1")})
+    assert result.inserted + result.updated == 5
+    assert result.index.hits >= 4
+    assert result.index.candidates >= 5
+    assert result.index.seconds > 0
+    groups = {slice_.group for slice_ in subject.table.slices()}
+    subject.upsert(changed)
+    assert {slice_.group for slice_ in subject.table.slices()} == groups
+
+
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite"])
+def test_keys_are_found_after_a_write_that_looked_none_up(subject: Subject, operation: str) -> None:
+    getattr(subject.table, operation)(batch(FIRST))
+    changed = {key: (row[0], 2, row[2] + "+") for key, row in FIRST.items()}
+    subject.upsert(changed)
+    subject.holds(changed)
+
+
+def test_a_deleted_key_is_new_again(subject: Subject) -> None:
+    subject.upsert(FIRST)
+    result = subject.table.delete(batch({"a": FIRST["a"], "x": ("oslo", 0, "")}).select(["id", "city"]))
+    assert result.deleted >= 1
+    left = {key: row for key, row in FIRST.items() if key != "a"}
+    subject.holds(left)
+    subject.upsert({"a": ("oslo", 5, "again")})
+    subject.holds({**left, "a": ("oslo", 5, "again")})
+
+
+def test_the_delete_of_keys_that_are_nowhere_changes_nothing(subject: Subject) -> None:
+    subject.table.delete(batch(FIRST).select(["id", "city"]))
+    subject.upsert(FIRST)
+    subject.table.delete(batch({"x": ("oslo", 0, ""), "y": ("kyiv", 0, "")}).select(["id", "city"]))
+    subject.holds(FIRST)
+
+
+def test_keys_of_an_overwritten_partition_are_new_again(subject: Subject) -> None:
+    subject.upsert(FIRST)
+    subject.table.insert_overwrite(batch({"n": ("oslo", 1, "n1")}))
+    left = {"n": ("oslo", 1, "n1"), "c": FIRST["c"], "d:4": FIRST["d:4"]}
+    subject.holds(left)
+    subject.upsert({"a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2")})
+    subject.holds({**left, "a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2")})
+    subject.table.delete_partitions(["bern"])
+    subject.upsert({"c": ("bern", 3, "c3")})
+    subject.holds({"a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2"), "c": ("bern", 3, "c3")})
+
+
+def test_a_key_that_comes_with_another_partition(subject: Subject) -> None:
+    subject.upsert(FIRST)
+    result = subject.upsert({"a": ("bern", 2, "a2"), "b": ("kyiv", 2, "b2")})
+    moved = {("a", "bern"): ("bern", 2, "a2"), ("b", "kyiv"): ("kyiv", 2, "b2")}
+    old = {("a", "oslo"): FIRST["a"], ("b", "oslo"): FIRST["b"]}
+    same = {("c", "bern"): FIRST["c"], ("d:4", "bern"): FIRST["d:4"]}
+    found = {
+        (r["id"], r["_hoodie_partition_path"]): (r["city"], r["ts"], r["note"])
+        for r in subject.table.snapshot().to_pylist()
+    }
+    assert found == {**moved, **same, **({} if subject.index.is_global else old)}
+    if subject.index.is_global:
+        assert counts(result) == (2, 0, 2)
+        subject.upsert({"a": ("oslo", 3, "back"), "b": ("kyiv", 3, "stays")})  # back to where it was deleted
+        subject.holds({**FIRST, "a": ("oslo", 3, "back"), "b": ("kyiv", 3, "stays")})
+        subject.table.delete(batch({"a": ("?", 0, "")}).select(["id"]))
+        subject.upsert({"a": ("bern", 4, "new")})
+        subject.holds({**FIRST, "a": ("bern", 4, "new"), "b": ("kyiv", 3, "stays")})
+
+
+def test_keys_are_found_while_a_compaction_is_pending_and_after_it(subject: Subject, table_type: str) -> None:
+    subject.upsert(FIRST)
+    two = {"a": ("oslo", 2, "a2"), "e": ("oslo", 2, "e2")}
+    subject.upsert(two)
+    subject.table.delete(batch({"c": FIRST["c"]}).select(["id", "city"]))
+    expected = {**FIRST, **two}
+    del expected["c"]
+    if table_type == "MERGE_ON_READ":
+        instant = schedule_compaction(subject.storage, {"hoodie.compact.inline.max.delta.commits": "1"})
+        assert instant is not None
+        during = {"a": ("oslo", 3, "a3"), "c": ("bern", 3, "c3"), "f": ("oslo", 3, "f3")}
+        subject.upsert(during)
+        expected |= during
+        subject.holds(expected)
+        compact(subject.storage, {}, instant)
+        subject.holds(expected)
+    after = {key: (row[0], 9, "after") for key, row in expected.items()}
+    subject.upsert(after)
+    subject.holds(after)
+
+
+@pytest.mark.parametrize("dying", [Dying.AFTER, Dying.TORN, None], ids=lambda dying: dying.name if dying else "refused")
+def test_a_write_that_fails_anywhere_leaves_keys_to_be_found(subject: Subject, dying: Dying | None) -> None:
+    subject.upsert(FIRST)
+    expected = dict(FIRST)
+    city = "bern" if subject.index.is_global else "oslo"
+    for calls in (2, 7, 11, 14, 17, 20):
+        change = {"a": (city, 1000 * calls, f"w{calls}"), f"n{calls}": ("oslo", calls, "new")}
+        subject.table.fail_next(calls, dying)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DamagedLog)
+            try:
+                subject.upsert(change)
+            except (Crash, StorageError):
+                found = {row["id"]: row for row in subject.table.snapshot().to_pylist()}
+                assert (f"n{calls}" in found) == (found["a"]["note"] == f"w{calls}"), "half of a write is seen"
+                if f"n{calls}" in found:
+                    expected |= change
+            else:
+                expected |= change
+            city = {"bern": "oslo", "oslo": "bern"}[city] if subject.index.is_global else city
+            again = {key: (row[0], 1000 * calls + 1, "again") for key, row in expected.items()}
+            subject.upsert(again)
+        expected = again
+        subject.holds(expected)
+
+
+def test_a_failed_write_that_moved_or_deleted_keys_has_done_neither(subject: Subject) -> None:
+    subject.upsert(FIRST)
+    for calls in range(0, 16, 3):
+        subject.table.fail_next(calls, None)
+        try:
+            subject.table.delete(batch({"a": FIRST["a"]}).select(["id", "city"]))
+        except StorageError:
+            subject.upsert(FIRST)
+            subject.holds(FIRST)
+        else:
+            return

@@ -1,0 +1,138 @@
+"""An HTTP proxy on loopback that passes requests on, or fails them as it is told: what a network does to a store."""
+
+from __future__ import annotations
+
+import http.client
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from enum import Enum
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+
+class Fault(Enum):
+    """What becomes of a request."""
+
+    BUSY = "503, and nothing happens"
+    ERROR = "500, and nothing happens"
+    CUT = "the connection breaks, and nothing happens"
+    LOST = "it happens, and the connection breaks before the answer"
+    HANG = "it happens, and the answer does not come in time"
+
+
+#: Says for each request, by method and path with query, which fault it meets; None: none.
+Choose = Callable[[str, str], Fault | None]
+
+_BUSY = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>ServiceUnavailable</Code><Message>busy</Message></Error>'
+_ERROR = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code><Message>oops</Message></Error>'
+
+
+class FaultyProxy:
+    """Between a client and the server at `host`:`port`. `choose` may be replaced at any time."""
+
+    def __init__(self, host: str, port: int, hang: float = 1.5) -> None:
+        self.target, self.hang = (host, port), hang
+        self.choose: Choose = lambda method, path: None
+        self.met: Counter[Fault] = Counter()
+        self.requests: Counter[str] = Counter()
+        self._counting = threading.Lock()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"proxy": self}))
+        self._server.daemon_threads = True
+        threading.Thread(target=self._server.serve_forever, daemon=True).start()
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self._server.server_address[1]}"
+
+    def fault_for(self, method: str, path: str) -> Fault | None:
+        with self._counting:
+            self.requests[method] += 1
+            fault = self.choose(method, path)
+            if fault:
+                self.met[fault] += 1
+            return fault
+
+    @contextmanager
+    def faults(self, choose: Choose) -> Iterator[Counter[Fault]]:
+        """Fail requests as chosen within the block; the faults that were met."""
+        self.met = met = Counter()
+        self.choose = choose
+        try:
+            yield met
+        finally:
+            self.choose = lambda method, path: None
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    proxy: FaultyProxy
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+    def _pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        fault = self.proxy.fault_for(self.command, self.path)
+        if fault in (Fault.BUSY, Fault.ERROR):
+            self._answer(503 if fault is Fault.BUSY else 500, [], _BUSY if fault is Fault.BUSY else _ERROR)
+            return
+        if fault is not Fault.CUT:
+            connection = http.client.HTTPConnection(*self.proxy.target, timeout=30)
+            headers = {key: value for key, value in self.headers.items() if key.lower() not in ("expect", "connection")}
+            connection.request(self.command, self.path, body, headers)
+            answer = connection.getresponse()
+            content = answer.read()
+            connection.close()
+            if fault is None:
+                self._answer(answer.status, answer.getheaders(), content)
+                return
+            if fault is Fault.HANG:
+                threading.Event().wait(self.proxy.hang)
+        self.close_connection = True
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:
+        self.send_response_only(status)
+        length = None
+        for key, value in headers:
+            if key.lower() == "content-length":
+                length = value
+            elif key.lower() not in ("transfer-encoding", "connection"):
+                self.send_header(key, value)
+        # The length in the answer to a HEAD is that of the file.
+        self.send_header("Content-Length", length if self.command == "HEAD" and length else str(len(content)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(content)
+
+    do_GET = do_HEAD = do_PUT = do_POST = do_DELETE = _pass_on
+
+
+def every(step: int, *faults: Fault) -> Choose:
+    """One request of each `step` fails, by the faults in turn."""
+    seen = 0
+
+    def choose(method: str, path: str) -> Fault | None:
+        nonlocal seen
+        seen += 1
+        return faults[seen // step % len(faults)] if seen % step == 0 else None
+
+    return choose
+
+
+def first(count: int, fault: Fault, method: str = "", part: str = "") -> Choose:
+    """The first requests fail that have a method and a part in their path."""
+    left = count
+
+    def choose(called: str, path: str) -> Fault | None:
+        nonlocal left
+        if left == 0 or method not in ("", called) or part not in path:
+            return None
+        left -= 1
+        return fault
+
+    return choose

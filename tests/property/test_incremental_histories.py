@@ -1,0 +1,101 @@
+"""Random histories: the changes between any two commits are those that a dict of rows tells."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from history_model import BY_ORDERING, OVERWRITE, TableModel, placement, text_of
+from hoodie.config.write import WriteOperation
+from hoodie.errors import DamagedLog, InvalidInput
+from hoodie.testing.storage import Crash, MemoryStorage
+from hoodie.testing.strategies import Shape, Step, histories, shapes
+from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.timeline.load import read_commit
+
+NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
+SIZES = st.fixed_dictionaries(
+    {
+        "hoodie.parquet.max.file.size": st.sampled_from([2_500, 20_000]),
+        "hoodie.parquet.small.file.limit": st.sampled_from([0, 5_000]),
+        "hoodie.copyonwrite.record.size.estimate": st.sampled_from([100, 1_000]),
+        "hoodie.logfile.data.block.format": st.sampled_from(["avro", "parquet"]),
+    }
+)
+#: Few keys and few ordering values, so that versions of one key meet often.
+CROWDED = Shape(
+    pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v0", pa.int32()), ("_hoodie_is_deleted", pa.bool_())]),
+    keys=("id",),
+    partition="",
+    ordering="ts",
+    domains={"id": "ab", "ts": (-1, 0, 1), "_hoodie_is_deleted": (None, False, True)},
+)
+
+
+class History:
+    """A table, and a model of it after each commit."""
+
+    def __init__(self, shape: Shape, options: dict[str, Any]) -> None:
+        self.table = ArrowTable.create(MemoryStorage(), {**shape.options, "hoodie.spark.near.threads": 1, **options})
+        self.states = {"": TableModel(shape, str(options["hoodie.datasource.write.payload.class"]))}
+
+    def take(self, step: Step) -> None:
+        model = self.states[max(self.states)]
+        if step.fault is not None:
+            self.table.fail_next(step.fault.calls, step.fault.dying)
+        try:
+            if step.operation is WriteOperation.DELETE_PARTITION:
+                self.table.delete_partitions([model.path_of(value) for value in step.partitions], step.options)
+            else:
+                self.table.write(step.operation, step.table, step.options)
+        except (Crash, StorageError, InvalidInput):  # the last: a partition that is not there
+            pass
+        timeline = self.table.state().timeline
+        for commit in timeline.commits:
+            if (time := commit.requested) not in self.states:
+                metadata = read_commit(self.table.storage, timeline, commit)
+                model, _ = model.after(step, time, placement(self.table.storage, metadata, time))
+                self.states[time] = model
+
+    def check(self, after: str, up_to: str) -> None:
+        newest = self.states[max(self.states)].schema
+        if newest is None:  # deletes only: no columns yet
+            return
+        expected = replace(self.states[up_to], schema=newest).changes(after, up_to)
+        rows = self.table.changes(after or "earliest", up_to)
+        assert rows.schema.names[5:] == newest.names
+        assert rows.schema.types[5:] == newest.types
+        assert text_of(rows.drop_columns(NOT_COMPARED)) == text_of(expected)
+
+
+@pytest.mark.parametrize("payload", [OVERWRITE, BY_ORDERING], ids=["overwrite", "by_ordering"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@settings(max_examples=settings().max_examples // 2)
+@given(data=st.data())
+def test_changes_between_two_commits_are_those_of_a_dict_of_rows(
+    table_type: str, payload: str, data: st.DataObject
+) -> None:
+    shape = data.draw(st.just(CROWDED) | shapes(), label="shape")
+    options = {
+        **data.draw(SIZES, label="sizes"),
+        "hoodie.datasource.write.payload.class": payload,
+        "hoodie.datasource.write.table.type": table_type,
+    }
+    history = History(shape, options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
+        for step in data.draw(histories(shape, least=2, most=6), label="history"):
+            history.take(step)
+        if len(history.states) == 1:
+            return  # no write got through
+        instants = st.sampled_from(sorted(history.states))
+        for _ in range(3):
+            after, up_to = sorted(data.draw(st.tuples(instants, instants), label="range"))
+            if up_to:
+                history.check(after, up_to)

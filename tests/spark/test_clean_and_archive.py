@@ -1,0 +1,61 @@
+"""Cleaning and archiving through Spark: every way to commit runs them, and a person sees what they did."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import hoodie
+from hoodie.errors import ServiceFailed
+from hoodie.model.instant import Action
+from hoodie.table.state import load_state
+from oracles import read_hudi_rs
+
+OPTIONS = {
+    "hoodie.cleaner.commits.retained": 1,
+    "hoodie.keep.min.commits": 2,
+    "hoodie.keep.max.commits": 3,
+}
+
+
+def test_every_way_to_commit_cleans_and_archives(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "trips")
+    table = hoodie.create_table(spark, path, name="trips", record_key="id", partition_by="city", options=OPTIONS)
+
+    def rows(number: int) -> DataFrame:
+        return spark.createDataFrame([("a", "oslo", number)], "id string, city string, ts int")
+
+    def cleans() -> list[str]:
+        return [instant.requested for instant in load_state(table.storage).timeline.completed({Action.CLEAN})]
+
+    instants = [table.upsert(rows(number)).instant for number in range(2)]
+    assert cleans() == []
+
+    client = hoodie.HoodieWriteClient(spark, path, {**OPTIONS, "hoodie.auto.commit": False})
+    instant = client.start_commit()
+    result = client.upsert(rows(3), instant)
+    assert cleans() == [], "nothing is committed yet"
+    client.commit(instant, result)
+    assert len(cleans()) == 1
+    assert len(table.history()) == 3
+
+    written = hoodie.write(rows(4), path, OPTIONS)
+    assert written is not None
+    instants += [instant, written.instant]
+    assert len(cleans()) == 2
+    assert [i.requested for i, _ in table.history()] == instants[:1:-1]
+    assert [i.requested for i, _ in table.history(archived=True)] == instants[::-1]
+    assert [row.ts for row in table.snapshot().collect()] == [4]
+    assert read_hudi_rs(path).column("ts").to_pylist() == [4]
+
+    told = table.archive({"hoodie.keep.max.commits": 2, "hoodie.keep.min.commits": 1}, dry_run=True)
+    assert told.dry_run
+    assert table.clean(dry_run=True).files == {}
+
+    last = Path(path, ".hoodie", f"{cleans()[-1]}.clean")
+    last.write_bytes(b"no Avro at all")
+    with pytest.warns(ServiceFailed, match="cleaning after it failed: CorruptFile"):
+        table.upsert(rows(7))
+    assert [row.ts for row in table.snapshot().collect()] == [7]

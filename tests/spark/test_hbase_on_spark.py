@@ -1,0 +1,78 @@
+"""The HBase index on Spark: keys are asked for and entries put by driver threads, or by executors."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import IndexUnavailable
+from hoodie.testing.hbase import HBaseServer
+
+MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
+SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
+
+
+def rows(spark, low, high, version, partition="id % 3"):
+    return spark.range(low, high).selectExpr(
+        "concat('k', id) as id", f"cast({partition} as string) as p", f"{version}L as ts", f"id * {version} as v"
+    )
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_path, hbase, table_type):
+    name = hbase.create_table()
+    table = hoodie.create_table(
+        spark,
+        str(tmp_path / "t"),
+        name="t",
+        record_key="id",
+        partition_by="p",
+        ordering="ts",
+        table_type=table_type,
+        options={**hbase.options(name), **MOVES},
+    )
+    table.upsert(rows(spark, 0, 60, 1))  # by driver threads
+    changed = rows(spark, 50, 70, 2).union(rows(spark, 0, 10, 2, "(id + 1) % 3"))
+    result = table.upsert(changed, SPREAD)
+    assert (result.route, result.index.checked, result.index.hits) == ("spread", 30, 20)
+    table.delete(rows(spark, 20, 25, 1).select("id", "p"), SPREAD)
+    expected = {f"k{n}": (str(n % 3), n) for n in range(60)}
+    expected |= {f"k{n}": (str(n % 3), n * 2) for n in range(50, 70)}
+    expected |= {f"k{n}": (str((n + 1) % 3), n * 2) for n in range(10)}
+    for n in range(20, 25):
+        del expected[f"k{n}"]
+    found = table.snapshot().toArrow().to_pylist()
+    assert {row["id"]: (row["p"], row["v"]) for row in found} == expected
+    assert len(found) == len(expected)
+    entries = hbase.dump(name)
+    assert {key.decode(): cells[b"_s:partition_path"].decode() for key, cells in entries.items()} == {
+        key: partition for key, (partition, _) in expected.items()
+    }
+    assert {cells[b"_s:file_name"].decode() for cells in entries.values()} <= {
+        slice_.group.file_id for slice_ in table.file_slices()
+    }
+    assert all(len(cells) == 3 for cells in entries.values())
+
+
+def test_executors_that_cannot_reach_hbase_fail_the_write_and_nothing_is_published(spark, tmp_path):
+    with HBaseServer() as server:
+        options = {**server.options(server.create_table()), "hoodie.index.hbase.thrift.max.retries": 0, **SPREAD}
+        table = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="id", options=options)
+        server.faults.calls, server.faults.errors = frozenset({"mutateRowsTs"}), 1000
+        with pytest.raises(IndexUnavailable, match="mutateRowsTs"):
+            table.upsert(rows(spark, 5, 15, 2))
+        assert not table.history()
+
+
+def test_the_read_client_asks_the_index(spark, tmp_path, hbase):
+    options = hbase.options(hbase.create_table())
+    table = hoodie.create_table(
+        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="p", ordering="ts", options=options
+    )
+    table.upsert(rows(spark, 0, 10, 1))
+    reader = hoodie.HoodieReadClient(spark, str(tmp_path / "t"), options)
+    fresh = reader.filter_exists(rows(spark, 5, 15, 1)).toArrow()
+    assert sorted(fresh.column("id").to_pylist()) == sorted(f"k{n}" for n in range(10, 15))
+    found = reader.read(spark.createDataFrame(pa.table({"id": ["k1", "k9", "k99"]}).to_pandas())).rows
+    assert sorted(found.toArrow().column("id").to_pylist()) == ["k1", "k9"]

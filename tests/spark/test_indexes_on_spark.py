@@ -1,0 +1,143 @@
+"""Every index over executors: rows go where driver threads have them go, and readers agree on the table."""
+
+from __future__ import annotations
+
+import pytest
+
+import hoodie
+import own_indexes
+from hoodie.config.options import as_text
+from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
+from hoodie.spark import locate, stage
+from oracles import assert_same_rows, read_hudi_rs
+
+SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
+WRITTEN = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
+BY_ORDERING = "DefaultHoodieRecordPayload"
+CASES = {
+    "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
+    "global bloom, stays": {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"},
+    "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 3},
+    "own": {"hoodie.index.class": "own_indexes:exact"},
+    "own, global": {"hoodie.index.class": "own_indexes:exact_global"},
+}
+
+
+def rows(spark, low, high, version, shift=0):
+    return spark.range(low, high).selectExpr(
+        "concat('k', id) as id",
+        f"cast((id + {shift}) % 3 as string) as p",
+        f"{version}L as ts",
+        f"id * {version} as v",
+        "timestamp_seconds(id) as at",
+    )
+
+
+def table(spark, path, table_type, **options):
+    return hoodie.create_table(
+        spark,
+        str(path),
+        name="t",
+        record_key="id",
+        partition_by="p",
+        ordering="ts",
+        table_type=table_type,
+        options={"hoodie.datasource.write.payload.class": BY_ORDERING, **options},
+    )
+
+
+@pytest.mark.parametrize(
+    ("case", "table_type"),
+    [
+        ("bucket", "MERGE_ON_READ"),
+        ("own", "MERGE_ON_READ"),
+        ("own, global", "COPY_ON_WRITE"),
+        ("global simple", "MERGE_ON_READ"),
+        ("global bloom, stays", "COPY_ON_WRITE"),
+    ],
+)
+def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case, table_type):
+    if "own" in case:  # executors import it, too
+        spark.sparkContext.addPyFile(own_indexes.__file__)
+    near = table(spark, tmp_path / "near", table_type, **CASES[case])
+    far = table(spark, tmp_path / "far", table_type, **CASES[case], **SPREAD)
+    results = []
+    for one in (near, far):
+        one.upsert(rows(spark, 0, 60, 5))
+        # Later versions of some where they are, and of some elsewhere, two of them twice and in two partitions; earlier
+        # ones of others, which stay.
+        mixed = rows(spark, 0, 10, 6).union(rows(spark, 30, 50, 7, shift=1)).union(rows(spark, 48, 50, 8, shift=2))
+        results.append(one.upsert(mixed.union(rows(spark, 50, 70, 2, shift=1))))
+        results.append(one.delete(rows(spark, 0, 100, 1).where("v % 7 = 0")))
+    told = [(r.route, r.inserted, r.updated, r.deleted, r.index.hits) for r in results]
+    assert [r[0] for r in told] == ["near", "near", "spread", "spread"]
+    assert [r[1:4] for r in told[:2]] == [r[1:4] for r in told[2:]]
+    assert told[2][4] > 0
+    assert results[2].index.seconds > 0
+    expected = near.snapshot().toArrow()
+    assert_same_rows(far.snapshot().toArrow(), expected, ignore=WRITTEN)
+    assert_same_rows(read_hudi_rs(tmp_path / "far"), expected, ignore=WRITTEN)
+    if "global" in case:
+        keys = expected["_hoodie_record_key"].to_pylist()
+        assert len(set(keys)) == len(keys)
+        assert near.delete(rows(spark, 0, 10, 1).select("id")).deleted == 8  # without a partition column
+        assert far.delete(rows(spark, 0, 10, 1).select("id")).deleted == 8
+
+
+def test_a_batch_of_unmoved_keys_under_a_global_index_is_written_as_it_stands(spark, tmp_path):
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **CASES["global simple"], **SPREAD)
+    one.upsert(rows(spark, 0, 30, 1))
+    result = one.upsert(rows(spark, 20, 40, 2))
+    assert (result.inserted, result.updated, result.deleted) == (10, 10, 0)
+    assert one.snapshot().count() == 40
+
+
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+def test_a_key_in_two_partitions_is_named_and_can_be_deleted(spark, tmp_path, route):
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **CASES["global simple"], **route)
+    one.insert(rows(spark, 0, 10, 1))
+    one.insert(rows(spark, 3, 4, 1, shift=1))
+    before = one.history()
+    with pytest.raises(KeyInTwoPartitions, match=r"'k3' in '0', '1'|'k3' in '1', '0'"):
+        one.upsert(rows(spark, 0, 10, 2))
+    assert one.history() == before
+    assert one.delete(rows(spark, 3, 4, 1).select("id")).deleted == 2
+    one.upsert(rows(spark, 0, 10, 2))
+    assert one.snapshot().count() == 10
+
+
+def test_explain_says_which_index_and_why(spark, tmp_path):
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **{"hoodie.index.type": "BUCKET"})
+    again = hoodie.open_table(spark, one.path)
+    assert "index BUCKET (the table was created with it)" in str(again.explain_upsert(rows(spark, 0, 3, 1)))
+    plain = table(spark, tmp_path / "u", "COPY_ON_WRITE")
+    assert "index SIMPLE (the default)" in str(plain.explain_upsert(rows(spark, 0, 3, 1)))
+    named = plain.explain_upsert(rows(spark, 0, 3, 1), {"hoodie.index.type": "GLOBAL_BLOOM"})
+    assert "index GLOBAL_BLOOM (hoodie.index.type names it)" in str(named)
+
+
+def test_keys_without_their_partition_are_refused_by_an_index_that_is_not_global(spark, tmp_path):
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE")
+    with pytest.raises(SchemaMismatch, match="partition column 'p' is missing"):
+        one.delete(rows(spark, 0, 3, 1).select("id"))
+
+
+def test_an_index_type_that_is_not_there_is_refused(spark, tmp_path):
+    with pytest.raises(InvalidOption, match=r"hoodie.index.type='BLOM': expected one of AUTO, BLOOM, SIMPLE"):
+        table(spark, tmp_path / "t", "COPY_ON_WRITE", **{"hoodie.index.type": "BLOM"})
+
+
+def test_a_key_that_a_batch_holds_twice_is_one_hit_however_the_look_up_is_cut(spark, tmp_path, monkeypatch):
+    monkeypatch.setattr(stage, "LARGEST_PARTITION", 0)
+    monkeypatch.setattr(locate, "_LOOK_UP_AT", 1)
+    options = {"hoodie.index.type": "BLOOM", "hoodie.combine.before.upsert": "false", **SPREAD}
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **{key: as_text(value) for key, value in options.items()})
+    one.upsert(rows(spark, 0, 4, 1))
+    twice = [row for _ in range(3) for row in rows(spark, 0, 2, 2).collect()]
+    spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", "1")
+    try:
+        result = one.upsert(spark.createDataFrame(twice, rows(spark, 0, 1, 1).schema))
+    finally:
+        spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
+    assert result.updated == 2
+    assert one.snapshot().count() == 4

@@ -1,0 +1,190 @@
+"""HoodieReadClient: which keys a table holds, their rows, and their file groups, on both routes and table types."""
+
+from __future__ import annotations
+
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableNotFound, UnsupportedTable
+from oracles import assert_same_rows
+
+SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+INDEX = "hoodie.index.type"
+BUCKETS = {"hoodie.bucket.index.num.buckets": 4}  # the table does not say
+NOW = {"hoodie.compact.inline.max.delta.commits": 1}
+
+
+def rows(spark, low, high, version):
+    return spark.range(low, high).selectExpr(
+        "concat('k', lpad(id, 4, '0')) as id",
+        "cast(id % 3 as string) as p",
+        f"{version}L as ts",
+        f"id * {version} as v",
+    )
+
+
+def table(spark, path, kind, **options):
+    return hoodie.create_table(
+        spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts", table_type=kind, options=options
+    )
+
+
+def written(spark, path, kind):
+    """90 rows, 30 of them updated, 5 deleted."""
+    one = table(spark, path, kind)
+    one.bulk_insert(rows(spark, 0, 90, 1))
+    one.upsert(rows(spark, 0, 30, 2))
+    one.delete(rows(spark, 0, 5, 1))
+    return one
+
+
+@ROUTES
+@KINDS
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_a_client_finds_just_the_rows_that_a_snapshot_has(spark, tmp_path, kind, route, index):
+    one = written(spark, tmp_path / "t", kind)
+    client = hoodie.HoodieReadClient(spark, one.path, {INDEX: index, **route})
+    batch = rows(spark, 0, 10, 7).unionAll(rows(spark, 85, 95, 7))
+    absent = ["k0000", "k0001", "k0002", "k0003", "k0004", "k0090", "k0091", "k0092", "k0093", "k0094"]
+    new = client.filter_exists(batch)
+    assert new.columns == batch.columns
+    assert_same_rows(new.toArrow(), batch.where(batch.id.isin(absent)).toArrow())
+
+    found = client.read(batch.select("p", "id"))
+    assert_same_rows(found.rows.toArrow(), one.snapshot().join(batch, ["id", "p"], "left_semi").toArrow())
+    assert found.rows.columns == one.snapshot().columns
+    assert client.read(batch, ["v", "id"]).rows.columns == ["v", "id"]
+    assert found.stats.files_opened > 0
+
+    slices = {(s.group.partition, s.group.file_id): s for s in one.file_slices()}
+    tagged = {row["id"]: row for row in client.tag_location(batch).collect()}
+    assert len(tagged) == 20
+    for key in ("k0007", "k0089"):
+        place = slices[tagged[key]["p"], tagged[key]["_hoodie_file_id"]]
+        assert tagged[key]["_hoodie_instant_time"] == place.base_instant
+        assert tagged[key]["_hoodie_partition_path"] == tagged[key]["p"]
+    assert (tagged["k0092"]["_hoodie_file_id"], tagged["k0092"]["_hoodie_instant_time"]) == (None, None)
+    assert tagged["k0092"]["_hoodie_record_key"] == "k0092"
+    # An upsert would find the row of a deleted key in its base file.
+    assert (tagged["k0001"]["_hoodie_file_id"] is None) == (kind == "COPY_ON_WRITE")
+
+
+def test_only_files_and_row_groups_that_can_hold_a_key_are_opened_and_counted(spark, tmp_path):
+    small = {
+        "hoodie.copyonwrite.insert.auto.split": False,
+        "hoodie.copyonwrite.insert.split.size": 100,
+        "hoodie.parquet.block.size": 5000,
+        "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
+    }
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **small)
+    for low in range(0, 900, 300):  # keys of a file are neighbours
+        one.insert(rows(spark, low, low + 300, 1).orderBy("id"), {"hoodie.parquet.small.file.limit": 0})
+    files = len(one.file_slices())
+    client = hoodie.HoodieReadClient(spark, one.path, {INDEX: "BLOOM"})
+    found = client.read(rows(spark, 300, 303, 0).unionAll(rows(spark, 5000, 5003, 0)))
+    assert found.rows.count() == found.stats.rows == 3
+    index = found.stats.index
+    assert index.files == files == 9
+    assert index.files_pruned_by_range + index.files_pruned_by_filter >= 6
+    assert (index.hits, index.false_positives) == (3, index.checked - 3)
+    assert found.stats.files_opened == 3
+    assert 3 <= found.stats.row_groups_read < found.stats.row_groups
+
+
+@ROUTES
+def test_duplicates_of_a_batch_stay_and_its_own_columns_do(spark, tmp_path, route):
+    one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
+    client = hoodie.HoodieReadClient(spark, one.path, route)
+    batch = spark.sql(
+        "select * from values ('k0200', '1', map('a', 1), timestamp'2024-01-01 01:02:03'), "
+        "('k0200', '1', null, null), ('k0050', '2', null, null) as t(id, p, extra, at)"
+    )
+    new = client.filter_exists(batch)
+    assert new.schema.simpleString() == batch.schema.simpleString()
+    assert sorted(map(str, new.collect())) == sorted(map(str, batch.where("id = 'k0200'").collect()))
+    assert client.filter_exists(one.snapshot()).count() == 0  # rows of a read come with their keys
+    assert client.read(one.snapshot()).rows.count() == 85
+    assert client.tag_location(batch).where("id = 'k0200'").count() == 2
+
+
+def test_keys_without_their_partition_are_refused_by_an_index_that_needs_it(spark, tmp_path):
+    one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
+    client = hoodie.HoodieReadClient(spark, one.path)
+    keys = rows(spark, 0, 10, 1).select("id")
+    for call in (client.filter_exists, client.read, client.tag_location):
+        with pytest.raises(SchemaMismatch, match=r"partition column 'p' is missing.*SIMPLE finds a key within"):
+            call(keys)
+        with pytest.raises(SchemaMismatch, match="record key column 'id' is missing"):
+            call(rows(spark, 0, 10, 1).select("p"))
+
+
+@ROUTES
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+def test_a_global_index_finds_keys_without_their_partition(spark, tmp_path, index, route):
+    one = written(spark, tmp_path / "t", "MERGE_ON_READ")
+    client = hoodie.HoodieReadClient(spark, one.path, {INDEX: index, **route})
+    keys = rows(spark, 0, 10, 1).unionAll(rows(spark, 88, 92, 1)).select("id")
+    assert sorted(row.id for row in client.filter_exists(keys).collect()) == [
+        *(f"k000{number}" for number in range(5)),
+        "k0090",
+        "k0091",
+    ]
+    assert sorted(row.id for row in client.read(keys).rows.collect()) == [
+        *(f"k000{number}" for number in range(5, 10)),
+        "k0088",
+        "k0089",
+    ]
+    tagged = {row.id: row for row in client.tag_location(keys).collect()}
+    assert tagged["k0088"]["_hoodie_partition_path"] == "1"
+    assert tagged["k0090"]["_hoodie_file_id"] is None
+
+
+@ROUTES
+def test_rows_without_a_key_are_refused(spark, tmp_path, route):
+    one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
+    client = hoodie.HoodieReadClient(spark, one.path, route)
+    bad = rows(spark, 0, 3, 1).unionAll(spark.sql("select null, '1', 1L, 1L"))
+    with pytest.raises(InvalidInput, match="1 rows have a record key that is null or empty"):
+        client.filter_exists(bad)
+
+
+def test_what_cannot_be_asked_is_refused_when_it_is(spark, tmp_path, fixture_table):
+    with pytest.raises(TableNotFound):
+        hoodie.HoodieReadClient(spark, str(tmp_path / "none"))
+    one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
+    with pytest.raises(InvalidOption, match=r"unknown option 'hoodie\.index\.typ'"):
+        hoodie.HoodieReadClient(spark, one.path, {"hoodie.index.typ": "BLOOM"})
+    client = hoodie.HoodieReadClient(spark, one.path)
+    with pytest.raises(InvalidInput, match="no column 'w'"):
+        client.read(rows(spark, 0, 3, 1), ["w"])
+    without = hoodie.HoodieReadClient(spark, str(fixture_table("cow_no_meta_fields")))
+    with pytest.raises(UnsupportedTable, match="stores no record keys"):
+        without.filter_exists(rows(spark, 0, 3, 1))
+
+
+def test_pending_compactions_are_told_with_their_plans(spark, tmp_path):
+    one = written(spark, tmp_path / "t", "MERGE_ON_READ")
+    client = hoodie.HoodieReadClient(spark, one.path)
+    assert client.get_pending_compactions() == []
+    planned = one.schedule_compaction(options=NOW)
+    ((instant, plan),) = client.get_pending_compactions()
+    assert instant == planned
+    assert {operation.group for operation in plan.operations} == {s.group for s in one.file_slices() if s.logs}
+    one.upsert(rows(spark, 3, 6, 9))
+    assert_same_rows(client.read(rows(spark, 0, 10, 0)).rows.toArrow(), one.snapshot().where("id < 'k0010'").toArrow())
+    one.compact()
+    assert client.get_pending_compactions() == []
+
+
+@pytest.mark.parametrize("name", ["mor_bucket_index", "cow_complex_key_hive_style", "mor_deletes"])
+def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
+    path = str(fixture_table(name))
+    snapshot = hoodie.open_table(spark, path).snapshot()
+    client = hoodie.HoodieReadClient(spark, path, BUCKETS if name == "mor_bucket_index" else {})
+    user = [column for column in snapshot.columns if not column.startswith("_hoodie_")]
+    batch = snapshot.select(*user)
+    more = batch.limit(3).withColumn("id", snapshot["id"].substr(1, 2))
+    assert client.filter_exists(batch.unionAll(more)).count() == 3
+    assert_same_rows(client.read(batch.unionAll(more)).rows.toArrow(), snapshot.toArrow())

@@ -1,0 +1,125 @@
+"""Several writers through Spark: attempts anew, clients that hold an instant, batches that are sent again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import hoodie
+from hoodie.errors import InvalidOption, WriteConflict
+from hoodie.spark.table import HoodieTable
+from hoodie.storage.protocol import Storage
+from hoodie.storage.wrapped import WrappedStorage
+
+LOCKED = {
+    "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+}
+BATCH = {
+    "hoodie.datasource.write.streaming.checkpoint.identifier": "orders",
+    "hoodie.datasource.write.streaming.batch.id": 3,
+}
+
+
+def frame(spark: SparkSession, *keys: str, note: str = "old") -> DataFrame:
+    return spark.createDataFrame([(key, 1, note) for key in keys], "id string, ts long, note string")
+
+
+def notes(table: HoodieTable) -> dict[str, str]:
+    found = table.snapshot().collect()
+    rows = {row["id"]: row["note"] for row in found}
+    assert len(rows) == len(found)
+    return rows
+
+
+@pytest.fixture
+def table(spark, tmp_path) -> HoodieTable:
+    made = hoodie.create_table(
+        spark,
+        str(tmp_path),
+        name="orders",
+        record_key="id",
+        ordering="ts",
+        options=LOCKED | {"hoodie.clean.automatic": False},
+    )
+    made.upsert(frame(spark, "a", "b"))
+    return made
+
+
+class Meanwhile(WrappedStorage):
+    """Does something else, once, before the write's plan is announced. Tasks get the storage itself."""
+
+    def __init__(self, inner: Storage, act: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.act: Callable[[], object] | None = act
+
+    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if self.act is not None and path.endswith(".inflight"):
+            act, self.act = self.act, None
+            act()
+        return call()
+
+    def __reduce__(self) -> Any:
+        return (_same, (self.inner,))
+
+
+def _same(storage: Storage) -> Storage:
+    return storage
+
+
+@pytest.mark.parametrize("route", [{}, {"hoodie.spark.near.max.batch.bytes": 0}], ids=["near", "spread"])
+def test_a_write_that_gave_way_is_done_again(spark, table, route):
+    other = hoodie.open_table(
+        spark, table.path, {**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}
+    )
+    late = [False]
+
+    def first() -> None:
+        late[0] = True
+        table.upsert(frame(spark, "a", note="first"))
+
+    other.storage = Meanwhile(table.storage, first)
+    assert other.upsert(frame(spark, "b", note="second")).updated == 1
+    assert late == [True]
+    assert notes(table) == {"a": "first", "b": "second"}
+
+
+def test_a_client_that_holds_an_instant_gives_way_to_what_was_committed_since(spark, table):
+    client = hoodie.HoodieWriteClient(spark, table.path, {**LOCKED, "hoodie.auto.commit": "false"})
+    instant = client.start_commit()
+    result = client.upsert(frame(spark, "b", note="second"), instant)
+    table.upsert(frame(spark, "a", note="first"))
+    with pytest.raises(WriteConflict, match="file group"):
+        client.commit(instant, result)
+    client.rollback(instant)
+    assert notes(table) == {"a": "first", "b": "old"}
+    instant = client.start_commit()
+    client.commit(instant, client.upsert(frame(spark, "b", note="second"), instant))
+    assert notes(table) == {"a": "first", "b": "second"}
+
+
+def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):
+    first = table.upsert(frame(spark, "c"), BATCH)
+    looked = spark.sparkContext.accumulator(0)
+
+    def look(rows: Any) -> Any:
+        for part in rows:
+            looked.add(1)
+            yield part
+
+    again = frame(spark, "d").mapInPandas(look, "id string, ts long, note string")
+    known = table.upsert(again, BATCH)
+    assert (known.instant, known.inserted, known.route) == (first.instant, 1, "known")
+    assert looked.value == 0
+    client = hoodie.HoodieWriteClient(spark, table.path, {**LOCKED, **BATCH})
+    assert client.upsert(frame(spark, "d"), client.start_commit()).instant == first.instant
+    assert set(notes(table)) == {"a", "b", "c"}
+    assert table.upsert(frame(spark, "d"), {**BATCH, "hoodie.datasource.write.streaming.batch.id": 4}).inserted == 1
+
+
+def test_optimistic_writers_without_a_lock_are_refused_before_anything_is_written(spark, table):
+    with pytest.raises(InvalidOption, match=r"needs a lock: set hoodie\.write\.lock\.provider"):
+        hoodie.open_table(spark, table.path, {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})

@@ -1,0 +1,536 @@
+"""Archiving of tables without Spark: what leaves the timeline, what history tells, and whatever dies in between."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from itertools import count
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.config.services import ArchiveOptions
+from hoodie.config.table import TableConfig
+from hoodie.errors import CorruptFile, DamagedLog, InvalidOption, ServiceFailed, WriteConflict
+from hoodie.formats import timeline_schemas as schemas
+from hoodie.formats.archive_log import commit_record, encode_entries
+from hoodie.formats.avro_container import write_one
+from hoodie.formats.log_blocks import read_blocks
+from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.model.plans import CleanMetadata
+from hoodie.plan.archive import Cleaning, instants_to_archive
+from hoodie.storage.protocol import Storage
+from hoodie.table.archive import archive, history
+from hoodie.table.compaction import compact
+from hoodie.table.compaction_plan import schedule_compaction
+from hoodie.table.markers import MarkerKind, create_marker, read_markers
+from hoodie.table.savepoint import make_savepoint
+from hoodie.table.state import declared_schema, load_state
+from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.tables import ArrowTable, FailsAt
+from hoodie.timeline.archive import archive_files, archived_commits, archived_entries, read_archive_file
+from hoodie.timeline.timeline import Timeline
+from hoodie.timeline.transition import create_requested
+
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.near.threads": "1"}
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+SHORT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+
+
+def made(
+    storage: Storage, options: Mapping[str, str] | None = None, table: Mapping[str, str] | None = None
+) -> ArrowTable:
+    ArrowTable.create(storage, {**OPTIONS, **(table or {})})
+    return ArrowTable(storage, {**WRITES, **(options or {})})
+
+
+def rows(*keys: str, city: str = "oslo", ts: int = 1) -> pa.Table:
+    return pa.table({"id": list(keys), "city": [city] * len(keys), "ts": pa.array([ts] * len(keys), pa.int64())})
+
+
+def updated(table: ArrowTable, times: int, city: str = "oslo") -> list[str]:
+    return [table.upsert(rows("a", city=city, ts=ts)).instant for ts in range(1, times + 1)]
+
+
+def active(storage: Storage) -> list[str]:
+    return [instant.requested for instant in load_state(storage).timeline.commits]
+
+
+def told(storage: Storage) -> list[str]:
+    """Times of all commits, oldest first."""
+    return [instant.requested for instant, _ in reversed(history(load_state(storage), archived=True))]
+
+
+def entries(storage: Storage) -> list[Instant]:
+    return [entry.instant for entry in archived_entries(storage, load_state(storage).config)]
+
+
+def on_timeline(storage: Storage) -> set[str]:
+    return {entry.name for entry in storage.list(".hoodie") if entry.name[0].isdigit()}
+
+
+# --- what goes ---
+
+
+def test_the_oldest_commits_leave_the_timeline_and_history_has_them() -> None:
+    storage = MemoryStorage()
+    table = made(storage, {**SHORT, "hoodie.cleaner.commits.retained": "100"})
+    seen: list[str] = []
+    for ts in range(1, 9):
+        result = table.upsert(rows("a", ts=ts))
+        seen.append(result.instant)
+        assert 2 <= len(active(storage)) <= 3 or ts == 1
+        assert told(storage) == seen
+        (_, newest), *_ = history(load_state(storage))
+        assert newest == result.metadata
+    assert table.snapshot().column("ts").to_pylist() == [8]
+    assert all(name.startswith(tuple(seen[-3:])) for name in on_timeline(storage))
+
+
+def test_an_archived_commit_tells_what_it_did() -> None:
+    storage = MemoryStorage()
+    table = made(storage, OFF, MOR)
+    results = [table.upsert(rows("a", "b", ts=1)), table.upsert(rows("a", ts=2)), table.insert_overwrite(rows("c"))]
+    results += [table.upsert(rows("c", ts=ts)) for ts in range(2, 5)]
+    before = dict(history(load_state(storage)))
+    for result in results[:3]:
+        for path in result.files:
+            storage.delete(path)  # of replaced file groups: as a clean does
+    kept = [result.files[0] for result in results[3:]]
+    assert all(map(storage.exists, kept))
+    options = {
+        **SHORT,
+        "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+        "hoodie.compact.inline.max.delta.commits": "1",
+    }
+    clean_marks_replaced(storage, results[-1].instant)
+    gone = archive(storage, {**WRITES, **options})
+    assert [instant.requested for instant in gone.instants] == [result.instant for result in results[:4]]
+    after = dict(history(load_state(storage), archived=True))
+    assert list(after) == list(before)
+    log_only = {"log_version": None, "log_offset": None, "base_file": None, "log_files": (), "scan_time": 0}
+    for instant, metadata in before.items():
+        then = {
+            partition: tuple(replace(s, **log_only, upsert_time=0, create_time=0) for s in stats)  # type: ignore[arg-type]
+            for partition, stats in metadata.stats.items()
+        }
+        now = {
+            partition: tuple(replace(s, **log_only, upsert_time=0, create_time=0) for s in stats)  # type: ignore[arg-type]
+            for partition, stats in after[instant].stats.items()
+        }
+        assert (now, after[instant].operation, dict(after[instant].replaced), dict(after[instant].extra)) == (
+            then,
+            metadata.operation,
+            dict(metadata.replaced),
+            dict(metadata.extra),
+        )
+
+
+def clean_marks_replaced(storage: MemoryStorage, up_to: str) -> None:
+    """A completed clean of the past: what was replaced by then is gone."""
+    at = f"{int(up_to) + 1}"
+    record = {
+        "startCleanTime": at,
+        "timeTakenInMillis": 1,
+        "totalFilesDeleted": 0,
+        "earliestCommitToRetain": up_to,
+        "lastCompletedCommitTimestamp": up_to,
+        "partitionMetadata": {},
+        "version": 2,
+        "bootstrapPartitionMetadata": {},
+        "extraMetadata": {},
+    }
+    for state in (".requested", ".inflight", ""):
+        storage.write(f".hoodie/{at}.clean{state}", write_one(schemas.CLEAN_METADATA, record))
+
+
+def test_each_instant_file_has_an_entry_as_hudi_writes_it() -> None:
+    storage = MemoryStorage(clock=lambda: 1_700_000_000_123)
+    table = made(storage, OFF)
+    instants = updated(table, 4)
+    result = archive(
+        storage, {**WRITES, **SHORT, "hoodie.clean.automatic": "false", "hoodie.commits.archival.batch": "4"}
+    )
+    assert result.file == ".hoodie/archived/.commits_.archive.1_1-0-1"
+    states = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
+    assert entries(storage) == [Instant(t, Action.COMMIT, state) for t in instants[:2] for state in states]
+    blocks = list(read_blocks(storage.read(result.file), result.file))
+    assert [int.from_bytes(block.content[4:8]) for block in blocks] == [4, 2]
+    first, *_ = read_archive_file(storage, result.file)
+    assert first.column == "hoodieCommitMetadata"
+    assert first.record == {
+        "partitionToWriteStats": {},
+        "extraMetadata": {"ROLLING_STAT": ""},
+        "version": None,
+        "operationType": "UNKNOWN",
+    }
+    assert first.changed == "20231114221320123"
+    assert f"archived 2 instants to {result.file}" in str(result)
+
+
+def test_cleans_and_rollbacks_are_counted_apart() -> None:
+    def done(action: Action, *times: int) -> list[Instant]:
+        return [Instant(f"{time:017d}", action, State.COMPLETED) for time in times]
+
+    instants = [*done(Action.COMMIT, 1, 2), *done(Action.CLEAN, *range(10, 15)), *done(Action.ROLLBACK, *range(20, 24))]
+    instants += [*done(Action.RESTORE, *range(30, 39)), *done(Action.INDEXING, *range(40, 49))]
+    chosen = instants_to_archive(
+        Timeline(tuple(sorted(instants))), ArchiveOptions(min_commits=3, max_commits=4), Cleaning()
+    )
+    assert chosen == tuple(done(Action.CLEAN, 10, 11))
+
+
+def test_markers_that_are_left_go_with_their_instant() -> None:
+    storage = MemoryStorage()
+    instants = updated(made(storage, OFF), 4)
+    for instant in instants:
+        create_marker(storage, instant, "oslo/x.parquet", MarkerKind.CREATE)
+    archive(storage, {**SHORT, **OFF})
+    assert [bool(read_markers(storage, instant)) for instant in instants] == [False, False, True, True]
+
+
+# --- what stays ---
+
+
+def instant(time: int, action: Action = Action.COMMIT, state: State = State.COMPLETED) -> Instant:
+    return Instant(f"{time:02d}", action, state)
+
+
+def chosen(
+    *others: Instant,
+    cleaning: Cleaning | None = None,
+    delta_commits: int | None = None,
+    beyond: bool = False,
+    action: Action = Action.COMMIT,
+) -> list[int]:
+    """Which of ten commits, 10, 20, up to 100, go when two are to stay, with other instants on the timeline."""
+    commits = [instant(10 * number, action) for number in range(1, 10)] + [Instant("99", action, State.COMPLETED)]
+    timeline = Timeline(tuple(sorted({*commits, *others})))
+    options = ArchiveOptions(min_commits=2, max_commits=3, beyond_savepoint=beyond)
+    found = instants_to_archive(timeline, options, cleaning or Cleaning(automatic=False), delta_commits)
+    return [int(each.requested) for each in found if each.action in COMMITS]
+
+
+def test_nothing_is_archived_that_something_needs() -> None:
+    everything = [10, 20, 30, 40, 50, 60, 70, 80]
+    assert chosen() == everything
+    # Reads as of the earliest commit that cleaning retains.
+    assert chosen(cleaning=Cleaning("60", automatic=False)) == [10, 20, 30, 40]
+    # Commits that cleaning has not looked at.
+    done = CleanMetadata(start="95", earliest="40", last_completed="90")
+    assert chosen(cleaning=Cleaning("", done)) == [10, 20, 30]
+    assert chosen(cleaning=Cleaning("", replace(done, earliest=""))) == everything
+    assert chosen(cleaning=Cleaning("", replace(done, earliest="", last_completed="50"))) == [10, 20, 30, 40]
+    # A pending write, and the completed commit before it.
+    assert chosen(instant(55, Action.DELTA_COMMIT, State.INFLIGHT)) == [10, 20, 30, 40]
+    assert chosen(instant(5, Action.COMPACTION, State.REQUESTED)) == []
+    assert chosen(instant(35, Action.RESTORE, State.REQUESTED)) == [10, 20]
+    # Savepoints.
+    saved = instant(40, Action.SAVEPOINT)
+    assert chosen(saved) == [10, 20, 30]
+    assert chosen(replace(saved, state=State.INFLIGHT)) == [10, 20, 30]
+    assert chosen(saved, beyond=True) == [each for each in everything if each != 40]
+
+
+def test_replaced_file_groups_are_known_until_they_are_cleaned() -> None:
+    replaced = instant(45, Action.REPLACE_COMMIT)
+    done = CleanMetadata(start="95", earliest="60", last_completed="90")
+    assert chosen(replaced) == [10, 20, 30, 40]
+    assert chosen(replaced, cleaning=Cleaning("", done, automatic=False)) == [10, 20, 30, 40, 45, 50, 60, 70, 80]
+    assert chosen(replaced, cleaning=Cleaning("", replace(done, earliest="45"), automatic=False)) == [10, 20, 30, 40]
+    by_versions = replace(done, earliest="", last_completed="45")
+    assert 45 in chosen(replaced, cleaning=Cleaning("", by_versions, automatic=False))
+    by_versions = replace(by_versions, last_completed="44")
+    assert chosen(replaced, cleaning=Cleaning("", by_versions, automatic=False)) == [10, 20, 30, 40]
+    # A savepoint keeps files of groups that were replaced after it.
+    saved = instant(20, Action.SAVEPOINT)
+    options = {"cleaning": Cleaning("", done, automatic=False), "beyond": True}
+    assert chosen(replaced, saved, **options) == [10, 30, 40]  # type: ignore[arg-type]
+
+
+def test_a_compaction_finds_the_delta_commits_that_it_counts() -> None:
+    delta = Action.DELTA_COMMIT
+    assert chosen(action=delta, delta_commits=5) == [10, 20, 30, 40, 50]
+    assert chosen(action=delta, delta_commits=50) == []
+    compacted = instant(65)
+    assert chosen(compacted, action=delta, delta_commits=5) == [10, 20, 30, 40, 50, 60]
+    assert chosen(compacted, action=delta, delta_commits=2) == [10, 20, 30, 40, 50, 60, 65, 70, 80]
+
+
+def test_files_of_replaced_groups_keep_their_replacement_on_the_timeline() -> None:
+    storage = MemoryStorage()
+    table = made(storage, OFF)
+    table.upsert(rows("a"))
+    replaced = table.insert_overwrite(rows("b")).instant
+    updated(table, 5, "rome")
+    clean_marks_replaced(storage, active(storage)[-1])  # it says so, and the files are there
+    archive(storage, {**SHORT, **OFF})
+    assert active(storage)[0] == replaced
+    assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]  # of rome, and of oslo
+    table.clean({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    archive(storage, {**SHORT, **OFF})
+    assert len(active(storage)) == 2
+    assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]
+
+
+def test_the_columns_of_the_table_are_known_after_archiving() -> None:
+    storage = MemoryStorage()
+    table = made(storage, {**OFF, "hoodie.compact.inline.max.delta.commits": "1"}, MOR)
+    updated(table, 2)
+    for _ in range(4):  # the newest commits are compactions, which do not say what columns there are
+        table.upsert(rows("a", ts=9))
+        schedule_compaction(storage, table.options)
+        compact(storage, table.options)
+    schema = declared_schema(load_state(storage))
+    newest = max(i.requested for i in load_state(storage).timeline.completed({Action.DELTA_COMMIT}))
+    archive(storage, {**table.options, "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"})
+    assert active(storage)[0] == newest
+    assert declared_schema(load_state(storage)) == schema
+
+
+def test_a_savepoint_stays_with_all_after_it() -> None:
+    storage = MemoryStorage()
+    table = made(storage, {**SHORT, "hoodie.cleaner.commits.retained": "1"})
+    instants = updated(table, 2)
+    make_savepoint(storage, {}, instants[1])
+    later = updated(table, 4)
+    assert active(storage) == [instants[1], *later]
+    assert told(storage) == [*instants, *later]
+    assert table.as_of(instants[1]).column("ts").to_pylist() == [2]
+
+
+# --- what a person sees ---
+
+
+def test_a_dry_run_tells_what_would_go_and_changes_nothing() -> None:
+    storage = MemoryStorage()
+    table = made(storage, OFF)
+    instants = updated(table, 5)
+    before = storage.snapshot()
+    told = table.archive(SHORT, dry_run=True)
+    assert storage.snapshot() == before
+    assert [i.requested for i in told.instants] == instants[:3]
+    assert "would archive 3 instants" in str(told)
+    assert instants[0] in str(told)
+    assert table.archive(SHORT).instants == told.instants
+    assert table.archive(SHORT).instants == ()
+
+
+def test_limits_that_contradict_each_other_are_refused() -> None:
+    storage = MemoryStorage()
+    table = made(storage, OFF)
+    before = storage.snapshot()
+    limits = {"hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "5"}
+    for call in (lambda: table.upsert(rows("a"), limits), lambda: table.archive(limits)):
+        with pytest.raises(InvalidOption, match=r"hoodie\.keep\.max\.commits=5 must be greater"):
+            call()
+    assert storage.snapshot() == before
+
+
+def test_nothing_is_archived_while_a_restore_is_pending() -> None:
+    storage = MemoryStorage()
+    table = made(storage, OFF)
+    updated(table, 5)
+    create_requested(storage, "9" * 17, Action.RESTORE)
+    with pytest.raises(WriteConflict, match="restore"):
+        table.archive(SHORT)
+
+
+def test_an_instant_that_cannot_be_read_is_not_archived() -> None:
+    storage = MemoryStorage()
+    table = made(storage, {**OFF, **SHORT})
+    instants = updated(table, 5)
+    path = f".hoodie/{instants[0]}.commit"
+    storage.write(path, b"{broken")
+    with pytest.warns(ServiceFailed, match="archiving after it failed: CorruptFile"):
+        table.upsert(rows("a", ts=9), {"hoodie.archive.automatic": "true"})
+    assert storage.exists(path)
+    assert not archive_files(storage, load_state(storage).config)
+    assert table.snapshot().column("ts").to_pylist() == [9]
+
+
+# --- whatever dies ---
+
+
+def archivable() -> MemoryStorage:
+    storage = MemoryStorage()
+    table = made(storage, OFF)
+    updated(table, 6)
+    create_marker(storage, active(storage)[0], "oslo/x.parquet", MarkerKind.CREATE)
+    return storage
+
+
+@pytest.mark.parametrize("dying", list(Dying))
+def test_an_archiver_that_dies_anywhere_loses_nothing_and_tells_nothing_twice(dying: Dying) -> None:
+    before = archivable()
+    history_before, snapshot = told(before), ArrowTable(before).snapshot()
+    for writes in count():
+        storage = before.copy()
+        try:
+            archive(CrashAfter(storage, writes, dying), {**SHORT, **OFF})
+        except Crash:
+            assert told(storage) == history_before
+            assert ArrowTable(storage).snapshot().equals(snapshot)
+            assert not load_state(storage).timeline.pending()
+            archive(storage, {**SHORT, **OFF})
+            finished = False
+        else:
+            finished = True
+        assert told(storage) == history_before
+        assert active(storage) in (history_before[-2:], history_before[-3:])  # a last one is left for the next time
+        assert len(entries(storage)) == len(set(entries(storage))) == 12
+        table = ArrowTable(storage, {**WRITES, **SHORT, "hoodie.cleaner.commits.retained": "1"})
+        new = updated(table, 2)
+        assert told(storage) == [*history_before, *new]
+        assert len(entries(storage)) == len(set(entries(storage)))
+        if finished:
+            break
+    assert writes >= 12
+
+
+def test_a_storage_that_refuses_a_call_leaves_the_rest_to_the_next() -> None:
+    before = archivable()
+    for at in range(14):
+        storage = before.copy()
+        try:
+            archive(FailsAt(storage, at), {**SHORT, **OFF})
+        except OSError:
+            archive(storage, {**SHORT, **OFF})
+        assert told(storage) == told(before)
+        assert len(active(storage)) <= 3
+
+
+def test_what_another_archiver_wrote_meanwhile_is_not_written_again() -> None:
+    storage = archivable()
+    other = storage.copy()
+    archive(other, {**SHORT, **OFF})
+    (path,) = archive_files(other, load_state(other).config).values()
+
+    class Overtaken(FailsAt):
+        def create_new(self, name: str, data: bytes) -> None:
+            if name == path and not storage.exists(path):
+                storage.write(path, other.read(path))
+            super().create_new(name, data)
+
+    result = archive(Overtaken(storage, -1), {**SHORT, **OFF})
+    assert result.file == ""
+    assert len(result.instants) == 4
+    assert len(entries(storage)) == 12
+    assert active(storage) == active(other)
+
+
+# --- reading back ---
+
+
+def entry(time: str, state: State = State.COMPLETED, **more: object) -> dict[str, object]:
+    record = commit_record(CommitMetadata(operation=Operation.INSERT, extra={"schema": "s"}))
+    made: dict[str, object] = {
+        "commitTime": time,
+        "actionType": "commit",
+        "actionState": state.name,
+        "version": 1,
+        "hoodieCommitMetadata": record,
+    }
+    return {**made, **more}
+
+
+def archive_with(*contents: bytes) -> tuple[MemoryStorage, TableConfig]:
+    storage = MemoryStorage()
+    made(storage)
+    for number, content in enumerate(contents, 1):
+        storage.write(f".hoodie/archived/.commits_.archive.{number}_1-0-1", content)
+    return storage, load_state(storage).config
+
+
+def test_files_are_read_by_number_the_newest_first() -> None:
+    storage, config = archive_with(*(encode_entries([entry(f"{number}")], 10) for number in range(1, 12)))
+    assert list(archive_files(storage, config)) == list(range(11, 0, -1))
+    assert [int(found.instant.requested) for found in archived_entries(storage, config)] == list(range(11, 0, -1))
+
+
+def test_a_merged_file_that_is_not_finished_is_skipped() -> None:
+    good = encode_entries([entry("1")], 10)
+    storage, config = archive_with(good, b"half a file that is no log")
+    with pytest.raises(CorruptFile):
+        list(archived_entries(storage, config))
+    plan = {
+        "version": 1,
+        "candidate": [".commits_.archive.1_1-0-1"],
+        "mergedArchiveFileName": ".commits_.archive.2_1-0-1",
+    }
+    storage.write(".hoodie/archived/mergeArchivePlan", write_one(schemas.MERGE_ARCHIVE_PLAN, plan))
+    assert [found.instant.requested for found in archived_entries(storage, config)] == ["1"]
+    storage.write(".hoodie/archived/.commits_.archive.2_1-0-1", good)  # finished, its parts not yet deleted
+    assert len(archived_commits(storage, config)) == 1
+
+
+def test_a_block_cut_short_is_a_warning() -> None:
+    good = encode_entries([entry("1")], 10)
+    storage, config = archive_with(good + good[:200])
+    with pytest.warns(DamagedLog, match=r"archive\.1"):
+        assert [found.instant.requested for found in archived_entries(storage, config)] == ["1"]
+
+
+def damaged(change: Callable[[bytes], bytes]) -> bytes:
+    return change(encode_entries([entry("1"), entry("2")], 10))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        encode_entries([entry("no time")], 1),
+        encode_entries([entry("1", actionType="dance")], 1),
+        encode_entries([{**entry("1"), "actionState": "DONE"}], 1),
+        encode_entries([entry("")], 1),
+        damaged(lambda data: data.replace(b"commitTime", b"commitTimf")),
+        damaged(lambda data: data.replace(b"\0\0\0\x03\0\0\0\x02", b"\0\0\0\x03\0\0\0\x03")),
+        damaged(lambda data: data.replace(b"\0\0\0\x03\0\0\0\x02", b"\0\0\0\x03\0\0\0\x01")),
+        damaged(lambda data: data.replace(b"\0\0\0\x03\0\0\0\x02", b"\0\0\0\x07\0\0\0\x02")),
+        damaged(lambda data: data.replace(b'"type":"record"', b'"type":"recorc"')),
+    ],
+)
+def test_an_archive_that_is_damaged_is_no_shorter_history(content: bytes) -> None:
+    storage, config = archive_with(content)
+    with pytest.raises(CorruptFile, match=r"\.commits_\.archive\.1"):
+        archived_commits(storage, config)
+
+
+def test_the_history_of_layout_2_is_read() -> None:
+    fields = dict.fromkeys(("partitionToWriteStats", "compacted", "extraMetadata", "version", "operationType"))
+    one = write_one(schemas.COMMIT_METADATA, {**fields, "operationType": "UPSERT", "extraMetadata": {"schema": "s"}})
+    replaced_ids = {"operationType": "INSERT_OVERWRITE", "partitionToReplaceFileIds": {"oslo": ["f-0"]}}
+    two = write_one(schemas.REPLACE_COMMIT_METADATA, {**fields, **replaced_ids})
+    table = pa.table(
+        {
+            "instantTime": ["10", "20", "30"],
+            "completionTime": ["11", "21", "31"],
+            "action": ["deltacommit", "clean", "replacecommit"],
+            "metadata": pa.array([one, b"", two], pa.binary()),
+        }
+    )
+    storage, folder = MemoryStorage(), ".hoodie/timeline/history"
+    with storage.open_output(f"{folder}/10_30_0.parquet") as file:
+        pq.write_table(table, file)
+    storage.write(f"{folder}/_version_", b"1")
+    files = {"files": [{"fileName": "10_30_0.parquet", "fileLen": 1}]}
+    storage.write(f"{folder}/manifest_1", json.dumps(files).encode())
+    config = TableConfig(name="t", version=8, layout=2)
+    (newer, replaced), (older, metadata) = archived_commits(storage, config)
+    assert newer == Instant("30", Action.REPLACE_COMMIT, State.COMPLETED, "31")
+    assert older == Instant("10", Action.DELTA_COMMIT, State.COMPLETED, "11")
+    assert replaced.replaced == {"oslo": ("f-0",)}
+    assert metadata.schema == "s"
+    with storage.open_output(f"{folder}/10_30_0.parquet") as file:
+        file.write(b"broken")
+    with pytest.raises(CorruptFile, match="no file of the history"):
+        archived_commits(storage, config)

@@ -1,0 +1,485 @@
+"""Several writers of a table: who gives way, who tries again, who is taken for dead, which batches are known."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie.config.locks import ConcurrencyOptions, FailedWrites
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InstantNotFound, InvalidOption, WriteConflict
+from hoodie.formats.commit_json import decode_commit
+from hoodie.model.instant import Action, State
+from hoodie.storage import LocalStorage
+from hoodie.storage.protocol import Storage
+from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.attempts import KNOWN
+from hoodie.table.batches import CHECKPOINT
+from hoodie.table.compaction_plan import schedule_compaction
+from hoodie.table.finish import abandoned_on_error, finish
+from hoodie.table.heartbeat import Heartbeat, expired, heartbeat_path
+from hoodie.table.job import WriteJob, check, start, writable_state
+from hoodie.table.near import write_near
+from hoodie.table.result import Phases
+from hoodie.table.semantics import Settings
+from hoodie.table.state import load_state
+from hoodie.table.transaction import describe, publish
+from hoodie.testing.storage import Crash, MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.transition import create_requested
+
+TABLE = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.spark.near.threads": "1",
+    "hoodie.table.services.enabled": "false",
+}
+LOCKED = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.lock.provider": "StorageBasedLockProvider",
+}
+RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+POLICY = "hoodie.cleaner.policy.failed.writes"
+
+
+def rows(*keys: str, city: str = "oslo", note: str = "old", **more: Any) -> pa.Table:
+    columns = {"id": list(keys), "city": [city] * len(keys), "ts": [1] * len(keys), "note": [note] * len(keys)}
+    return pa.table(columns | {name: [value] * len(keys) for name, value in more.items()})
+
+
+def table(options: dict[str, str] | None = None, storage: Storage | None = None) -> ArrowTable:
+    return ArrowTable.create(storage or MemoryStorage(), {**TABLE, **(options or {})})
+
+
+def notes(storage: Storage) -> dict[str, str]:
+    found = ArrowTable(storage).snapshot().to_pylist()
+    assert len({row["id"] for row in found}) == len(found), "a key occurs twice"
+    return {row["id"]: row["note"] for row in found}
+
+
+class Meanwhile(WrappedStorage):
+    """Does something else, once, before the first data file is written."""
+
+    def __init__(self, inner: Storage, act: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.act: Callable[[], object] | None = act
+
+    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if self.act is not None and name in ("open_output", "create_new") and path.endswith(".parquet"):
+            act, self.act = self.act, None
+            act()
+        return call()
+
+
+def meanwhile(there: ArrowTable, act: Callable[[], object], **options: str) -> ArrowTable:
+    """A second writer of the table, in whose way something comes."""
+    return ArrowTable(Meanwhile(there.storage, act), {**there.options, **options})
+
+
+# --- conflicts ---
+
+
+def test_the_second_of_two_writes_of_a_file_group_gives_way_and_leaves_nothing():
+    first = table(LOCKED)
+    first.upsert(rows("a", "b"))
+    second = meanwhile(first, lambda: first.upsert(rows("a", note="first")))
+    with pytest.raises(WriteConflict, match=r"file group oslo/.*num.retries.on.conflict.failures") as caught:
+        second.upsert(rows("b", note="second"))
+    assert notes(first.storage) == {"a": "first", "b": "old"}
+    (lost,) = [i for i in load_state(first.storage).timeline.instants if i.action is Action.ROLLBACK]
+    assert lost.state is State.COMPLETED
+    assert "instant" in str(caught.value)
+
+
+def test_a_write_that_gave_way_is_done_again_on_the_table_as_it_is_then():
+    first = table(LOCKED)
+    first.upsert(rows("a", "b"))
+    second = meanwhile(first, lambda: first.upsert(rows("a", note="first")), **{RETRIES: "1"})
+    assert second.upsert(rows("b", note="second")).updated == 1
+    assert notes(first.storage) == {"a": "first", "b": "second"}
+
+
+def test_the_number_of_attempts_is_told():
+    first = table(LOCKED)
+    first.upsert(rows("a"))
+
+    def again() -> None:
+        first.upsert(rows("a", note="first"))
+        assert isinstance(second.storage, Meanwhile)
+        second.storage.act = again
+
+    second = meanwhile(first, again, **{RETRIES: "2"})
+    with pytest.raises(WriteConflict) as caught:
+        second.upsert(rows("a", note="second"))
+    assert caught.value.__notes__[-1] == "3 attempts were made."
+
+
+def test_writes_of_different_file_groups_go_side_by_side():
+    first = table(LOCKED)
+    first.upsert(rows("a"))
+    first.upsert(rows("c", city="rome"))
+    second = meanwhile(first, lambda: first.upsert(rows("a", note="first")))
+    second.upsert(rows("c", city="rome", note="second"))
+    assert notes(first.storage) == {"a": "first", "c": "second"}
+
+
+def test_without_a_lock_a_writer_that_another_took_for_dead_is_told():
+    first = table()
+    first.upsert(rows("a"))
+    second = meanwhile(first, lambda: first.upsert(rows("c", city="rome", note="first")))
+    with pytest.raises(InstantNotFound, match=r"took this one for dead.*need a lock"):
+        second.upsert(rows("a", note="second"))
+    assert notes(first.storage) == {"a": "old", "c": "first"}
+
+
+def test_a_deleted_partition_contradicts_an_update_within():
+    first = table(LOCKED)
+    first.upsert(rows("a"))
+    second = meanwhile(first, lambda: first.delete_partitions(["oslo"]))
+    with pytest.raises(WriteConflict, match="DELETE_PARTITION"):
+        second.upsert(rows("a", note="second"))
+    assert notes(first.storage) == {}
+
+
+def test_a_write_that_does_not_know_new_columns_gives_way():
+    """It would be the newest commit, and say that the table has no such column."""
+    first = table(LOCKED)
+    first.upsert(rows("a"))
+    wider = rows("c", city="rome", fare=2.5)
+    second = meanwhile(first, lambda: first.upsert(wider))
+    with pytest.raises(WriteConflict, match="new: fare"):
+        second.upsert(rows("a", note="second"))
+    second = meanwhile(first, lambda: first.upsert(rows("d", city="bern", tip=1.0)), **{RETRIES: "1"})
+    second.upsert(rows("a", note="second"))
+    assert {"fare", "tip"} <= set(first.snapshot().column_names)
+
+
+def test_a_write_on_rows_that_were_rolled_back_meanwhile_gives_way():
+    first = table(LOCKED)
+    first.upsert(rows("a"))
+    made = first.upsert(rows("b", city="rome"))
+    paths = [f".hoodie/{made.instant}.{rest}" for rest in ("commit", "inflight", "commit.requested")]
+    second = meanwhile(first, lambda: [first.storage.delete(path) for path in paths])
+    with pytest.raises(WriteConflict, match=f"made on rows of {made.instant}, which were rolled back"):
+        second.upsert(rows("a", note="second"))
+
+
+def test_a_table_that_changed_its_kind_meanwhile_is_not_written():
+    first = table(LOCKED)
+    first.upsert(rows("a"))
+    path = ".hoodie/hoodie.properties"
+
+    def upgrade() -> None:
+        text = first.storage.read(path) + b"\nhoodie.table.metadata.partitions=files\n"
+        first.storage.write(path, text)
+
+    with pytest.raises(WriteConflict, match="metadata partitions changed from none to"):
+        meanwhile(first, upgrade).upsert(rows("a", note="second"))
+
+
+def test_a_write_to_a_slice_that_a_compaction_is_planned_for_meanwhile_gives_way():
+    """Its log belongs to the slice that the compaction closes."""
+    first = table({**LOCKED, "hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    first.upsert(rows("a"))
+    first.upsert(rows("a", note="log"))
+    planning = {**first.options, "hoodie.compact.inline.max.delta.commits": "1"}
+    planned: list[str | None] = []
+
+    class AtLog(Meanwhile):
+        def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+            if self.act is not None and ".log." in path and not path.startswith(".hoodie"):
+                act, self.act = self.act, None
+                act()
+            return call()
+
+    plan = AtLog(first.storage, lambda: planned.append(schedule_compaction(first.storage, planning)))
+    with pytest.raises(WriteConflict, match=r"COMPACT at .*requested"):
+        ArrowTable(plan, first.options).upsert(rows("a", note="second"))
+    assert planned[0] is not None
+    assert notes(first.storage) == {"a": "log"}
+    first.upsert(rows("a", note="after"))  # knows of the plan
+    assert notes(first.storage) == {"a": "after"}
+
+
+def test_nothing_begins_while_a_restore_is_pending():
+    there = table()
+    there.upsert(rows("a"))
+    create_requested(there.storage, "20990101000000000", Action.RESTORE, b"")
+    with pytest.raises(WriteConflict, match="restore"):
+        there.upsert(rows("a", note="new"))
+
+
+@pytest.mark.parametrize("provider", ["InProcessLockProvider", "StorageBasedLockProvider"])
+def test_threads_that_write_the_same_file_group_all_get_through(provider, tmp_path):
+    there = table({**LOCKED, "hoodie.write.lock.provider": provider, RETRIES: "30"}, LocalStorage(tmp_path))
+    there.upsert(rows(*"abcd"))
+    faults: list[BaseException] = []
+
+    def write(key: str) -> None:
+        try:
+            for turn in range(3):
+                there.upsert(rows(key, note=f"{turn}"))
+        except BaseException as fault:
+            faults.append(fault)
+
+    threads = [threading.Thread(target=write, args=(key,)) for key in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert faults == []
+    assert notes(there.storage) == dict.fromkeys("abcd", "2")
+
+
+# --- who is taken for dead ---
+
+
+def die() -> None:
+    raise Crash("the process was killed")
+
+
+def dead(there: ArrowTable) -> str:
+    """A writer dies in the middle; its instant."""
+    before = {i.requested for i in load_state(there.storage).timeline.instants}
+    with pytest.raises(Crash):
+        meanwhile(there, die).upsert(rows("a", note="dead"))
+    (left,) = [i for i in load_state(there.storage).timeline.pending() if i.requested not in before]
+    return left.requested
+
+
+def pending(there: ArrowTable) -> list[str]:
+    return [i.requested for i in load_state(there.storage).timeline.pending()]
+
+
+class Time:
+    def __init__(self) -> None:
+        self.now = 1_000_000_000_000
+
+    def __call__(self) -> int:
+        return self.now
+
+
+def test_lazy_writers_are_rolled_back_once_their_heart_has_stopped():
+    time = Time()
+    there = table({**LOCKED}, MemoryStorage(clock=time))
+    there.upsert(rows("a"))
+    gone = dead(there)
+    assert there.storage.exists(heartbeat_path(gone))
+    time.now += 100_000
+    there.upsert(rows("c", city="rome"))
+    assert pending(there) == [gone]
+    time.now += 100_000
+    there.upsert(rows("d", city="rome"))
+    assert pending(there) == []
+    assert not any(".heartbeat" in path for path in there.storage.snapshot())  # type: ignore[attr-defined]
+
+
+def test_a_writer_whose_heart_never_beat_is_dead():
+    there = table(LOCKED)
+    there.upsert(rows("a"))
+    gone = dead(there)
+    there.storage.delete(heartbeat_path(gone))
+    there.upsert(rows("c", city="rome"))
+    assert pending(there) == []
+
+
+def test_eager_writers_take_everybody_for_dead_and_never_nobody():
+    for policy, left in (("EAGER", 0), ("NEVER", 1)):
+        there = table({POLICY: policy})
+        there.upsert(rows("a"))
+        dead(there)
+        there.upsert(rows("c", city="rome"))
+        assert len(pending(there)) == left
+        assert notes(there.storage) == {"a": "old", "c": "old"}
+
+
+def test_optimistic_writers_are_lazy():
+    assert ConcurrencyOptions().policy is FailedWrites.EAGER
+    assert Settings.read(LOCKED).writers.concurrency.policy is FailedWrites.LAZY
+    assert Settings.read({**LOCKED, POLICY: "NEVER"}).writers.concurrency.policy is FailedWrites.NEVER
+
+
+def test_a_heart_beats_while_its_writer_works_and_no_longer():
+    there = table({**LOCKED, "hoodie.client.heartbeat.interval_in_ms": "100"})
+    seen: list[int] = []
+
+    def look() -> None:
+        for _ in range(2):
+            (entry,) = there.storage.list(".hoodie/.heartbeat")
+            seen.append(entry.mtime)
+            threading.Event().wait(0.25)
+
+    meanwhile(there, look).upsert(rows("a"))
+    assert seen[1] > seen[0]
+    assert there.storage.list(".hoodie/.heartbeat") == []
+
+
+def begun(there: ArrowTable) -> WriteJob:
+    settings = Settings.read(there.options)
+    state = writable_state(there.storage, settings)
+    return start(check(state, WriteOperation.UPSERT, rows("a").schema, settings))
+
+
+def test_an_interrupted_write_falls_silent():
+    """In a notebook the process lives on: a heart that goes on beating would keep the write from being rolled back."""
+    there = table({**LOCKED, "hoodie.client.heartbeat.interval_in_ms": "100"})
+    there.upsert(rows("a"))
+    job = begun(there)
+    with pytest.raises(KeyboardInterrupt), abandoned_on_error(job.transaction):
+        raise KeyboardInterrupt
+    before = there.storage.list(".hoodie/.heartbeat")
+    threading.Event().wait(0.4)
+    assert there.storage.list(".hoodie/.heartbeat") == before != []
+
+
+def test_a_writer_whose_own_heart_stopped_does_not_publish():
+    now = [0.0]
+    heart = Heartbeat(MemoryStorage(), "1", 60, 120, monotonic=lambda: now[0], run=lambda every, work: lambda: None)
+    heart.start()
+    now[0] = 100
+    heart.check()
+    assert heart.beat()
+    now[0] = 221
+    assert not heart.beat()
+    with pytest.raises(WriteConflict, match="no heartbeat for more than 120 s"):
+        heart.check()
+
+
+def test_the_age_of_a_heartbeat_is_told_by_the_clock_of_the_storage():
+    time = Time()  # decades behind this process's
+    storage = MemoryStorage(clock=time)
+    storage.write(heartbeat_path("1"), b"")
+    assert expired(storage, ["1", "2"], ConcurrencyOptions()) == {"2"}
+    time.now += 122_000
+    assert expired(storage, ["1"], ConcurrencyOptions()) == {"1"}
+
+
+# --- batches ---
+
+
+def numbered(application: str, batch: int) -> dict[str, str]:
+    return {
+        "hoodie.datasource.write.streaming.checkpoint.identifier": application,
+        "hoodie.datasource.write.streaming.batch.id": str(batch),
+    }
+
+
+def files(there: ArrowTable) -> dict[str, bytes]:
+    assert isinstance(there.storage, MemoryStorage)
+    return there.storage.snapshot()
+
+
+@pytest.mark.parametrize("options", [{}, LOCKED], ids=["alone", "locked"])
+def test_a_batch_that_is_sent_again_is_not_written_again(options):
+    there = table(options)
+    first = there.insert(rows("a"), numbered("stream", 0))
+    before = files(there)
+    again = there.insert(rows("a"), numbered("stream", 0))
+    assert files(there) == before
+    assert (again.instant, again.inserted, again.files, again.route) == (first.instant, 1, first.files, KNOWN)
+    assert there.insert(rows("b"), numbered("stream", 1)).route != KNOWN
+    assert notes(there.storage) == {"a": "old", "b": "old"}
+
+
+def test_batches_of_each_application_are_counted_apart():
+    there = table()
+    made = {}
+    for application, batch in (("one", 0), ("two", 0), ("one", 1), ("two", 7)):
+        made[application, batch] = there.insert(rows(f"{application}{batch}"), numbered(application, batch)).instant
+    assert len(notes(there.storage)) == 4
+    for (application, batch), instant in made.items():
+        assert there.insert(rows("x"), numbered(application, batch)).instant == instant
+    assert there.insert(rows("x"), numbered("two", 3)).instant == ""  # greater ones were written since
+    assert "x" not in notes(there.storage)
+
+
+def test_a_batch_is_known_when_its_commit_has_left_the_timeline():
+    there = table()
+    first = there.insert(rows("a"), numbered("stream", 4)).instant
+    there.insert(rows("b"))
+    for rest in ("commit", "inflight", "commit.requested"):
+        there.storage.delete(f".hoodie/{first}.{rest}")
+    again = there.insert(rows("a"), numbered("stream", 4))
+    assert (again.instant, again.inserted) == ("", 0)
+    assert notes(there.storage) == {"a": "old", "b": "old"}
+
+
+def test_a_batch_that_two_processes_send_at_once_is_written_once():
+    first = table(LOCKED)
+    first.upsert(rows("z"))
+    batch = numbered("stream", 0)
+    done: list[str] = []
+    second = meanwhile(first, lambda: done.append(first.insert(rows("a"), batch).instant))
+    assert second.insert(rows("a", city="rome"), batch).instant == done[0]
+    assert notes(first.storage) == {"z": "old", "a": "old"}
+    assert pending(first) == []
+
+
+def test_a_batch_whose_write_failed_is_written_when_it_is_sent_again():
+    there = table()
+    there.upsert(rows("z"))
+    batch = numbered("stream", 0)
+    with pytest.raises(Crash):
+        meanwhile(there, die).insert(rows("a"), batch)
+    assert there.insert(rows("a"), batch).route != KNOWN
+    assert notes(there.storage) == {"z": "old", "a": "old"}
+
+
+def test_the_map_of_batches_has_the_form_of_hudis_streaming_sink():
+    there = table()
+    instant = there.insert(rows("a"), numbered("stream", 12)).instant
+    path = f".hoodie/{instant}.commit"
+    assert decode_commit(there.storage.read(path), path).extra[CHECKPOINT] == '{"stream": "12"}'
+
+
+@pytest.mark.parametrize("half", [0, 1])
+def test_half_of_a_batchs_name_is_refused(half):
+    key, value = list(numbered("stream", 1).items())[half]
+    with pytest.raises(InvalidOption, match=f"{key} needs"):
+        table().insert(rows("a"), {key: value})
+
+
+def test_a_commit_that_is_published_twice_is_refused():
+    there = table()
+    there.upsert(rows("a"))
+    job = begun(there).with_plan(None)
+    metadata = describe(job.transaction, [], {}, {"schema": job.checked.avro_schema})
+    publish(job.transaction, metadata)
+    with pytest.raises(WriteConflict, match="published already"):
+        publish(job.transaction, metadata)
+
+
+def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
+    """The first has only its instant when the second takes it for dead; the second stops behind a list of markers."""
+    there = table()
+    there.upsert(rows("a"))
+    first = begun(there)
+    batch = rows("b", note="first").append_column("_hoodie_record_key", pa.array(["b"]))
+    batch = batch.append_column("_hoodie_partition_path", pa.array(["oslo"]))
+    work: list[Any] = []
+
+    class Slow(WrappedStorage):
+        looks = 0
+
+        def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+            if name == "list_tree" and path.endswith(first.transaction.time):
+                self.looks += 1
+                if self.looks == 2:
+                    work.append(write_near(first, batch, Phases()))
+            return call()
+
+        def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+            if len(work) == 1:
+                job, outcome = work[0]
+                work.append(finish(job, outcome, Phases(), {}))
+            return call()
+
+    ArrowTable(Slow(there.storage), there.options).upsert(rows("c", city="rome"))
+    assert len(work) == 2
+    assert notes(there.storage) == {"a": "old", "b": "first", "c": "old"}

@@ -1,0 +1,145 @@
+"""Which errors of a store are worth another try, and what becomes of one that stays."""
+
+from __future__ import annotations
+
+import errno
+import io
+
+import pytest
+import tenacity
+
+from hoodie.storage import FsspecStorage, retry
+from hoodie.storage.retry import ATTEMPTS, RetryingInput, is_transient, retrying
+
+
+@pytest.fixture(autouse=True)
+def no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(retry._policy, "wait", tenacity.wait_none())
+
+
+def driver_error(name: str, module: str, **attributes: object) -> Exception:
+    error: Exception = type(name, (Exception,), {"__module__": module, **attributes})("what it said")
+    return error
+
+
+def boto(status: int) -> Exception:
+    response = {"Error": {"Code": "Some"}, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return driver_error("ClientError", "botocore.exceptions", response=response)
+
+
+PASSING = [
+    TimeoutError("read"),
+    ConnectionResetError("reset"),
+    OSError(errno.EBUSY, "slow down"),
+    OSError(errno.ETIMEDOUT, ""),
+    boto(503),
+    boto(500),
+    boto(429),
+    driver_error("ServerDisconnectedError", "aiohttp.client_exceptions"),
+    driver_error("ReadTimeoutError", "botocore.exceptions"),
+    driver_error("HttpError", "gcsfs.retry", code=503),
+    driver_error("ServiceRequestError", "azure.core.exceptions", status_code=500),
+    driver_error("FSTimeoutError", "fsspec.exceptions"),
+    driver_error("ClientPayloadError", "aiohttp.client_exceptions"),
+]
+LASTING = [
+    FileNotFoundError("x"),
+    FileExistsError("x"),
+    PermissionError("x"),
+    OSError(errno.ENOSPC, "full"),
+    boto(403),
+    boto(404),
+    boto(412),
+    ValueError("x"),
+    driver_error("NoCredentialsError", "botocore.exceptions"),
+    driver_error("ConnectionSetting", "somebody.elses"),
+    driver_error("HttpError", "gcsfs.retry", code=400),
+]
+
+
+@pytest.mark.parametrize("error", PASSING, ids=repr)
+def test_what_passes_is_tried_again(error: Exception):
+    assert is_transient(error)
+
+
+@pytest.mark.parametrize("error", LASTING, ids=repr)
+def test_what_stays_is_not_tried_again(error: Exception):
+    assert not is_transient(error)
+    calls = []
+
+    def call() -> None:
+        calls.append(1)
+        raise error
+
+    with pytest.raises(type(error)) as raised:
+        retrying(call)
+    assert raised.value is error
+    assert len(calls) == 1
+
+
+def test_what_a_driver_wrapped_is_judged_by_what_it_wrapped():
+    outer = OSError(errno.EIO, "driver")
+    outer.__cause__ = boto(503)
+    assert is_transient(outer)
+    outer.__cause__ = boto(403)
+    assert not is_transient(outer)
+
+
+@pytest.mark.parametrize("fails", [0, 1, ATTEMPTS - 1])
+def test_a_call_that_gets_through_in_time_is_a_success(fails: int):
+    left = [TimeoutError("read")] * fails
+
+    def call() -> str:
+        if left:
+            raise left.pop()
+        return "done"
+
+    assert retrying(call) == "done"
+
+
+def test_a_fault_that_stays_is_an_os_error_after_some_tries():
+    calls = []
+
+    def call() -> None:
+        calls.append(1)
+        raise driver_error("EndpointConnectionError", "botocore.exceptions")
+
+    with pytest.raises(OSError, match="EndpointConnectionError: what it said") as raised:
+        retrying(call)
+    assert len(calls) == ATTEMPTS
+    assert type(raised.value.__cause__).__name__ == "EndpointConnectionError"
+
+
+class Flaky(io.BytesIO):
+    """Moves on and breaks at every second read."""
+
+    reads = 0
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        self.reads += 1
+        found = super().read(size)
+        if self.reads % 2:
+            raise ConnectionResetError("reset")
+        return found
+
+
+def test_a_file_is_read_on_where_it_broke():
+    with RetryingInput(Flaky(b"0123456789")) as file:
+        assert file.read(3) == b"012"
+        assert file.tell() == 3
+        assert file.read() == b"3456789"
+
+
+def test_a_deletion_whose_answer_got_lost_has_deleted(monkeypatch: pytest.MonkeyPatch):
+    storage = FsspecStorage("memory://lost-deletion/t")
+    storage.write("f", b"1")
+    remove, answers = storage.fs.rm_file, iter([TimeoutError("read"), None])
+
+    def rm_file(path: str) -> None:
+        remove(path)
+        if error := next(answers):
+            raise error
+
+    monkeypatch.setattr(storage.fs, "rm_file", rm_file)
+    assert storage.delete("f")
+    assert not storage.delete("f")

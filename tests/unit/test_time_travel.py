@@ -1,0 +1,113 @@
+"""Reads as of an instant whose files were cleaned are refused: they would give fewer rows, and say nothing."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import InvalidInput
+from hoodie.storage.local import LocalStorage
+from hoodie.table.compaction import compact
+from hoodie.table.compaction_plan import schedule_compaction
+from hoodie.table.read import read_arrow
+from hoodie.table.savepoint import make_savepoint
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+
+OPTIONS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.table.services.enabled": "false",
+    "hoodie.cleaner.commits.retained": "2",
+    "hoodie.keep.min.commits": "3",
+    "hoodie.keep.max.commits": "4",
+}
+MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
+OVERWRITES = {"hoodie.parquet.small.file.limit": "0"}
+
+
+def history(commits: int = 7, **options: str) -> tuple[ArrowTable, list[str]]:
+    """A table whose every commit changes the one file group, and the instants."""
+    table = ArrowTable.create(MemoryStorage(), {**OPTIONS, **options})
+    return table, [table.upsert(pa.table({"id": ["a"], "ts": [n]})).instant for n in range(commits)]
+
+
+def values(table: ArrowTable, instants: list[str]) -> list[int | None]:
+    """The value as of each instant; None: refused."""
+    found: list[int | None] = []
+    for instant in instants:
+        try:
+            found.append(table.as_of(instant)["ts"].to_pylist()[0])
+        except InvalidInput:
+            found.append(None)
+    return found
+
+
+def test_the_table_as_of_cleaned_commits_is_refused_and_as_of_others_right():
+    table, instants = history()
+    assert values(table, instants) == [0, 1, 2, 3, 4, 5, 6]
+    table.clean()
+    # The cleaner keeps the version before the oldest commit that it retains.
+    assert values(table, instants) == [None, None, None, None, 4, 5, 6]
+    with pytest.raises(InvalidInput, match=f"cleaning removed .*Take {instants[5]} or a later"):
+        table.as_of(instants[0])
+
+
+def test_versions_that_a_count_left_can_be_read():
+    table, instants = history(**{"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    table.clean()
+    assert all(value in (None, number) for number, value in enumerate(values(table, instants)))
+    assert values(table, instants)[0] is None
+    assert values(table, instants)[-1] == 6
+
+
+def test_files_that_nobody_cleaned_can_be_read_as_of_any_instant():
+    table, instants = history(3)
+    table.upsert(pa.table({"id": ["b"], "ts": [9]}), OVERWRITES)
+    for _ in range(5):
+        table.upsert(pa.table({"id": ["b"], "ts": [9]}))
+    table.clean()
+    assert values(table, instants)[-1] == 2
+    assert table.as_of("19700101000000000").num_rows == 0
+
+
+def test_a_savepoint_is_kept_and_can_be_read():
+    table, instants = history(3)
+    make_savepoint(table.storage, table.options)
+    more = [table.upsert(pa.table({"id": ["a"], "ts": [n]})).instant for n in range(3, 9)]
+    table.clean()
+    assert values(table, [*instants, *more]) == [None, None, 2, None, None, None, 6, 7, 8]
+
+
+def test_logs_that_went_with_their_slice_are_missed():
+    table, instants = history(1, **MERGE_ON_READ)
+    for number in range(1, 7):
+        instants.append(table.upsert(pa.table({"id": ["a"], "ts": [number]})).instant)
+        schedule_compaction(table.storage, {**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+        compact(table.storage, table.options)
+    table.clean()
+    found = values(table, instants)
+    assert found[0] is None
+    assert found[-1] == 6
+    assert all(value in (None, number) for number, value in enumerate(found))
+
+
+def test_instants_that_are_archived_are_refused():
+    table, instants = history(9)
+    table.clean()
+    assert table.archive().instants
+    with pytest.raises(InvalidInput, match="active timeline begins at"):
+        table.as_of(instants[0])
+    assert values(table, instants)[-1] == 8
+
+
+def test_the_reader_without_a_session_says_so_as_well(tmp_path):
+    table = ArrowTable.create(LocalStorage(tmp_path), OPTIONS)
+    first = table.upsert(pa.table({"id": ["a"], "ts": [0]})).instant
+    for number in range(1, 6):
+        table.upsert(pa.table({"id": ["a"], "ts": [number]}))
+    assert read_arrow(tmp_path, as_of=first).num_rows == 1
+    table.clean()
+    with pytest.raises(InvalidInput, match="cleaning removed"):
+        read_arrow(tmp_path, as_of=first)
