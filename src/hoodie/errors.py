@@ -68,7 +68,7 @@ class KeyInTwoPartitions(InvalidInput):
         shown = "; ".join(f"{key!r} in {', '.join(map(repr, found))}" for key, found in self.named.items())
         return (
             f"{self.keys} keys of the batch are in more than one partition of the table, such as {shown}. An index "
-            "that is not global, or inserts, brought them there. Delete these keys, which takes all of their rows away, "
+            "that is not global, or inserts, brought them there. Delete these keys, which takes all their rows away, "
             "and write the rows that are wanted; or use an index that is not global."
         )
 

@@ -71,7 +71,11 @@ class History:
         rows = self.table.changes(after or "earliest", up_to)
         assert rows.schema.names[5:] == newest.names
         assert rows.schema.types[5:] == newest.types
-        assert text_of(rows.drop_columns(NOT_COMPARED)) == text_of(expected)
+        told, wanted = text_of(rows.drop_columns(NOT_COMPARED)), text_of(expected)
+        if self.states[up_to].duplicates:
+            # A log tells of a change to a key once, however many rows of that key a base file holds.
+            told, wanted = sorted(set(told)), sorted(set(wanted))
+        assert told == wanted
 
 
 @pytest.mark.parametrize("payload", [OVERWRITE, BY_ORDERING], ids=["overwrite", "by_ordering"])

@@ -32,7 +32,8 @@ def table(spark, path, kind="MERGE_ON_READ"):
     )
 
 
-def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark, tmp_path):
+@pytest.mark.parametrize(("limit", "route"), [(2**30, "near"), (100, "spread"), (0, "spread")])
+def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark, tmp_path, limit, route):
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 100, 1))
     one.upsert(rows(spark, 0, 20, 2))
@@ -42,9 +43,9 @@ def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark,
     one.delete(rows(spark, 0, 4, 1))
     before = one.snapshot().toArrow()
     optimized = one.read_optimized().toArrow()
-    done = one.compact()
+    done = one.compact(options={"hoodie.spark.near.max.rewrite.bytes": limit})
     assert done is not None
-    assert (done.instant, done.metadata.extra["who"]) == (planned, "test")
+    assert (done.instant, done.metadata.extra["who"], done.route) == (planned, "test", route)
     assert_same_rows(one.snapshot().toArrow(), before, ignore=["_hoodie_file_name"])
     assert one.read_optimized().where("v != cast(substr(id, 2) as bigint)").count() == 19  # k1 to k19 as of the plan
     assert_same_rows(read_hudi_rs(tmp_path / "t"), before, ignore=["_hoodie_file_name"])
@@ -125,7 +126,7 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("hoodie.spark.compaction.compact_on_executors", fails)
+        patched.setattr("hoodie.spark.compaction.carry_out", fails)
         with pytest.warns(ServiceFailed, match="compaction after it failed: OSError: no space left"):
             result = one.upsert(rows(spark, 0, 10, 2), INLINE)
     assert result.updated == 10

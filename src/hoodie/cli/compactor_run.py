@@ -113,12 +113,12 @@ class _Spark:
     _session: SparkSession | None = None
 
     def tasks(self) -> RunTasks:
-        from hoodie.spark.compaction import compact_on_executors
+        from hoodie.spark.compaction import carry_out
 
         if self._session is None:
             self._session = self._start()
             _handle(self.stop)  # Spark has put a handler of its own in place
-        return partial(compact_on_executors, self._session)
+        return partial(carry_out, self._session)
 
     def close(self) -> None:
         if self._session is not None:

@@ -13,7 +13,7 @@ from hoodie.config.datasource import DatasourceOptions, check_options
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
-from hoodie.spark.compaction import compact_on_executors
+from hoodie.spark.compaction import carry_out
 from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
 from hoodie.spark.table import HoodieTable
@@ -116,7 +116,7 @@ class HoodieWriteClient:
 
     def compact(self, instant: str) -> WriteResult:
         """As `HoodieTable.compact`, of one instant. It commits at once, whatever `hoodie.auto.commit` says."""
-        result = compact(self.storage, self.options, instant, partial(compact_on_executors, self.session))
+        result = compact(self.storage, self.options, instant, partial(carry_out, self.session))
         assert result is not None  # an instant was named
         return result
 

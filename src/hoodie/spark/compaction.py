@@ -1,4 +1,4 @@
-"""Compaction by Spark: its tasks on executors, one for each file slice; and what a writer does about it by itself."""
+"""Compaction by Spark: its tasks near or on executors, one for each file slice; and what a writer does by itself."""
 
 from __future__ import annotations
 
@@ -18,15 +18,20 @@ from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import STATS, check_workers, report, reported
 from hoodie.spark.stage import each
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction import compact, run_operation
+from hoodie.table.compaction import compact, run_near, run_operation
 from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.learn import Done
 from hoodie.table.state import load_state
 
 
+def carry_out(session: SparkSession, job: CompactionJob) -> Sequence[WriteStat | None]:
+    """Carry out the tasks of a job: a small one by threads of the driver, as small writes are, others on executors."""
+    return run_near(job) if job.near else compact_on_executors(session, job)
+
+
 def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[WriteStat]:
-    """Carry out the tasks of a job. Returns the statistics of the winning attempts."""
+    """Carry out the tasks of a job, each as a Spark task. Returns the statistics of the winning attempts."""
     if not job.tasks:
         return []
     check_workers(session)
@@ -47,7 +52,7 @@ def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str
     state = load_state(storage)
     if not state.config.merge_on_read:
         return
-    run = partial(compact_on_executors, session)
+    run = partial(carry_out, session)
     pending = bool(state.timeline.pending_compactions)
     while how.run and pending:  # of a writer that died, or whose compaction failed
         pending = compact(storage, options, run=run) is not None

@@ -50,6 +50,8 @@ INSTANT = "_hoodie_instant_time"
 #: A batch is brought to the driver if Spark takes it to be this many times smaller than the limit: its statistics may
 #: be of compressed files.
 _TRUSTED_SHARE = 8
+#: Rows that are brought over when Spark does not know how many there are.
+_FEW = 100_000
 
 
 def _text(name: str) -> StructField:
@@ -193,12 +195,18 @@ class HoodieReadClient:
         return df.withColumns({RECORD_KEY: key, PARTITION_PATH: F.lit("")})  # a global index does not look at it
 
     def _near(self, frame: DataFrame) -> pa.Table | None:
-        """The rows as Arrow, if they are few enough to be brought over."""
+        """The rows as Arrow, if they are few enough to be brought over.
+
+        Spark knows no size of many frames, those made of Python rows among them: then the first rows tell.
+        """
         near = self.settings.spread.near_batch
-        guess = estimated_bytes(frame) if near else None
-        if guess is None or guess * _TRUSTED_SHARE > near:
+        if near == 0:
             return None
-        rows = to_arrow_table(frame)
+        guess = estimated_bytes(frame)
+        trusted = guess is not None and guess * _TRUSTED_SHARE <= near
+        rows = to_arrow_table(frame if trusted else frame.limit(_FEW + 1))
+        if not trusted and (rows.num_rows > _FEW or rows.nbytes > near):
+            return None
         check_keys(rows)
         return rows
 

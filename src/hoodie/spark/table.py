@@ -16,7 +16,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.spark import incremental, read
-from hoodie.spark.compaction import compact_on_executors
+from hoodie.spark.compaction import carry_out
 from hoodie.spark.explain import WriteExplanation, explain
 from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
@@ -128,13 +128,14 @@ class HoodieTable:
         return schedule_compaction(self.storage, self._options(options), extra_metadata)
 
     def compact(self, instant: str | None = None, options: Options | None = None) -> WriteResult | None:
-        """Carry a planned compaction out, one Spark task for each file slice.
+        """Carry a planned compaction out, one task for each file slice: by threads of the driver when it is small (the
+        options `hoodie.spark.near.*` of writes say what is), else by Spark.
 
         instant  None: the oldest one that nobody runs
         returns  None when no instant is given and there is none to run
         Raises   InstantNotFound; InvalidPlan naming files that are gone; PlanInUse when another process runs it
         """
-        run = partial(compact_on_executors, self.session)
+        run = partial(carry_out, self.session)
         return compact(self.storage, self._options(options), instant, run)
 
     # --- cleaning and archiving ---

@@ -75,7 +75,7 @@ def _carry_out(
             lock.check()
         with phases.time("commit"):
             metadata = publish(job, stats)
-    return WriteResult(instant, metadata, IndexStats(), NEAR if run is None else "spread", phases.seconds)
+    return WriteResult(instant, metadata, IndexStats(), NEAR if run is None or job.near else "spread", phases.seconds)
 
 
 @contextmanager

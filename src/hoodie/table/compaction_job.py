@@ -16,6 +16,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.model.schema import with_meta_fields
 from hoodie.plan.compaction import problems
+from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
 from hoodie.table.compaction_plan import PlanFiles, compactable_state, find_compaction, look_up, take_back
@@ -48,12 +49,16 @@ class CompactionTask:
 
 @dataclass(frozen=True, slots=True)
 class CompactionJob:
-    """A compaction whose run has begun. Readers see nothing of it before `publish`."""
+    """A compaction whose run has begun. Readers see nothing of it before `publish`.
+
+    near  whether it is little enough for threads of the driver, by the options that decide so for writes
+    """
 
     compaction: Compaction
     tasks: tuple[CompactionTask, ...]
     instant: Instant
     extra: Mapping[str, str]
+    near: bool = True
 
     @property
     def storage(self) -> Storage:
@@ -89,7 +94,14 @@ def begin(storage: Storage, options: Mapping[str, str], instant: str | None = No
     )
     tasks = tuple(CompactionTask(number, each.slice) for number, each in enumerate(at.found))
     extra = {**at.plan.extra, "schema": to_avro(at.schema, state.config.name)}
-    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra)
+    limits = settings.spread
+    near = limits.near_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.near_rewrite
+    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, near)
+
+
+def _bytes_read(task: CompactionTask) -> int:
+    base = task.slice.base
+    return log_bytes(task.slice) + (base.size if base else 0)
 
 
 def _require_files(state: TableState, at: PlanFiles) -> None:
