@@ -4,6 +4,8 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell \
 	$(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null)))
 ARGS ?=
+# Test processes at a time, each with a Spark session of its own.
+JOBS ?= 2
 
 VENV := .venv
 RUN := $(VENV)/bin/python
@@ -24,7 +26,7 @@ demo: java
 	$(RUN) demo/flights.py $(ARGS)
 
 test: java
-	$(RUN) -m pytest --durations=15 $(ARGS)
+	$(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 $(ARGS)
 
 check: $(INSTALLED)
 	$(RUN) -m ruff format --check $(CHECKED)
