@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
 from hoodie.merge.ordering import has_ordering, order_ranks
-from hoodie.merge.rows import Mask, Positions, as_array, as_table, check_same_columns, nullable, pick
+from hoodie.merge.rows import Mask, Positions, as_array, as_table, check_same_columns, distinct, nullable, pick
 from hoodie.merge.rules import Choice, Choices, MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 
@@ -115,7 +115,7 @@ def merge_base(
     if deleted:
         source = np.delete(source, at[choice == Choice.DELETE])
     rows = pick(parts, source, table.schema) if updated or deleted else table
-    return Merged(rows, np.unique(found), updated, deleted, table.num_rows - updated - deleted)
+    return Merged(rows, distinct(found), updated, deleted, table.num_rows - updated - deleted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

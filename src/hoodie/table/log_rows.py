@@ -21,7 +21,7 @@ from hoodie.config.read import MergeOptions
 from hoodie.formats.murmur import KeyHashes
 from hoodie.merge.base import Incoming
 from hoodie.merge.log_merge import LogMerge, Versions
-from hoodie.merge.rows import Mask, Positions, as_array, as_mask, pick
+from hoodie.merge.rows import Mask, Positions, as_array, as_mask, distinct, pick
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import RECORD_KEY
 
@@ -59,7 +59,7 @@ class LogRows:
         """
         if not len(self._hashes):
             return np.empty(0, np.int64)
-        wanted = np.unique(key_hashes(keys))
+        wanted = distinct(key_hashes(keys))
         left = np.searchsorted(self._hashes, wanted)
         hit = self._hashes[np.minimum(left, len(self._hashes) - 1)] == wanted
         left, right = left[hit], np.searchsorted(self._hashes, wanted[hit], side="right")
