@@ -42,6 +42,7 @@ class LogRows:
         """
         self._parts = parts
         self._starts = np.cumsum([0, *(part.num_rows for part in parts)])
+        self._all = _incoming(parts[0]) if len(parts) == 1 else None
         self._hashes = np.empty(len(self), np.uint64)
         self._at = np.empty(len(self), np.uint32 if len(self) <= _MOST_SHORT else np.int64)
         for start, part in zip(self._starts, hashes, strict=False):
@@ -53,12 +54,13 @@ class LogRows:
         return int(self._starts[-1])
 
     def find(self, keys: pa.Array | pa.ChunkedArray) -> Positions:
-        """int64[...], rising: where the rows with these keys are, and very rarely one with another key of equal hash.
+        """int64[...], rising: where the rows with these keys are, and others: one with another key of equal hash; all,
+        when they are no more than the keys, so that finding some would cost more than to look at all.
 
         Raises InvalidInput on a null or empty key
         """
-        if not len(self._hashes):
-            return np.empty(0, np.int64)
+        if self._all is not None and len(self) <= len(keys):
+            return np.arange(len(self))
         wanted = distinct(key_hashes(keys))
         left = np.searchsorted(self._hashes, wanted)
         hit = self._hashes[np.minimum(left, len(self._hashes) - 1)] == wanted
@@ -69,6 +71,8 @@ class LogRows:
 
     def take(self, positions: Positions) -> Incoming:
         """The rows at rising positions."""
+        if self._all is not None and len(positions) == len(self):
+            return self._all
         bounds = np.searchsorted(positions, self._starts)
         taken = [
             part.take(pa.array(positions[low:high] - start))
