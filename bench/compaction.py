@@ -17,7 +17,6 @@ from hoodie.formats.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import base_file_name, log_file_name
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
 from hoodie.table.state import load_state
@@ -52,13 +51,14 @@ def _all_logs(bench: Bench) -> Case:
         normaliser.rewrite(bench.spark, bench.workload.base, changes, folder / "table")
         return {}
 
-    def on_spark(folder: Path) -> Phases:
-        result = hoodie.open_table(bench.spark, str(folder / "table")).compact()
-        assert result is not None
-        return result.seconds
+    def near(folder: Path) -> Phases:
+        return compacted(folder, {})
 
-    def by_threads(folder: Path) -> Phases:
-        result = compact(LocalStorage(folder / "table"), {})
+    def spread(folder: Path) -> Phases:
+        return compacted(folder, {"hoodie.spark.near.max.batch.bytes": 0})
+
+    def compacted(folder: Path, options: Mapping[str, object]) -> Phases:
+        result = hoodie.open_table(bench.spark, str(folder / "table"), options=options).compact()
         assert result is not None
         return result.seconds
 
@@ -71,8 +71,8 @@ def _all_logs(bench: Bench) -> Case:
         size(bench.workload.batch("spread")),
         (
             Contender(PLAIN, lambda folder: None, rewrite, plain_rows),
-            Contender("compact, Spark", copy, on_spark, rows),
-            Contender("compact, threads", copy, by_threads, rows),
+            Contender("compact, near", copy, near, rows),
+            Contender("compact, spread", copy, spread, rows),
         ),
     )
 
