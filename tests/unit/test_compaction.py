@@ -406,7 +406,8 @@ def test_a_runner_of_the_callers_own_carries_the_tasks_out(storage: MemoryStorag
             ran.append(task.slice.group.partition)
             yield run_operation(job.compaction, task)
 
-    result = compact(storage, {}, schedule(storage), run=backwards)
+    spread = {"hoodie.spark.near.max.batch.bytes": "0"}
+    result = compact(storage, spread, schedule(storage), run=backwards)
     assert result is not None
     assert (ran, result.route) == (["rome", "oslo"], "spread")
     assert notes(storage) == AFTER_SECOND
