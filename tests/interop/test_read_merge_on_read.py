@@ -185,11 +185,20 @@ def test_a_log_cut_short_anywhere_loses_its_rows_and_says_so(
     small: tuple[dict[str, bytes], str, pa.Table, pa.Table],
 ) -> None:
     files, log, without, _ = small
-    for size in range(1, len(files[log])):
+    for size in range(len(files[log])):
         with pytest.warns(DamagedLog) as seen:
             rows = read(files, {log: files[log][:size]})
         assert [(w.message.path, w.message.offset) for w in seen] == [(log, 0)]  # type: ignore[union-attr]
         assert rows.equals(without), size
+
+
+def test_a_log_without_a_byte_that_no_commit_filled_is_nothing_to_tell_of(
+    small: tuple[dict[str, bytes], str, pa.Table, pa.Table],
+) -> None:
+    files, log, _, whole = small
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert read(files, {log.replace(".log.1_", ".log.2_"): b""}).equals(whole)
 
 
 def test_a_flipped_bit_never_goes_unseen_but_within_a_value(

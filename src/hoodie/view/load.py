@@ -5,12 +5,13 @@ Source: spec/table-and-timeline.md 3 and 7.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile
+from hoodie.errors import CorruptFile, DamagedLog
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
@@ -54,10 +55,12 @@ def load_view(
 
     Raises CorruptFile when a plan or replace commit cannot be read, or a group is in two pending compactions;
            FileNotFoundError when an instant went away meanwhile: load the timeline again
+    Warns  DamagedLog of log files without a byte that a commit on the timeline has filled
     """
     listed = list_partitions(storage, partitions)
     files = data_files(listed)
     timeline = with_history(storage, config, timeline, _instants(files))
+    _tell_of_emptied_logs(storage, timeline, files)
     return build_view(
         timeline,
         files,
@@ -137,6 +140,18 @@ def _is_partition(entries: Iterable[Entry]) -> bool:
 
 def _instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
     return {file.instant if isinstance(file, BaseFile) else file.base_instant for file in files}
+
+
+def _tell_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile]) -> None:
+    """A writer that died may leave a log file without a byte, so the commits are asked whether rows were there."""
+    empty = {file.path for file in files if isinstance(file, LogFile) and file.size == 0}
+    if not empty:
+        return
+    for _, commit in _with_content(storage, timeline, timeline.completed({Action.DELTA_COMMIT}), read_commit):
+        for stat in (stat for part in commit.stats.values() for stat in part):
+            if stat.path in empty and stat.file_size:
+                problem = f"the file is empty, but had {stat.file_size} bytes when it was written"
+                warnings.warn(DamagedLog(stat.path, 0, problem), stacklevel=3)
 
 
 def _with_content(
