@@ -205,12 +205,15 @@ def start(checked: Checked) -> WriteJob:
 def _require_checked(checked: Checked, transaction: Transaction) -> None:
     """The table that the batch was checked against is the one that it is written into: commits may have come between.
 
-    Raises WriteConflict when these changed the table's columns
+    Raises WriteConflict when these changed the table's columns, or what the batch was checked against is archived
     """
     seen, now = checked.state, transaction.state
-    if seen.timeline.commits == now.timeline.commits or declared_schema(seen) == declared_schema(now):
-        return
-    problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
+    try:
+        if seen.timeline.commits == now.timeline.commits or declared_schema(seen) == declared_schema(now):
+            return
+        problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
+    except FileNotFoundError as archived:
+        problem = WriteConflict(f"the table's timeline moved on just now ({archived}); write the batch again")
     try:
         abandon(transaction)
     except (HoodieError, OSError) as second:
