@@ -1,4 +1,4 @@
-"""A writer whose view of the timeline is archived before it begins."""
+"""Writers whose view of the timeline is archived while they are at work."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ import pytest
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import WriteConflict
-from hoodie.model.instant import Action
-from hoodie.table.job import check, start
+from hoodie.model.instant import Instant
+from hoodie.table.finish import finish
+from hoodie.table.job import WriteJob, check, start
+from hoodie.table.near import write_near
+from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
-from hoodie.table.state import load_state
+from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.storage import MemoryStorage
-from hoodie.testing.tables import ArrowTable
+from hoodie.testing.tables import ArrowTable, keyed
 
 OPTIONS = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
 LOCKED = {
@@ -20,18 +23,63 @@ LOCKED = {
     "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
 }
 ROWS = pa.table({"id": ["a"], "v": [1]})
+WIDER = pa.table({"id": ["b"], "v": [1], "w": [1]})
+WIDEST = pa.table({"id": ["c"], "v": [1], "x": [1]})
 
 
-def test_a_writer_whose_commits_were_archived_is_refused_and_leaves_nothing() -> None:
+@pytest.fixture
+def storage() -> MemoryStorage:
     storage = MemoryStorage()
-    table = ArrowTable.create(storage, OPTIONS)
-    table.upsert(ROWS)
-    checked = check(load_state(storage), WriteOperation.UPSERT, ROWS.schema, Settings.read(LOCKED))
+    ArrowTable.create(storage, OPTIONS).upsert(ROWS)
+    return storage
+
+
+def other(storage: MemoryStorage, rows: pa.Table) -> None:
+    ArrowTable(storage, LOCKED).insert(rows, {"hoodie.parquet.small.file.limit": "0"})
+
+
+def archive(storage: MemoryStorage, instant: Instant) -> None:
+    """As an archiver takes an instant away that is none of the newest."""
+    for path in [path for path in storage.snapshot() if path.startswith(f".hoodie/{instant.requested}.")]:
+        storage.delete(path)
+
+
+def written(job: WriteJob, rows: pa.Table) -> None:
+    state = job.checked.state
+    phases = Phases()
+    job, outcome = write_near(job, keyed(rows, table_keygen(state, key_samples(state))), phases)
+    finish(job, outcome, phases, LOCKED)
+
+
+def ids(storage: MemoryStorage) -> set[str]:
+    return set(ArrowTable(storage).snapshot().column("id").to_pylist())
+
+
+def test_a_write_begins_though_the_commits_it_was_checked_on_are_archived(storage: MemoryStorage) -> None:
+    checked = check(load_state(storage), WriteOperation.INSERT, ROWS.schema, Settings.read(LOCKED))
     (seen,) = checked.state.timeline.commits
-    table.upsert(ROWS)
-    for path in [path for path in storage.snapshot() if path.startswith(f".hoodie/{seen.requested}.")]:
-        storage.delete(path)  # as an archiver would
-    with pytest.raises(WriteConflict, match="moved on"):
-        start(checked)
-    assert not load_state(storage).timeline.pending({Action.COMMIT})
-    assert table.snapshot().num_rows == 1
+    other(storage, pa.table({"id": ["b"], "v": [1]}))
+    archive(storage, seen)
+    written(start(checked), pa.table({"id": ["c"], "v": [1]}))
+    assert ids(storage) == {"a", "b", "c"}
+
+
+def test_a_write_is_published_though_the_commits_it_began_on_are_archived(storage: MemoryStorage) -> None:
+    job = start(check(load_state(storage), WriteOperation.INSERT, WIDER.schema, Settings.read(LOCKED)))
+    (seen,) = job.state.timeline.commits
+    other(storage, WIDER)
+    archive(storage, seen)
+    written(job, pa.table({"id": ["c"], "v": [1], "w": [1]}))
+    assert ids(storage) == {"a", "b", "c"}
+
+
+def test_a_write_that_may_hide_columns_is_refused_when_it_cannot_be_told_since_when_they_are_there(
+    storage: MemoryStorage,
+) -> None:
+    job = start(check(load_state(storage), WriteOperation.INSERT, WIDEST.schema, Settings.read(LOCKED)))
+    (seen,) = job.state.timeline.commits
+    other(storage, WIDER)
+    archive(storage, seen)
+    with pytest.raises(WriteConflict, match="columns changed"):
+        written(job, WIDEST)
+    assert ids(storage) == {"a", "b"}

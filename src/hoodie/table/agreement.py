@@ -107,14 +107,18 @@ def _require_same_table(before: TableState, instant: Instant, now: TableState) -
 def _require_same_columns(before: TableState, instant: Instant, metadata: CommitMetadata, now: TableState) -> None:
     """The newest commit says what a table's columns are: a batch that does not know new ones would hide them."""
     after = declared_schema(now)
-    if not metadata.schema or after is None or declared_schema(before) == after:
+    if not metadata.schema or after is None:
         return
     own = without_meta_fields(from_avro(metadata.schema, instant_path(instant)))
-    if own != after:
-        raise WriteConflict(
-            f"instant {instant.requested}: the table's columns changed meanwhile ({_difference(own, after)}). Nothing "
-            "is published; write the batch again" + _RETRIES
-        )
+    if own == after:
+        return
+    with suppress(FileNotFoundError):  # archived meanwhile: what the columns were before cannot be told any more
+        if declared_schema(before) == after:
+            return
+    raise WriteConflict(
+        f"instant {instant.requested}: the table's columns changed meanwhile ({_difference(own, after)}). Nothing "
+        "is published; write the batch again" + _RETRIES
+    )
 
 
 def _difference(own: pa.Schema, after: pa.Schema) -> str:

@@ -24,8 +24,6 @@ from hoodie.table.state import TableFiles, TableState
 
 #: The table property that says which index a table was created for. Hudi keeps none.
 RECORDED = "hoodie.index.type"
-#: Commits that are looked at for one that wrote files.
-_LOOK_BACK = 10
 #: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
 _BUCKET = re.compile(r"000\d{5}-")
 _HUDI_CLASS = "org.apache.hudi."
@@ -112,7 +110,7 @@ def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict
 
 def newest_files(state: TableState) -> tuple[WriteStat, ...]:
     """What the newest commit that wrote files says of them; nothing when none of the last few did."""
-    for commit in state.commits(_LOOK_BACK):
+    for commit in state.recent_commits():
         if stats := tuple(stat for part in commit.stats.values() for stat in part):
             return stats
     return ()

@@ -39,13 +39,15 @@ _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.par
 class Checked:
     """A write whose batch fits the table; nothing is on disk yet.
 
-    schema  the user's columns after this write
+    declared  the user's columns as the table has them; None: it has none yet
+    schema    the user's columns after this write
     """
 
     state: TableState
     operation: WriteOperation
     semantics: Semantics
     settings: Settings
+    declared: pa.Schema | None
     schema: pa.Schema
     rule: MergeRule
     kind: TableKind
@@ -169,13 +171,13 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     kind = kind_of(state.config.type, index.sees_logs)
     by_key = isinstance(index.look_up, ByKey) and index.look_up.every_write
     semantics = semantics_of(operation, settings.write, kind, placed_by_key=by_key)
-    schema = _schema_after(state, columns)
+    declared = declared_schema(state)
+    schema = _schema_after(state, declared, columns)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
-    return Checked(state, operation, semantics, settings, schema, rule, kind, index, chosen.why)
+    return Checked(state, operation, semantics, settings, declared, schema, rule, kind, index, chosen.why)
 
 
-def _schema_after(state: TableState, columns: pa.Schema | None) -> pa.Schema:
-    before = declared_schema(state)
+def _schema_after(state: TableState, before: pa.Schema | None, columns: pa.Schema | None) -> pa.Schema:
     if columns is None:
         return before if before is not None else pa.schema([])
     if before is None:
@@ -205,15 +207,12 @@ def start(checked: Checked) -> WriteJob:
 def _require_checked(checked: Checked, transaction: Transaction) -> None:
     """The table that the batch was checked against is the one that it is written into: commits may have come between.
 
-    Raises WriteConflict when these changed the table's columns, or what the batch was checked against is archived
+    Raises WriteConflict when these changed the table's columns
     """
-    seen, now = checked.state, transaction.state
-    try:
-        if seen.timeline.commits == now.timeline.commits or declared_schema(seen) == declared_schema(now):
-            return
-        problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
-    except FileNotFoundError as archived:
-        problem = WriteConflict(f"the table's timeline moved on just now ({archived}); write the batch again")
+    now = transaction.state
+    if checked.state.timeline.commits == now.timeline.commits or checked.declared == declared_schema(now):
+        return
+    problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
     try:
         abandon(transaction)
     except (HoodieError, OSError) as second:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -61,10 +62,18 @@ class TableState:
         """The state now."""
         return load_state(self.storage)
 
-    def commits(self, newest: int | None = None) -> Iterator[CommitMetadata]:
-        """What commits did, newest first; each is read when it is asked for."""
-        for instant in list(reversed(self.timeline.commits))[:newest]:
-            yield read_commit(self.storage, self.timeline, instant)
+    def commits(self) -> Iterator[CommitMetadata]:
+        """What commits did, newest first; each is read when it is asked for.
+
+        Raises FileNotFoundError at one that went away since the timeline was loaded
+        """
+        return (read_commit(self.storage, self.timeline, instant) for instant in reversed(self.timeline.commits))
+
+    def recent_commits(self, count: int = _LEARN_FROM) -> Iterator[CommitMetadata]:
+        """As `commits`, of so many of the newest, those left out that went away: enough to learn from."""
+        for instant in list(reversed(self.timeline.commits))[:count]:
+            with suppress(FileNotFoundError):
+                yield read_commit(self.storage, self.timeline, instant)
 
     def slices(self, partitions: Collection[str] | None = None) -> Slices:
         """The file slices that a writer adds to, by partition path; None: of all partitions. One listing each."""
@@ -95,7 +104,7 @@ class TableState:
 
     def record_size(self, sizing: FileSizing) -> int:
         """Bytes that a record takes in a base file, learnt from recent commits."""
-        return learn_record_size(self.commits(_LEARN_FROM), sizing)
+        return learn_record_size(self.recent_commits(), sizing)
 
 
 def load_state(storage: Storage) -> TableState:
@@ -135,7 +144,7 @@ def key_samples(state: TableState) -> list[str]:
     keygen = key_generator(state.config.properties)
     if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1:
         return []
-    for commit in state.commits():
+    for commit in state.recent_commits(len(state.timeline.commits)):
         for stats in commit.stats.values():
             for stat in stats:
                 if stat.path and stat.path.endswith(".parquet") and state.storage.exists(stat.path):
