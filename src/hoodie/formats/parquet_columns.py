@@ -18,6 +18,36 @@ def open_parquet(source: object, path: str, *, pre_buffer: bool = False) -> pq.P
         return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer)
 
 
+def open_for_few_rows(source: object, path: str) -> pq.ParquetFile:
+    """As `open_parquet`, for reading columns of which few rows are wanted: text of few values comes as a dictionary.
+
+    Most of the time of reading such a column goes into writing its values out, row by row.
+    """
+    parquet = open_parquet(source, path)
+    columns = list(_of_few_values(parquet.metadata))
+    if not columns:
+        return parquet
+    with damage_of(path):
+        return pq.ParquetFile(
+            source, metadata=parquet.metadata, coerce_int96_timestamp_unit="us", read_dictionary=columns
+        )
+
+
+def _of_few_values(file: pq.FileMetaData) -> Iterator[str]:
+    """The text columns, outside of lists and structs, whose values are all in a dictionary.
+
+    A value that is written out takes four bytes and its own; when a dictionary grew too large, the rest is written out.
+    """
+    groups = [file.row_group(number) for number in range(file.num_row_groups)]
+    for number in range(file.num_columns):
+        column = file.schema.column(number)
+        if column.physical_type != "BYTE_ARRAY" or column.path != column.name or column.logical_type.type != "STRING":
+            continue
+        chunks = [group.column(number) for group in groups]
+        if all(chunk.has_dictionary_page and chunk.total_uncompressed_size < 4 * chunk.num_values for chunk in chunks):
+            yield column.path
+
+
 def read_columns(parquet: pq.ParquetFile, group: int, columns: Sequence[str], path: str) -> pa.Table:
     """Some columns of one row group. Raises as `open_parquet`."""
     with damage_of(path):

@@ -18,6 +18,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hoodie.config.write import BloomOptions
 from hoodie.formats.murmur import KeyHashes
+from hoodie.formats.parquet_columns import open_parquet, read_columns
 from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.model.files import BaseFile
@@ -26,7 +27,7 @@ from hoodie.spark.files import read_parquet
 from hoodie.spark.problems import told_to_driver
 from hoodie.storage.protocol import Storage
 from hoodie.table.batch import order_by_partition
-from hoodie.table.lookup import FileWithLogs, footer_of, open_parquet, read_columns
+from hoodie.table.lookup import FileWithLogs, footer_of
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"

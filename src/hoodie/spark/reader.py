@@ -97,7 +97,7 @@ class HoodieReadClient:
         A key whose row was deleted is not there, whether or not a file still has it.
         """
         checked = self._checked()
-        frame = self._keyed(df, checked)
+        frame = self._keyed(df, checked, df.columns)
         rows = self._near(frame)
         if rows is None:
             on = [RECORD_KEY] if checked.index.is_global else [RECORD_KEY, PARTITION_PATH]
@@ -122,7 +122,7 @@ class HoodieReadClient:
         schema = self._schema(checked.state)
         wanted = schema.names if columns is None else list(columns)
         check_columns(wanted, schema)
-        asked = self._keyed(keys, checked).select(RECORD_KEY, PARTITION_PATH)
+        asked = self._keyed(keys, checked, [])
         rows = self._near(asked)
         if rows is None:
             return self._read_spread(asked, checked, wanted)
@@ -144,7 +144,7 @@ class HoodieReadClient:
         Raises   as `filter_exists`
         """
         checked = self._checked()
-        frame = self._keyed(df, checked)
+        frame = self._keyed(df, checked, df.columns)
         names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
         if taken := {FILE_ID, INSTANT} & set(names):
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
@@ -173,11 +173,12 @@ class HoodieReadClient:
     def _schema(self, state: TableState) -> pa.Schema:
         return read.read_schema(state, FileSystemView(state.timeline))
 
-    def _keyed(self, df: DataFrame, checked: Checked) -> DataFrame:
-        """The rows with record key and partition path; columns of these names are taken as they are."""
+    def _keyed(self, df: DataFrame, checked: Checked, kept: Sequence[str]) -> DataFrame:
+        """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""
         state = checked.state
+        others = [read.quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
         if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
-            return df
+            return df.select(*others, RECORD_KEY, PARTITION_PATH)
         schema = user_schema(df.schema)
         keygen = table_keygen(state, key_samples(state))
         unpartitioned = replace(keygen, partition_fields=())
@@ -185,14 +186,16 @@ class HoodieReadClient:
         key = keyed.record_key(schema, keygen)
         lacking = keyed.missing_columns(schema, replace(keygen, record_keys=()))
         if not lacking:
-            return df.withColumns({RECORD_KEY: key, PARTITION_PATH: keyed.partition_path(schema, keygen)})
+            path = keyed.partition_path(schema, keygen)
+            return df.select(*others, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
         if not checked.index.is_global:
             raise SchemaMismatch(
                 f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
                 f"{checked.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
                 f"{PARTITION_PATH} as reads have them."
             )
-        return df.withColumns({RECORD_KEY: key, PARTITION_PATH: F.lit("")})  # a global index does not look at it
+        # A global index does not look at the path.
+        return df.select(*others, key.alias(RECORD_KEY), F.lit("").alias(PARTITION_PATH))
 
     def _near(self, frame: DataFrame) -> pa.Table | None:
         """The rows as Arrow, if they are few enough to be brought over.

@@ -162,8 +162,16 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
 
 
 def to_arrow_table(frame: DataFrame) -> pa.Table:
-    """The frame's rows. Columns are taken as nullable: Spark fails on a null struct whose fields take no nulls."""
-    return frame.to(nullable(frame.schema)).toArrow()
+    """The frame's rows, every column nullable.
+
+    Spark fails on a null struct whose fields take no nulls. Only then is the frame asked in other types: that is a plan
+    of its own, which costs as much as the job of a small batch.
+    """
+    types = nullable(frame.schema)
+    if [field.dataType for field in types] != [field.dataType for field in frame.schema]:
+        frame = frame.to(types)
+    rows = frame.toArrow()
+    return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
 
 
 def estimated_bytes(frame: DataFrame) -> int | None:

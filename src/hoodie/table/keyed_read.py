@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.formats.conform import conform
+from hoodie.formats.parquet_columns import open_for_few_rows, open_parquet, read_columns
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
@@ -27,7 +28,6 @@ from hoodie.table.batch import Batch, Located, locate, locate_by_key, one_chunk,
 from hoodie.table.choose_index import refuse_unknown, there
 from hoodie.table.job import Checked
 from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
-from hoodie.table.lookup import open_parquet, read_columns
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
@@ -186,7 +186,7 @@ def _merged(reader: SliceReader, slice_: FileSlice, keys: pa.Array, target: pa.S
 def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:
     assert slice_.base is not None  # a slice without logs has a base file
     with storage.open_input(slice_.base.path) as source:
-        parquet = open_parquet(source, slice_.base.path)
+        parquet = open_for_few_rows(source, slice_.base.path)
         groups = list(_may_hold(parquet, keys))
         found = [_rows_of_group(parquet, group, slice_.base, keys, target) for group in groups]
     stats = ReadStats(files_opened=1, row_groups=parquet.num_row_groups, row_groups_read=len(groups))

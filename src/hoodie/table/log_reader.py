@@ -23,6 +23,7 @@ from hoodie.formats.conform import conform
 from hoodie.formats.delete_block import decode_deletes
 from hoodie.formats.log_blocks import BlockKind, HeaderKey, LogBlock
 from hoodie.formats.log_content import data_rows
+from hoodie.formats.parquet_columns import damage_of, open_parquet
 from hoodie.merge.base import Incoming, merge_base
 from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.log_merge import LogMerge, Versions
@@ -40,7 +41,6 @@ from hoodie.table.log_headers import (
     find_blocks,
 )
 from hoodie.table.log_rows import LogFold, LogRows
-from hoodie.table.lookup import damage_of, open_parquet
 from hoodie.table.merge_columns import MergeColumns, merge_columns
 from hoodie.table.state import TableState, table_keygen
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from hoodie.config.write import BloomOptions
 from hoodie.formats.base_footer import BaseFooter, read_footer
 from hoodie.formats.murmur import Indices, KeyHashes
-from hoodie.formats.parquet_columns import damage_of, is_storage_fault, open_parquet, read_columns
+from hoodie.formats.parquet_columns import open_parquet, read_columns
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY
@@ -146,15 +146,3 @@ def footer_of(storage: Storage, file: BaseFile) -> BaseFooter:
     """The footer of a base file. Raises CorruptFile; FileNotFoundError when it is gone."""
     with storage.open_input(file.path) as source:
         return read_footer(source, file.path)
-
-
-__all__ = [
-    "Hits",
-    "damage_of",
-    "find_in_file",
-    "find_keys",
-    "footer_of",
-    "is_storage_fault",
-    "open_parquet",
-    "read_columns",
-]

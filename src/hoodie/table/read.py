@@ -21,12 +21,13 @@ from hoodie.config.read import READ_GROUPS
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.conform import conform
+from hoodie.formats.parquet_columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
-from hoodie.table.lookup import damage_of, footer_of, open_parquet
+from hoodie.table.lookup import footer_of
 from hoodie.table.state import TableState, declared_schema, load_state
 from hoodie.table.time_travel import require_kept
 from hoodie.timeline.timeline import query_instant

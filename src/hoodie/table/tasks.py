@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.formats.base_footer import read_footer
 from hoodie.formats.conform import conform
+from hoodie.formats.parquet_columns import damage_of, open_parquet
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
@@ -27,7 +28,6 @@ from hoodie.table.batch import group_batches, one_chunk
 from hoodie.table.choose_index import is_bucket
 from hoodie.table.combine import combine
 from hoodie.table.fates import Fate, fates_of_keys, take_fates
-from hoodie.table.lookup import damage_of, open_parquet
 from hoodie.table.semantics import Semantics
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
