@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import pyarrow as pa
 
 from hoodie.config.table import TableConfig
-from hoodie.index.contract import ByKey, Index, Tags, There
+from hoodie.index.contract import ByKey, Index, Placed, Tags, There
 from hoodie.index.pruning import IndexStats
 from hoodie.table.read import read_table
 from hoodie.table.state import load_state
@@ -73,5 +73,33 @@ too_many, too_few = Answer(2), Answer(-1)
 def no_index(options: Mapping[str, str], config: TableConfig) -> str:
     return "BLOOM"
 
+
+@dataclass
+class Diary:
+    """An index that keeps what it hears, and fails where it is told to, as code of a user's own may."""
+
+    heard: list[tuple[str, str]] = field(default_factory=list)
+    fails: set[str] = field(default_factory=set)
+
+    def __call__(self, options: Mapping[str, str], config: TableConfig) -> Index:
+        return Index(
+            name="diary",
+            look_up=ByKey(partial(_tagger, False)),
+            learn=self.learn,
+            settle=lambda instant, rows: self.hear("settle", instant),
+            rolled_back=lambda instant: self.hear("rolled back", instant),
+        )
+
+    def learn(self, placed: Sequence[Placed]) -> pa.Table:
+        self.hear("learn", placed[0].instant)
+        return pa.table({"keys": pa.concat_arrays([each.inserted for each in placed])})
+
+    def hear(self, what: str, instant: str) -> None:
+        self.heard.append((what, instant))
+        if what in self.fails:
+            raise LookupError(f"{what} is too much")
+
+
+diary = Diary()
 
 not_callable = "a text"

@@ -172,4 +172,4 @@ class ServiceFailed(UserWarning):
 
 
 class IndexOutOfDate(UserWarning):
-    """A rollback stands, but an index outside the table does not know the rows again that it brought back."""
+    """A rollback stands, but an index outside the table did not take it: it may not know rows that came back."""

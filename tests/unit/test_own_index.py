@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import pyarrow as pa
 import pytest
 
-from hoodie.errors import HoodieError, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
+import own_indexes
+from hoodie.errors import (
+    HoodieError,
+    IndexOutOfDate,
+    InvalidInput,
+    InvalidOption,
+    ServiceFailed,
+    TableMismatch,
+    UnsupportedTable,
+)
 from hoodie.index.bucket import bucket_of
-from hoodie.table.choose_index import choose_index
+from hoodie.table.choose_index import Named, choose_index, named_index
+from hoodie.table.restore import restore
+from hoodie.table.rollback_commit import rollback
+from hoodie.table.savepoint import make_savepoint
 from hoodie.table.semantics import Settings
-from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from own_indexes import Diary
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -56,6 +69,12 @@ def test_an_index_is_never_loaded_because_a_table_asks_for_it() -> None:
     table = made(**{"hoodie.index.class": "own_indexes:exact"})
     assert "own_indexes" not in table.storage.read(".hoodie/hoodie.properties").decode()
     assert chosen(ArrowTable(table.storage), {}) == ("SIMPLE", "the default")
+
+
+def test_hudis_class_of_the_hbase_index_names_it() -> None:
+    """For writes, for rollbacks and for `hoodie index rebuild`."""
+    options = {"hoodie.index.class": "org.apache.hudi.index.hbase.SparkHoodieHBaseIndex"}
+    assert named_index(made().state(), options) == Named("HBASE", "hoodie.index.class names it")
 
 
 def chosen(table: ArrowTable, options: Mapping[str, str]) -> tuple[str, str]:
@@ -118,3 +137,90 @@ def test_the_other_engine_is_refused_by_what_it_keeps() -> None:
     table.storage.create_new(".hoodie/.bucket_index/consistent_hashing_metadata/oslo/0.hashing_meta", b"{}")
     with pytest.raises(UnsupportedTable, match="CONSISTENT_HASHING"):
         table.upsert(ROWS)
+
+
+# --- what an index hears ---
+
+DIARY = {"hoodie.index.class": "own_indexes:diary"}
+
+
+@pytest.fixture
+def diary() -> Iterator[Diary]:
+    """The index's own, blank; the table's tasks run one by one."""
+    yield own_indexes.diary
+    own_indexes.diary.heard.clear()
+    own_indexes.diary.fails.clear()
+
+
+def left_pending(table: ArrowTable) -> str:
+    """The instant of a write that died before it was published."""
+    table.fail_next(3, Dying.BEFORE)
+    with pytest.raises(Crash):
+        table.upsert(ROWS)
+    return table.state().timeline.pending()[-1].requested
+
+
+def test_an_index_hears_of_each_step_of_a_write(diary: Diary) -> None:
+    at = made().upsert(ROWS, DIARY).instant
+    assert diary.heard == [("learn", at), ("learn", at), ("settle", at)]
+
+
+def test_an_index_hears_of_a_write_that_failed(diary: Diary) -> None:
+    table = made()
+    diary.fails = {"learn"}
+    with pytest.raises(LookupError, match="learn is too much"):
+        table.upsert(ROWS, DIARY)
+    (_, at), *_ = diary.heard
+    assert diary.heard[-1] == ("rolled back", at)
+    assert not table.state().timeline.commits
+
+
+def test_an_index_hears_of_a_write_that_the_next_one_rolled_back(diary: Diary) -> None:
+    table = made()
+    dead = left_pending(table)
+    now = table.upsert(ROWS, DIARY).instant
+    assert diary.heard[0] == ("rolled back", dead)
+    assert diary.heard[-1] == ("settle", now)
+
+
+def test_an_index_hears_of_a_rollback_and_a_restore_newest_first(diary: Diary) -> None:
+    table = made()
+    kept, second, third, last = (table.upsert(ROWS).instant for _ in range(4))
+    rollback(table.storage, DIARY, last)
+    assert diary.heard == [("rolled back", last)]
+    dead = left_pending(table)
+    rollback(table.storage, DIARY, dead)
+    assert diary.heard[1:] == [("rolled back", dead)]
+    make_savepoint(table.storage, {}, kept)
+    restore(table.storage, DIARY, kept)
+    assert diary.heard[2:] == [("rolled back", third), ("rolled back", second)]
+
+
+def test_a_rollback_stands_though_the_index_does_not_take_it(diary: Diary) -> None:
+    table = made()
+    at = table.upsert(ROWS).instant
+    diary.fails = {"rolled back"}
+    with pytest.warns(IndexOutOfDate, match="rolled back is too much"):
+        rollback(table.storage, DIARY, at)
+    assert table.snapshot().num_rows == 0
+    dead = left_pending(table)
+    with pytest.warns(IndexOutOfDate, match=dead):
+        table.upsert(ROWS, DIARY)
+    assert table.snapshot().num_rows == 2
+
+
+def test_a_commit_stands_though_the_index_does_not_take_it(diary: Diary) -> None:
+    table = made()
+    diary.fails = {"settle"}
+    with pytest.warns(ServiceFailed, match="settle is too much"):
+        table.upsert(ROWS, DIARY)
+    assert table.snapshot().num_rows == 2
+
+
+def test_a_rollback_with_an_index_that_is_not_there_changes_nothing() -> None:
+    table = made()
+    table.upsert(ROWS)
+    before = dict(table.storage.snapshot())
+    with pytest.raises(InvalidOption, match="cannot be imported"):
+        rollback(table.storage, {"hoodie.index.class": "own_indexes:not_there"})
+    assert table.storage.snapshot() == before

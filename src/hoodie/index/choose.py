@@ -8,23 +8,13 @@ from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig
 from hoodie.config.write import IndexOptions, IndexType
 from hoodie.errors import InvalidOption
-from hoodie.index import bucket, own
+from hoodie.index import bucket
 from hoodie.index.contract import ByFile, Index, MakeIndex
-
-#: Where Hudi's own classes of the HBase index are: jobs that name one get the same rows.
-_HUDI_HBASE = "org.apache.hudi.index.hbase."
 
 
 def make_index(kind: IndexType, options: Mapping[str, str], config: TableConfig) -> Index:
     """The index of a type, by the options of a write. Raises InvalidOption, TableMismatch."""
     return _MAKERS[kind](options, config)
-
-
-def make_own(path: str, options: Mapping[str, str], config: TableConfig) -> Index:
-    """The index that an import path of the user's options names. Raises InvalidOption."""
-    if path.startswith(_HUDI_HBASE):
-        return _hbase(options, config)
-    return own.make(path, options, config)
 
 
 def _bloom(options: Mapping[str, str], config: TableConfig) -> Index:

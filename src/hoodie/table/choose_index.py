@@ -14,8 +14,9 @@ from hoodie.config.options import read_options
 from hoodie.config.table import from_properties
 from hoodie.config.write import IndexOptions, IndexType, WriteOptions
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.index import own
 from hoodie.index.bucket import BUCKETS, HASH_FIELDS
-from hoodie.index.choose import make_index, make_own
+from hoodie.index.choose import make_index
 from hoodie.index.contract import ByFile, ByKey, Index, There
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -27,6 +28,7 @@ RECORDED = "hoodie.index.type"
 #: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
 _BUCKET = re.compile(r"000\d{5}-")
 _HUDI_CLASS = "org.apache.hudi."
+_HUDI_HBASE = _HUDI_CLASS + "index.hbase."
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,24 +71,44 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
 
 
 def _chosen(state: TableState, settings: Settings, buckets: bool) -> Chosen:
-    own = read_options(IndexOptions, settings.given).own
-    if own and not own.startswith(_HUDI_CLASS):
-        return Chosen(make_own(own, settings.given, state.config), "hoodie.index.class names it")
-    if own and "HBaseIndex" not in own:
-        raise InvalidOption(f"hoodie.index.class={own}: Java classes are not run here; name the index by its type")
-    kind, why = settings.write.index, "hoodie.index.type names it"
-    recorded = state.config.properties.get(RECORDED, "")
-    if own:
-        kind, why = IndexType.HBASE, "hoodie.index.class names it"
-    elif kind is IndexType.AUTO and recorded:
-        if recorded not in IndexType.__members__:
-            raise UnsupportedTable(f"{state.config.name} was created for the index {recorded}, which is not known here")
-        kind, why = IndexType[recorded], "the table was created with it"
-    elif kind is IndexType.AUTO and buckets:
+    named = named_index(state, settings.given)
+    if named.own:
+        return Chosen(own.make(named.name, settings.given, state.config), named.why)
+    kind, why = named.name, named.why
+    if not kind and buckets:
         kind, why = IndexType.BUCKET, "the table's files are those of buckets"
-    elif kind is IndexType.AUTO:
+    elif not kind:
         kind, why = IndexType.SIMPLE, "the default"
-    return Chosen(make_index(kind, settings.given, state.config), why)
+    if kind not in IndexType.__members__:
+        raise UnsupportedTable(f"{state.config.name} was created for the index {kind}, which is not known here")
+    return Chosen(make_index(IndexType[kind], settings.given, state.config), why)
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """The index that somebody names: its type, or the import path of a user's own; "" when nobody does."""
+
+    name: str
+    why: str
+    own: bool = False
+
+
+def named_index(state: TableState, options: Mapping[str, str]) -> Named:
+    """The index that the options name, else the one that the table was created for.
+
+    Raises InvalidOption on a Java class, but for Hudi's HBase index: jobs that name it get the same rows
+    """
+    path = read_options(IndexOptions, options).own
+    if path.startswith(_HUDI_HBASE):
+        return Named(IndexType.HBASE, "hoodie.index.class names it")
+    if path.startswith(_HUDI_CLASS):
+        raise InvalidOption(f"hoodie.index.class={path}: Java classes are not run here; name the index by its type")
+    if path:
+        return Named(path, "hoodie.index.class names it", own=True)
+    kind = read_options(WriteOptions, options).index
+    if kind is not IndexType.AUTO:
+        return Named(kind, "hoodie.index.type names it")
+    return Named(state.config.properties.get(RECORDED, ""), "the table was created with it")
 
 
 def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict[str, str]:

@@ -13,7 +13,7 @@ from hoodie.table.agree import completed
 from hoodie.table.attempts import attempted
 from hoodie.table.batches import require_new
 from hoodie.table.job import WriteJob, check, replaced_groups, start, writable_state
-from hoodie.table.learn import settle_index
+from hoodie.table.learn import settle_index, tell_rolled_back
 from hoodie.table.outcome import Outcome
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
@@ -71,8 +71,8 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
                 error.add_note(
                     f"Instant {transaction.time} is not pending: see the table's history for what became of it."
                 )
-            elif index is not None and index.rolled_back is not None:
-                index.rolled_back(transaction.time)
+            elif index is not None:
+                tell_rolled_back(index, [transaction.time])
         except (HoodieError, OSError) as second:
             error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
         raise

@@ -22,7 +22,7 @@ from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.model.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.choose_index import RECORDED
+from hoodie.table.choose_index import named_index
 from hoodie.table.log_reader import slice_reader
 from hoodie.table.read import merged_rows, read_slices_arrow, table_schema
 from hoodie.table.state import TableState, load_state
@@ -60,7 +60,7 @@ def rebuild_index(storage: Storage, options: Mapping[str, str]) -> Rebuilt:
     """
     begun = time.perf_counter()
     state = load_state(storage)
-    named = index_name(state, options) or hbase.NAME
+    named = named_index(state, options).name or hbase.NAME
     if named != hbase.NAME:
         raise InvalidOption(f"the index {named} keeps nothing outside the table: there is nothing to rebuild")
     require_writable(state.config, KNOWN_PAYLOADS)
@@ -103,11 +103,6 @@ def find_again(storage: Storage, options: Mapping[str, str], groups: Collection[
             client.delete(lost, NEXT, at)
             written += len(lost)
     return written
-
-
-def index_name(state: TableState, options: Mapping[str, str]) -> str:
-    """The type of the index that the options name, else of the one that the table was created with; "" for neither."""
-    return (options.get("hoodie.index.type", "") or state.config.properties.get(RECORDED, "")).upper()
 
 
 def _now(index: hbase.HBaseIndex, state: TableState) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import HoodieError, ServiceFailed
+from hoodie.errors import IndexOutOfDate, ServiceFailed
 from hoodie.index.contract import Index, Learn, Placed
 from hoodie.index.stored_keys import keys_in
 from hoodie.merge.rows import as_array
@@ -91,8 +91,21 @@ def settle_index(index: Index, instant: str, later: Sequence[pa.Table]) -> None:
         return
     try:
         index.settle(instant, pa.concat_tables(later))
-    except (HoodieError, OSError) as problem:
+    except Exception as problem:  # of whatever kind a user's own index raises
         warnings.warn(ServiceFailed(f"bringing the index {index.name} up to date", instant, str(problem)), stacklevel=2)
+
+
+def tell_rolled_back(index: Index, instants: Iterable[str]) -> None:
+    """Tell the index of instants that were rolled back. An error is told as a warning: the rollback stands."""
+    for instant in instants if index.rolled_back is not None else ():
+        assert index.rolled_back is not None
+        try:
+            index.rolled_back(instant)
+        except Exception as problem:  # of whatever kind a user's own index raises
+            warnings.warn(
+                IndexOutOfDate(f"{instant} is rolled back, but the index {index.name} does not take that: {problem}"),
+                stacklevel=2,
+            )
 
 
 def learn_files(storage: Storage, instant: str, stats: Iterable[WriteStat], learn: Learn | None) -> list[pa.Table]:
