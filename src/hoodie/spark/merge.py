@@ -20,7 +20,7 @@ from hoodie.table.log_reader import SliceReader, merged_batches
 _TASK_BYTES = 128 * 1024 * 1024
 _OPEN_BYTES = 4 * 1024 * 1024
 #: Rows in a batch on their way to Spark.
-_BATCH_ROWS = 16_384
+BATCH_ROWS = 16_384
 
 
 #: Those of some rows that are wanted; a picklable function.
@@ -76,4 +76,4 @@ def _merge(
             for slice_ in pickle.loads(zlib.decompress(tasks[number])):
                 for merged in merged_batches(reader, slice_, schema.names):
                     rows = merged if keep is None else keep(merged)
-                    yield from conform(rows, schema).to_batches(max_chunksize=_BATCH_ROWS)
+                    yield from conform(rows, schema).to_batches(max_chunksize=BATCH_ROWS)

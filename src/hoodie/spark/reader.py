@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,21 +18,16 @@ from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
-from hoodie.index.contract import ByKey, TagKeys
-from hoodie.index.pruning import IndexStats
-from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.spark import incremental, keyed, read
-from hoodie.spark.files import read_parquet
+from hoodie.spark.asked import ask, rows_of
 from hoodie.spark.local import local_frame
-from hoodie.spark.locate import FILE_ID
+from hoodie.spark.locate import FILE_ID, match_columns
 from hoodie.spark.problems import as_in_worker
 from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.write import estimated_bytes, require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
-from hoodie.table.batch import locate_by_key, only, order_by_partition
-from hoodie.table.choose_index import there
 from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.job import Checked, check
 from hoodie.table.keyed_read import Places, ReadStats, find_places, held, read_rows, reader_for
@@ -42,8 +36,7 @@ from hoodie.table.read import check_columns
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.timeline.timeline import query_instant
-from hoodie.view.load import load_view
-from hoodie.view.slices import FileSystemView, merged_slices
+from hoodie.view.slices import FileSystemView
 
 #: The instant of the file slice that a key is in.
 INSTANT = "_hoodie_instant_time"
@@ -58,9 +51,6 @@ def _text(name: str) -> StructField:
     return StructField(name, StringType())
 
 
-_KEYS = StructType([_text(RECORD_KEY), _text(PARTITION_PATH)])
-
-
 @dataclass(frozen=True, slots=True)
 class KeyedRows:
     """The rows of some keys, and what it cost to find them."""
@@ -72,8 +62,8 @@ class KeyedRows:
 class HoodieReadClient:
     """Asks a table about keys, by the index that its writers use. Nothing is written.
 
-    Batches that the near limit lets pass (`hoodie.spark.near.max.batch.bytes`) are brought to the driver, and the index
-    looks their keys up; larger ones Spark joins with the keys of their partitions, and evaluates more than once.
+    Batches that the near limit lets pass (`hoodie.spark.near.max.batch.bytes`) are brought to the driver, and their
+    keys looked up by its threads; larger ones stay with Spark's tasks, which evaluate them more than once.
     """
 
     def __init__(self, session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> None:
@@ -100,21 +90,20 @@ class HoodieReadClient:
         frame = self._keyed(df, checked, df.columns)
         rows = self._near(frame)
         if rows is None:
-            on = [RECORD_KEY] if checked.index.is_global else [RECORD_KEY, PARTITION_PATH]
-            there = self._snapshot(checked, self._partitions(frame, checked), _KEYS.names)
-            return frame.join(there.select(*on), on, "left_anti").select(*df.columns)
+            return self._absent_spread(frame, checked).select(*map(read.quoted, df.columns))
         with thread_pool(self.settings) as pool:
             places = find_places(checked, rows, pool)
-            reader = reader_for(checked.state, self._schema(checked.state), places, self.options)
+            reader = reader_for(checked.state, self._schema(checked.state), places.slices.values(), self.options)
             new = ~held(places, self.storage, reader, pool)
-        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*df.columns)
+        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(read.quoted, df.columns))
 
     def read(self, keys: DataFrame, columns: Sequence[str] | None = None) -> KeyedRows:
         """The rows of keys, as a snapshot has them; keys that are not there are left out.
 
         keys     as for `filter_exists`; other columns are ignored
         columns  of the table, in the order wanted; None: all, the five meta columns first
-        returns  `rows`, a DataFrame, and `stats`: files pruned and opened, row groups read, false positives
+        returns  `rows`, a DataFrame, and `stats`: files pruned and opened, false positives, and for keys that were
+                 brought to the driver row groups and rows; of others the rows are not read yet
         Raises   as `filter_exists`; InvalidInput on an unknown column
         Only files that hold one of the keys are opened for rows, and of these the row groups that can hold one.
         """
@@ -125,10 +114,11 @@ class HoodieReadClient:
         asked = self._keyed(keys, checked, [])
         rows = self._near(asked)
         if rows is None:
-            return self._read_spread(asked, checked, wanted)
+            batch = ask(self.session, checked, asked, self._counts(asked))
+            return KeyedRows(*rows_of(self.session, batch, schema, wanted, self.options))
         with thread_pool(self.settings) as pool:
             places = find_places(checked, rows, pool)
-            reader = reader_for(checked.state, schema, places, self.options)
+            reader = reader_for(checked.state, schema, places.slices.values(), self.options)
             found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
         target = nullable(to_spark(found.schema))
         return KeyedRows(local_frame(self.session, found, target), stats)
@@ -150,10 +140,12 @@ class HoodieReadClient:
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
         rows = self._near(frame)
         if rows is None:
-            return self._tag_spread(frame, checked, names)
-        with thread_pool(self.settings) as pool:
-            places = find_places(checked, rows, pool)
-        return self._frame(_tagged(places), frame, FILE_ID, INSTANT).select(*names, FILE_ID, INSTANT)
+            tagged = self._tag_spread(frame, checked)
+        else:
+            with thread_pool(self.settings) as pool:
+                places = find_places(checked, rows, pool)
+            tagged = self._frame(_tagged(places), frame, FILE_ID, INSTANT)
+        return tagged.select(*map(read.quoted, names), FILE_ID, INSTANT)
 
     def get_pending_compactions(self) -> list[tuple[str, CompactionPlan]]:
         """The compactions that are planned or being run, with their plans; oldest first."""
@@ -217,54 +209,31 @@ class HoodieReadClient:
         """Arrow rows as a DataFrame of the same types; `more` are columns of text."""
         return local_frame(self.session, rows, nullable(StructType([*like.schema.fields, *map(_text, more)])))
 
-    def _partitions(self, frame: DataFrame, checked: Checked) -> list[str] | None:
-        """The partition paths of a batch that stays with Spark; None: all of the table, for a global index."""
+    def _counts(self, frame: DataFrame) -> dict[str, int]:
+        """Rows by partition path of a batch that stays with Spark. Raises InvalidInput on rows without a key."""
         bad = F.count_if(F.col(RECORD_KEY).isNull()).alias("bad")
         with as_in_worker():
             found = frame.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), bad).collect()
         refuse_bad_keys(sum(row.bad for row in found), sum(row["rows"] for row in found if row[0] is None))
-        return None if checked.index.is_global else [row[0] for row in found]
+        return {row[0]: row["rows"] for row in found}
 
-    def _snapshot(self, checked: Checked, partitions: Sequence[str] | None, columns: Sequence[str]) -> DataFrame:
-        return read.snapshot(self.session, checked.state, None, partitions, columns, self.options)
+    def _absent_spread(self, frame: DataFrame, checked: Checked) -> DataFrame:
+        """Spark's anti join of the batch with the keys of a snapshot of its partitions."""
+        counts, on = self._counts(frame), match_columns(checked.index)
+        partitions = None if checked.index.is_global else list(counts)
+        there = read.snapshot(self.session, checked.state, None, partitions, on, self.options)
+        return frame.join(there, on, "left_anti")
 
-    def _read_spread(self, asked: DataFrame, checked: Checked, wanted: Sequence[str]) -> KeyedRows:
-        """Spark's join of the keys with the snapshot of their partitions."""
-        partitions = self._partitions(asked, checked)
-        on = [RECORD_KEY] if checked.index.is_global else [RECORD_KEY, PARTITION_PATH]
-        rows = self._snapshot(checked, partitions, list(dict.fromkeys([*wanted, *on])))
-        view = load_view(self.storage, checked.state.timeline, checked.state.config, partitions)
-        slices = merged_slices(view).values()
-        files, merged = sum(s.base is not None for s in slices), sum(bool(s.logs) for s in slices)
-        stats = ReadStats(index=IndexStats(files=files, files_read=files), files_opened=files, slices_merged=merged)
-        return KeyedRows(rows.join(asked, on, "left_semi").select(*map(read.quoted, wanted)), stats)
-
-    def _tag_spread(self, frame: DataFrame, checked: Checked, names: Sequence[str]) -> DataFrame:
-        partitions = self._partitions(frame, checked)
-        look_up = checked.index.look_up
-        files = checked.files(checked.state, partitions or ())
-        if isinstance(look_up, ByKey):
-            tag = look_up.tagger(there(checked.state, partitions or (), files))
-            instants = {s.group: s.base_instant for part in files.slices.values() for s in part}
-            target = nullable(StructType([*frame.schema.fields, *map(_text, (FILE_ID, INSTANT))]))
-            return frame.mapInArrow(partial(_tag_batches, tag, instants), target).select(
-                *map(read.quoted, names), FILE_ID, INSTANT
-            )
-        paths = [file.path for part in files.bases.values() for file in part]
-        name = F.col("_metadata.file_name")
-        stored = read_parquet(self.session, self.storage, paths, _KEYS).select(
-            F.col(RECORD_KEY).alias("key"),
-            F.col(PARTITION_PATH).alias("path"),
-            F.substring_index(name, "_", 1).alias(FILE_ID),
-            F.regexp_extract(name, r"_(\d+)\.parquet$", 1).alias(INSTANT),
-        )
-        same = F.col("key") == F.col(RECORD_KEY)
+    def _tag_spread(self, frame: DataFrame, checked: Checked) -> DataFrame:
+        asked = ask(self.session, checked, frame, self._counts(frame))
+        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in asked.slices()[0].items()]
+        slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))
+        hits = asked.found.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
+        same = F.col(RECORD_KEY) == F.col("key")
         if not checked.index.is_global:
-            same &= F.col("path") == F.col(PARTITION_PATH)
-        tagged = frame.join(stored, same, "left")
-        if checked.index.is_global:
-            tagged = tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
-        return tagged.select(*map(read.quoted, names), FILE_ID, INSTANT)
+            same &= F.col(PARTITION_PATH) == F.col("path")
+        tagged = frame.join(hits.join(F.broadcast(slices), ["path", FILE_ID]), same, "left")
+        return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
 
 
 def _tagged(places: Places) -> pa.Table:
@@ -285,16 +254,6 @@ def _tagged(places: Places) -> pa.Table:
     rows = rows.set_column(rows.schema.get_field_index(PARTITION_PATH), PARTITION_PATH, path)
     rows = rows.append_column(FILE_ID, column([place.file_id for place in located.places]))
     return rows.append_column(INSTANT, column(instants))
-
-
-def _tag_batches(
-    tag: TagKeys, instants: Mapping[FileGroupId, str], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        located = locate_by_key(order_by_partition(pa.Table.from_batches([batch])), tag)
-        slices = {place: FileSlice(place, instants[place], None) for place in located.places if place in instants}
-        places = Places(order_by_partition(pa.Table.from_batches([batch])), only(located, slices.keys()), slices, False)
-        yield from _tagged(places).to_batches()
 
 
 def read_path(session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> DataFrame:

@@ -87,23 +87,29 @@ def persist(frame: DataFrame) -> DataFrame:
     return frame.persist(StorageLevel.MEMORY_AND_DISK)
 
 
-def locate(
+def hits_by_file(
     session: SparkSession,
     storage: Storage,
     frame: DataFrame,
-    measured: Measured,
+    rows: Mapping[str, int],
     files: Files,
     index: Index,
     bloom: BloomOptions,
-) -> tuple[DataFrame, dict[str, dict[str, int]], IndexStats]:
-    """The file group of each key of the batch.
+) -> DataFrame:
+    """Where an index by file has the keys of a batch: `locate_spread`.
 
-    returns  hits (key, partition path, file id), persisted; keys found per partition and file id; what it cost
+    rows  of the batch, by partition path
     """
     keys = frame.select(RECORD_KEY, PARTITION_PATH)
-    small = 100 * measured.total <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
-    counts = dict.fromkeys(files, measured.total) if index.is_global else measured.rows
-    hits = persist(locate_spread(session, storage, keys, counts, files, index, bloom, small))
+    small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
+    return locate_spread(session, storage, keys, _asked(rows, files, index), files, index, bloom, small)
+
+
+def count_hits(
+    hits: DataFrame, rows: Mapping[str, int], files: Files, index: Index
+) -> tuple[dict[str, dict[str, int]], IndexStats]:
+    """Keys found per partition path and file id, and what it cost to find them. Arguments as of `hits_by_file`."""
+    counts = _asked(rows, files, index)
     with as_in_worker():
         counted = hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys")).toArrow()
     updates: dict[str, dict[str, int]] = {}
@@ -116,17 +122,20 @@ def locate(
             updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["keys"]
             found += row["keys"]
     if isinstance(index.look_up, ByFile) and not index.look_up.pruned:
-        stats = join_cost(counts, files, found)
-    else:
-        pairs = sum(counts[partition] * len(part) for partition, part in files.items())
-        number = sum(len(part) for part in files.values())
-        stats += IndexStats(
-            files=number - stats.files,
-            files_pruned_by_range=number - stats.files,
-            candidates=pairs - stats.candidates,
-            pruned_by_range=pairs - stats.candidates,
-        )
-    return hits, updates, stats
+        return updates, join_cost(counts, files, found)
+    pairs = sum(counts[partition] * len(part) for partition, part in files.items())
+    number = sum(len(part) for part in files.values())
+    return updates, stats + IndexStats(
+        files=number - stats.files,
+        files_pruned_by_range=number - stats.files,
+        candidates=pairs - stats.candidates,
+        pruned_by_range=pairs - stats.candidates,
+    )
+
+
+def _asked(rows: Mapping[str, int], files: Files, index: Index) -> Mapping[str, int]:
+    """Keys that are asked for in the files of each partition path."""
+    return dict.fromkeys(files, sum(rows.values())) if index.is_global else rows
 
 
 def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert: bool) -> dict[str, PartitionProfile]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -27,20 +27,21 @@ from pyspark.sql.types import (
 )
 
 from hoodie.formats.conform import conform
-from hoodie.index.contract import ByFile, ByKey, Learn, TagKeys
+from hoodie.index.contract import ByFile, ByKey, Index, Learn, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.merge.rows import as_array
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile
-from hoodie.spark.locate import FILE_ID
+from hoodie.spark.locate import FILE_ID, match_columns
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import (
     BROADCAST_KEYS,
     STATS,
+    count_hits,
+    hits_by_file,
     join_hits,
-    locate,
     persist,
     profile,
     report,
@@ -68,7 +69,7 @@ from hoodie.table.moves import (
 from hoodie.table.semantics import Semantics
 from hoodie.table.state import TableFiles, TableState
 
-_TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
+TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
 _HITS = "_hoodie_hits"
 _FILE_BYTES = 128 << 20
 
@@ -112,9 +113,9 @@ def tag_rows(session: SparkSession, staged: Stage, checked: Checked, state: Tabl
         known = {slice_.group for part in files.slices.values() for slice_ in part}
         refuse_unknown(checked.index, (FileGroupId(p, i) for p, ids in updates.items() for i in ids), known)
     else:
-        hits, updates, cost = locate(
-            session, state.storage, frame, measured, files.bases, checked.index, checked.settings.bloom
-        )
+        index, rows = checked.index, measured.rows
+        hits = persist(hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom))
+        updates, cost = count_hits(hits, rows, files.bases, index)
     if checked.index.is_global:
         found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
         doubts = _doubts(frame, found)
@@ -196,19 +197,28 @@ def _profile_of(counted: Mapping[tuple[str, str], int]) -> dict[str, PartitionPr
 def _ask(
     frame: DataFrame, checked: Checked, tag: TagKeys, total: int
 ) -> tuple[DataFrame, dict[str, dict[str, int]], IndexStats]:
-    """Hits as `spread.locate` has them, each key once: its rows are joined with them."""
-    keys = frame.select(RECORD_KEY, PARTITION_PATH)
-    keys = keys.dropDuplicates([RECORD_KEY] if checked.index.is_global else [RECORD_KEY, PARTITION_PATH])
+    """Hits, persisted, as `spread.hits_by_file` has them, but without costs."""
     start = time.perf_counter()
-    hits = persist(keys.mapInArrow(partial(_ask_for, tag), _TAGS))
+    hits = persist(hits_by_key(frame, checked.index, tag))
+    updates, cost = count_tags(hits, total)
+    return hits, updates, replace(cost, seconds=time.perf_counter() - start)
+
+
+def hits_by_key(frame: DataFrame, index: Index, tag: TagKeys) -> DataFrame:
+    """Where an index by key has the keys of a batch, each key once: record key, partition path and file id."""
+    keys = frame.select(RECORD_KEY, PARTITION_PATH).dropDuplicates(match_columns(index))
+    return keys.mapInArrow(partial(_ask_for, tag), TAGS)
+
+
+def count_tags(hits: DataFrame, total: int) -> tuple[dict[str, dict[str, int]], IndexStats]:
+    """As `spread.count_hits`, of hits by key among so many rows."""
     with as_in_worker():
         counted = hits.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
     updates: dict[str, dict[str, int]] = {}
     for row in counted:
         updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["count"]
     found = sum(row["count"] for row in counted)
-    cost = IndexStats(candidates=total, checked=total, hits=found, seconds=time.perf_counter() - start)
-    return hits, updates, cost
+    return updates, IndexStats(candidates=total, checked=total, hits=found)
 
 
 def _ask_for(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -217,7 +227,7 @@ def _ask_for(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Rec
         with told_to_driver():
             tags = tag(keys, batch.column(PARTITION_PATH))
         columns = [keys, tags.partitions, tags.file_ids]
-        yield pa.RecordBatch.from_arrays(columns, names=_TAGS.names).filter(pc.is_valid(tags.file_ids))
+        yield pa.RecordBatch.from_arrays(columns, names=TAGS.names).filter(pc.is_valid(tags.file_ids))
 
 
 # --- rows that a global index may have go elsewhere ---
@@ -252,7 +262,7 @@ def _settled(
     has_columns = bool(looked_at.fields)
     of_doubts = hits.join(doubts, RECORD_KEY, "left_semi")
     read = StructType(
-        [*_TAGS.fields, StructField("live", BooleanType()), *([StructField("row", stored_type)] if has_columns else [])]
+        [*TAGS.fields, StructField("live", BooleanType()), *([StructField("row", stored_type)] if has_columns else [])]
     )
     if checked.hits_are_certain and not has_columns:
         met = hits.withColumn("live", F.lit(None).cast("boolean"))
@@ -295,11 +305,11 @@ def _read_stored(
         with told_to_driver():
             rows = stored_rows(stored, FileGroupId(pair[PARTITION_PATH], pair[FILE_ID]), keys)
         at = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)).cast(keys.type))
-        arrays: list[Any] = [one_chunk(part.column(name)) for name in _TAGS.names] + [pc.is_valid(at)]
+        arrays: list[Any] = [one_chunk(part.column(name)) for name in TAGS.names] + [pc.is_valid(at)]
         if len(columns):
             values = conform(rows, columns, drop_extra=True).take(at)
             arrays.append(pa.StructArray.from_arrays([one_chunk(c) for c in values.columns], fields=list(columns)))
-        yield pa.RecordBatch.from_arrays(arrays, names=[*_TAGS.names, "live", *(["row"] if len(columns) else [])])
+        yield pa.RecordBatch.from_arrays(arrays, names=[*TAGS.names, "live", *(["row"] if len(columns) else [])])
 
 
 def _settle_rows(

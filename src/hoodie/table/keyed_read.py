@@ -7,7 +7,7 @@ keys that are not there yet. So where it cannot be certain, the slice that it na
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 
@@ -92,24 +92,26 @@ def find_places(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> P
         located = locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool)
     else:
         located = locate_by_key(batch, look_up.tagger(there(state, batch.partitions, files)))
-    slices = _snapshot_slices(state, located)
+    slices = snapshot_slices(state, {located.places[number] for number in np.unique(located.groups).tolist()})
     if isinstance(look_up, ByKey) and not look_up.names_new:
         refuse_unknown(checked.index, located.places, slices.keys())
     located = only(located, slices.keys())
     return Places(batch, located, slices, isinstance(look_up, ByFile))
 
 
-def _snapshot_slices(state: TableState, located: Located) -> dict[FileGroupId, FileSlice]:
-    hit = {located.places[number] for number in np.unique(located.groups).tolist()}
-    if not hit:
+def snapshot_slices(state: TableState, groups: Collection[FileGroupId]) -> dict[FileGroupId, FileSlice]:
+    """The slices of some file groups, as a snapshot reader merges them; those without one are left out."""
+    if not groups:
         return {}
-    view = load_view(state.storage, state.timeline, state.config, {group.partition for group in hit})
-    return {group: slice_ for group, slice_ in merged_slices(view).items() if group in hit}
+    view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
+    return {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
 
 
-def reader_for(state: TableState, schema: pa.Schema, places: Places, options: Mapping[str, str]) -> SliceReader | None:
-    """How the slices with logs are read; None: there are none. Raises as `slice_reader`."""
-    if not any(slice_.logs for slice_ in places.slices.values()):
+def reader_for(
+    state: TableState, schema: pa.Schema, slices: Iterable[FileSlice], options: Mapping[str, str]
+) -> SliceReader | None:
+    """How those of the slices that have logs are read; None: there are none. Raises as `slice_reader`."""
+    if not any(slice_.logs for slice_ in slices):
         return None
     return slice_reader(state, schema, None, options)
 
@@ -159,11 +161,7 @@ def read_rows(
     target = pa.schema([schema.field(name) for name in columns])
     calls = []
     for slice_, _, keys in places.each():
-        if slice_.logs:
-            assert reader is not None  # `reader_for` saw to it
-            calls.append(pool.submit(_merged, reader, slice_, keys, target))
-        else:
-            calls.append(pool.submit(_stored, storage, slice_, keys, target))
+        calls.append(pool.submit(read_slice, storage, reader, slice_, keys, target))
     parts, stats = [target.empty_table()], ReadStats(index=places.located.stats)
     for call in calls:
         found, cost = call.result()
@@ -172,6 +170,16 @@ def read_rows(
     result = pa.concat_tables(parts).combine_chunks()
     seconds = time.perf_counter() - started + places.located.stats.seconds
     return result, replace(stats, rows=result.num_rows, seconds=seconds)
+
+
+def read_slice(
+    storage: Storage, reader: SliceReader | None, slice_: FileSlice, keys: pa.Array, target: pa.Schema
+) -> tuple[pa.Table, ReadStats]:
+    """The rows that a slice has of the keys, and what reading them cost. For `reader` see `reader_for`."""
+    if not slice_.logs:
+        return _stored(storage, slice_, keys, target)
+    assert reader is not None  # `reader_for` saw to it
+    return _merged(reader, slice_, keys, target)
 
 
 def _merged(reader: SliceReader, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:

@@ -1,0 +1,133 @@
+"""Keys that stay with Spark, as they are many: where an index has them, and the rows that the table has of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie.formats.conform import conform
+from hoodie.index.contract import ByFile, ByKey
+from hoodie.index.pruning import IndexStats
+from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.spark.locate import FILE_ID
+from hoodie.spark.merge import BATCH_ROWS, pack
+from hoodie.spark.packing import cores
+from hoodie.spark.problems import told_to_driver
+from hoodie.spark.spread import count_hits, hits_by_file
+from hoodie.spark.tagged import TAGS, count_tags, hits_by_key
+from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.storage.protocol import Storage
+from hoodie.table.batch import Batch, Located, numbered_places, only
+from hoodie.table.choose_index import refuse_unknown, there
+from hoodie.table.job import Checked
+from hoodie.table.keyed_read import Places, ReadStats, read_slice, reader_for, snapshot_slices
+from hoodie.table.log_reader import SliceReader
+from hoodie.table.state import TableFiles
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Asked:
+    """A batch of keys and where they are.
+
+    rows   of the batch, by partition path
+    files  what the index looked at
+    hits   record key, partition path and file id of the keys that are found, and rows of costs: evaluated whenever used
+    """
+
+    checked: Checked
+    rows: Mapping[str, int]
+    files: TableFiles
+    hits: DataFrame
+
+    def slices(self) -> tuple[dict[FileGroupId, FileSlice], IndexStats]:
+        """The slices that hold a key, as a snapshot reader merges them, and what it cost to find them: one job.
+
+        Raises CorruptIndex when an index of its own names file groups that are not there
+        """
+        start, index = time.perf_counter(), self.checked.index
+        if isinstance(index.look_up, ByFile):
+            updates, cost = count_hits(self.hits, self.rows, self.files.bases, index)
+        else:
+            updates, cost = count_tags(self.hits, sum(self.rows.values()))
+        groups = {FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids}
+        slices = snapshot_slices(self.checked.state, groups)
+        if isinstance(index.look_up, ByKey) and not index.look_up.names_new:
+            refuse_unknown(index, groups, slices.keys())
+        return slices, replace(cost, seconds=time.perf_counter() - start)
+
+    @property
+    def found(self) -> DataFrame:
+        """The hits, without what they cost."""
+        return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names)
+
+
+def ask(session: SparkSession, checked: Checked, frame: DataFrame, rows: Mapping[str, int]) -> Asked:
+    """Look keys up.
+
+    frame   with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls
+    rows    of the frame, by partition path
+    Raises  UnsupportedTable where the index does not look
+    """
+    state, index = checked.state, checked.index
+    files = checked.files(state, rows)
+    if isinstance(index.look_up, ByKey):
+        hits = hits_by_key(frame, index, index.look_up.tagger(there(state, rows, files)))
+    elif files.bases:
+        hits = hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom)
+    else:
+        hits = session.createDataFrame([], TAGS)
+    return Asked(checked, rows, files, hits)
+
+
+def rows_of(
+    session: SparkSession, asked: Asked, schema: pa.Schema, columns: Sequence[str], options: Mapping[str, str]
+) -> tuple[DataFrame, ReadStats]:
+    """The rows that the table has of the keys, read when an action asks for them; only file groups that hold a key are
+    opened, each by one task.
+
+    schema   all columns of the table
+    columns  those wanted, in order
+    """
+    checked = asked.checked
+    slices, cost = asked.slices()
+    reader = reader_for(checked.state, schema, slices.values(), options)
+    wanted = pa.schema([schema.field(name) for name in columns])
+    target = nullable(to_spark(wanted))
+    zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
+    returned = in_session_zone(to_arrow(target), zone)
+    # As bytes are dealt out, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
+    tasks = max(1, len(pack(list(slices.values()), 2 * cores(session))))
+    kernel = partial(_read, checked.state.storage, reader, slices, wanted, returned)
+    rows = asked.found.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)
+    merged = sum(bool(slice_.logs) for slice_ in slices.values())
+    opened = sum(slice_.base is not None for slice_ in slices.values())
+    return rows, ReadStats(index=cost, files_opened=opened, slices_merged=merged, seconds=cost.seconds)
+
+
+def _read(
+    storage: Storage,
+    reader: SliceReader | None,
+    slices: Mapping[FileGroupId, FileSlice],
+    wanted: pa.Schema,
+    returned: pa.Schema,
+    batches: Iterator[pa.RecordBatch],
+) -> Iterator[pa.RecordBatch]:
+    found = [batch for batch in batches if len(batch)]
+    if not found:
+        return
+    hits = pa.Table.from_batches(found)
+    columns = [hits.column(name).combine_chunks() for name in (PARTITION_PATH, FILE_ID)]
+    groups, places = numbered_places(*columns)
+    located = only(Located(np.arange(len(hits)), groups, tuple(places), IndexStats()), slices.keys())
+    for slice_, _, keys in Places(Batch(hits, (), np.zeros(1, np.int64)), located, slices, certain=False).each():
+        with told_to_driver():
+            rows, _ = read_slice(storage, reader, slice_, keys, wanted)
+        yield from conform(rows, returned).to_batches(max_chunksize=BATCH_ROWS)
