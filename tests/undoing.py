@@ -7,10 +7,13 @@ from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
+import pytest
 
+from hoodie.errors import HoodieError
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join
+from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
@@ -117,3 +120,25 @@ def dying_before_publishing(storage: MemoryStorage, act: Act) -> None:
                 storage.__setstate__(died.__getstate__())
                 return
     raise AssertionError
+
+
+def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, act: Callable[[bool], object]) -> None:
+    """`act(dry_run)` is refused, and changes nothing."""
+    before = storage.snapshot()
+    for dry_run in (True, False):
+        with pytest.raises(kind, match=match):
+            act(dry_run)
+        assert storage.snapshot() == before
+
+
+class Meanwhile(WrappedStorage):
+    """Lets another process act right after the creation of a file whose name ends in a word."""
+
+    def __init__(self, inner: Storage, word: str, act: Act) -> None:
+        super().__init__(inner)
+        self.word, self.act = word, act
+
+    def create_new(self, path: str, data: bytes) -> None:
+        super().create_new(path, data)
+        if path.endswith(self.word):
+            self.act(self.inner)

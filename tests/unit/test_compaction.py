@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import pickle
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
 from hoodie.errors import (
     CorruptFile,
     HoodieError,
@@ -55,52 +56,11 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
 from oracles import assert_same_rows, read_hudi_rs
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.parquet.small.file.limit": "0",
-    "hoodie.spark.near.threads": "1",
-}
-NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
-Rows = Mapping[str, tuple[str, int, str]]
-
-FIRST: Rows = {"a": ("oslo", 1, "first"), "b": ("oslo", 1, "first"), "c": ("rome", 1, "first"), "d": ("bern", 1, "f")}
-SECOND: Rows = {"b": ("oslo", 2, "second"), "c": ("rome", 2, "second")}
-LATER: Rows = {"a": ("oslo", 3, "later"), "c": ("rome", 3, "later"), "e": ("bern", 3, "later")}
-
-
-def batch(rows: Rows) -> pa.Table:
-    columns = [list(column) for column in zip(*rows.values(), strict=True)]
-    return pa.table({"id": list(rows), "city": columns[0], "ts": pa.array(columns[1], pa.int64()), "note": columns[2]})
-
-
-def opened(storage: Storage) -> ArrowTable:
-    return ArrowTable(storage, {key: value for key, value in OPTIONS.items() if "near" in key or "limit" in key})
-
-
-def fill(storage: Storage) -> ArrowTable:
-    """Three slices; those of oslo and rome have a log, with an update each, and oslo's a deleted row."""
-    ArrowTable.create(storage, OPTIONS)
-    table = opened(storage)
-    table.upsert(batch({**FIRST, "x": ("oslo", 1, "deleted")}))
-    table.upsert(batch(SECOND))
-    table.delete(pa.table({"id": ["x"], "city": ["oslo"], "ts": pa.array([9], pa.int64())}))
-    return table
-
 
 @pytest.fixture
 def storage() -> MemoryStorage:
     made = MemoryStorage()
     fill(made)
-    return made
-
-
-def schedule(storage: Storage, **options: str) -> str:
-    made = schedule_compaction(storage, {**NOW, **options})
-    assert made is not None
     return made
 
 

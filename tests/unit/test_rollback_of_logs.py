@@ -21,8 +21,8 @@ from hoodie.table.state import load_state
 from hoodie.table.transaction import clean_up
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from oracles import read_hudi_rs
 from own_indexes import EXACT
+from undoing import read_rs
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -74,14 +74,6 @@ def read(storage: Storage, torn: bool = False) -> Rows:
     rows = {row["id"]: (row["city"], row["ts"], row["note"]) for row in found}
     assert len(rows) == len(found), "a key occurs twice"
     return rows
-
-
-def read_rs(storage: MemoryStorage, folder: Path) -> Rows:
-    for path, data in storage.snapshot().items():
-        (folder / path).parent.mkdir(parents=True, exist_ok=True)
-        (folder / path).write_bytes(data)
-    found = read_hudi_rs(folder).to_pylist()
-    return {row["id"]: (row["city"], row["ts"], row["note"]) for row in found}
 
 
 def dying_writes(dying: Dying, before: MemoryStorage, act: Callable[[Storage], object]) -> list[MemoryStorage]:

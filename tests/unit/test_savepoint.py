@@ -16,7 +16,6 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
-from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.savepoint import delete_savepoint, make_savepoint, read_savepoints, savepointed_files
@@ -25,7 +24,7 @@ from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from oracles import assert_same_rows, read_hudi_rs
-from undoing import COW, LATER, MOR, NOW, THIRD, batch, data_files, dying, newest, opened, table, upsert
+from undoing import COW, LATER, MOR, NOW, THIRD, Meanwhile, batch, data_files, dying, newest, opened, table, upsert
 
 
 def as_of(storage: Storage, instant: str) -> dict[str, str]:
@@ -193,19 +192,6 @@ def test_groups_that_were_replaced_before_may_be_cleaned():
     upsert(storage, THIRD)
     cleaned(storage, gone, done=True)
     assert make_savepoint(storage, {}, saved).instant == saved
-
-
-class Meanwhile(WrappedStorage):
-    """Lets another process act right after the creation of a file whose name ends in a word."""
-
-    def __init__(self, inner: Storage, word: str, act: Callable[[Storage], object]) -> None:
-        super().__init__(inner)
-        self.word, self.act = word, act
-
-    def create_new(self, path: str, data: bytes) -> None:
-        super().create_new(path, data)
-        if path.endswith(self.word):
-            self.act(self.inner)
 
 
 def test_a_cleaning_that_was_planned_before_the_savepoint_was_there_is_seen():

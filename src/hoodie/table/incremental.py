@@ -29,7 +29,7 @@ from hoodie.table.log_reader import SliceReader, slice_reader
 from hoodie.table.read import Filters, check_columns, merged_rows, read_slices_arrow, table_schema
 from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Clock, utc_now
-from hoodie.timeline.archived import newest_archived
+from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.incremental import Span, before, changed_slices, missing, moment, span, touched

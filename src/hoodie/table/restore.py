@@ -33,7 +33,7 @@ from hoodie.table.savepoint import Savepoint, read_savepoints
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
-from hoodie.timeline.archived import newest_archived
+from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from hoodie.view.load import data_files, list_partitions

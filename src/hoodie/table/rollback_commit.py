@@ -39,7 +39,7 @@ from hoodie.table.savepoint import cleanings
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
-from hoodie.timeline.archived import newest_archived
+from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions

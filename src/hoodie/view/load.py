@@ -144,10 +144,12 @@ def _instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
 
 def _tell_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile]) -> None:
     """A writer that died may leave a log file without a byte, so the commits are asked whether rows were there."""
-    empty = {file.path for file in files if isinstance(file, LogFile) and file.size == 0}
-    if not empty:
+    logs = [file for file in files if isinstance(file, LogFile) and file.size == 0]
+    if not logs:
         return
-    for _, commit in _with_content(storage, timeline, timeline.completed({Action.DELTA_COMMIT}), read_commit):
+    empty, first = {log.path for log in logs}, min(log.base_instant for log in logs)
+    later = [instant for instant in timeline.completed({Action.DELTA_COMMIT}) if instant.requested >= first]
+    for _, commit in _with_content(storage, timeline, later, read_commit):
         for stat in (stat for part in commit.stats.values() for stat in part):
             if stat.path in empty and stat.file_size:
                 problem = f"the file is empty, but had {stat.file_size} bytes when it was written"
