@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.errors import HoodieError, InvalidInput
+from hoodie.errors import InvalidInput
 from hoodie.formats.base_footer import read_footer
 from hoodie.formats.conform import conform
 from hoodie.formats.parquet_columns import damage_of, open_parquet
@@ -19,7 +19,7 @@ from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
-from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import Work, WriteTask
 from hoodie.storage.protocol import InputFile
 from hoodie.table.append import append_log
@@ -325,6 +325,3 @@ class _StreamWriter:
             self._writers.append(writer)
         self._open[partition] = writer
         writer.append(pa.concat_tables(parts))
-
-
-__all__ = ["PARTITION_PATH", "HoodieError", "TaskRunner", "new_file_id", "run_task", "write_stream"]
