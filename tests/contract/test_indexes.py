@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import pyarrow as pa
 import pytest
@@ -15,9 +14,10 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.result import WriteResult
-from hoodie.testing.hbase import gateway_for_tests
+from hoodie.table.rollback_commit import rollback
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
+from index_entries import INDEXES, Entry
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -26,43 +26,10 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.spark.near.threads": "1",
 }
+ROLLED_BACK_IN_HBASE = {"hoodie.index.hbase.rollback.sync": "true"}
 Row = tuple[str, int, str]  # city, ts, note
 Rows = Mapping[str, Row]
 FIRST: Rows = {"a": ("oslo", 1, "a1"), "b": ("oslo", 1, "b1"), "c": ("bern", 1, "c1"), "d:4": ("bern", 1, "d1")}
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An index as this suite sees it.
-
-    options    that choose it
-    is_global  a key is in one partition of the table
-    service    what has to run beside the table, giving further options
-    """
-
-    name: str
-    options: Mapping[str, str]
-    is_global: bool = False
-    service: Callable[[], AbstractContextManager[Mapping[str, str]]] = field(default=lambda: nullcontext({}))
-
-
-@contextmanager
-def hbase_table() -> Iterator[Mapping[str, str]]:
-    """The options of an index in HBase: in the gateway that HOODIE_TEST_HBASE names, or a stand-in."""
-    with gateway_for_tests() as gateway:
-        yield gateway.options(gateway.create_table())
-
-
-INDEXES = [
-    Entry("BLOOM", {"hoodie.index.type": "BLOOM"}),
-    Entry("SIMPLE", {"hoodie.index.type": "SIMPLE"}),
-    Entry("GLOBAL_BLOOM", {"hoodie.index.type": "GLOBAL_BLOOM"}, is_global=True),
-    Entry("GLOBAL_SIMPLE", {"hoodie.index.type": "GLOBAL_SIMPLE"}, is_global=True),
-    Entry("BUCKET", {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}),
-    Entry("HBASE", {"hoodie.hbase.index.update.partition.path": "true"}, is_global=True, service=hbase_table),
-    Entry("own", {"hoodie.index.class": "own_indexes:exact"}),
-    Entry("own, global", {"hoodie.index.class": "own_indexes:exact_global"}, is_global=True),
-]
 
 
 @dataclass(frozen=True)
@@ -245,3 +212,23 @@ def test_a_failed_write_that_moved_or_deleted_keys_has_done_neither(subject: Sub
             subject.holds(FIRST)
         else:
             return
+
+
+def test_keys_are_found_where_a_rollback_by_call_leaves_them(subject: Subject) -> None:
+    options = {**subject.table.options, **ROLLED_BACK_IN_HBASE}
+    first = subject.upsert(FIRST).instant
+    city = "bern" if subject.index.is_global else "oslo"
+    writes = [
+        lambda: subject.upsert({"a": ("oslo", 2, "a2"), "n": ("oslo", 2, "n2")}),
+        lambda: subject.table.delete(batch({"b": FIRST["b"]}).select(["id", "city"])),
+        lambda: subject.upsert({"a": (city, 3, "moved"), "b": ("oslo", 3, "b3")}),
+    ]
+    for write in writes:
+        rollback(subject.storage, options, write().instant)
+        subject.holds(FIRST)
+        again = {key: (row[0], 9, "again") for key, row in FIRST.items()}
+        rollback(subject.storage, options, subject.upsert({**again, "n": ("oslo", 9, "n9")}).instant)
+    rollback(subject.storage, options, first)
+    subject.holds({})
+    assert subject.upsert(FIRST).inserted == 4
+    subject.holds(FIRST)

@@ -144,6 +144,13 @@ def test_columns_come_in_the_order_asked_for(evolved):
     assert rows.sort_by("id") == whole.select(["extra", "id"]).sort_by("id")
 
 
+@pytest.mark.parametrize("name", ["cow_schema_evolution", "mor_deletes"])
+def test_rows_without_columns_are_counted(name, fixture_table):
+    path = fixture_table(name)
+    rows = read_arrow(path, columns=[])
+    assert (rows.num_columns, rows.num_rows) == (0, read_arrow(path).num_rows)
+
+
 def test_a_column_that_no_file_of_a_slice_has_is_null(evolved):
     rows = read_arrow(evolved, columns=["extra"])
     assert rows.num_rows == 120

@@ -65,6 +65,35 @@ def test_executors_that_cannot_reach_hbase_fail_the_write_and_nothing_is_publish
         assert not table.history()
 
 
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tmp_path, hbase, table_type, route):
+    name = hbase.create_table()
+    given = {**hbase.options(name), **MOVES, "hoodie.index.hbase.rollback.sync": "true"}
+    path = str(tmp_path / "t")
+    table = hoodie.create_table(
+        spark, path, name="t", record_key="id", partition_by="p", ordering="ts", table_type=table_type, options=given
+    )
+    table.upsert(rows(spark, 0, 6, 1))
+    client = hoodie.HoodieWriteClient(spark, path, {**given, **route, "hoodie.auto.commit": "false"})
+    before = hbase.dump(name)
+    taken_back = client.start_commit()
+    client.upsert(rows(spark, 3, 9, 2, "(id + 1) % 3"), taken_back)
+    assert hbase.dump(name).keys() > before.keys()
+    client.rollback(taken_back)
+    after = hbase.dump(name)  # where rows were to move to counts for nothing, and stays
+    assert {key: {cell: cells[cell] for cell in before[key]} for key, cells in after.items()} == before
+    instant = client.start_commit()
+    result = client.upsert(rows(spark, 3, 9, 2, "(id + 1) % 3"), instant)
+    assert table.snapshot().count() == 6
+    client.commit(instant, result)
+    instant = client.start_commit()
+    client.commit(instant, client.delete(rows(spark, 0, 3, 1).select("id", "p"), instant))
+    assert sorted(hbase.dump(name)) == [f"k{n}".encode() for n in range(3, 9)]
+    assert table.upsert(rows(spark, 0, 9, 3, "(id + 1) % 3")).inserted == 3
+    assert table.snapshot().count() == 9
+
+
 def test_the_read_client_asks_the_index(spark, tmp_path, hbase):
     options = hbase.options(hbase.create_table())
     table = hoodie.create_table(

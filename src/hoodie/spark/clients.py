@@ -24,8 +24,9 @@ from hoodie.table.choose_index import choose_index
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
+from hoodie.table.index_follows import index_follows
 from hoodie.table.job import action_of, writable_state
-from hoodie.table.learn import settle_index
+from hoodie.table.learn import settle_index, tell_of_dead, tell_rolled_back
 from hoodie.table.result import WriteResult
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.semantics import Settings, TableKind, kind_of
@@ -59,7 +60,9 @@ class HoodieWriteClient:
         """
         word = _operation(operation)
         state = writable_state(self.storage, self.settings)
+        index = choose_index(state, self.settings).index
         begun = begin(state, word, action_of(word, self._kind(state)), writers=self.settings.writers)
+        tell_of_dead(index, state.timeline, begun.state.timeline)
         self._begun[begun.time] = begun
         return begun.time
 
@@ -103,7 +106,8 @@ class HoodieWriteClient:
         try:
             metadata = publish(transaction, metadata)
         except BatchKnown as known:
-            abandon(transaction)
+            if abandon(transaction):
+                tell_rolled_back(choose_index(state, self.settings).index, [instant])
             return earlier_result(known)
         if result.later:
             settle_index(choose_index(state, self.settings).index, instant, result.later)
@@ -127,7 +131,8 @@ class HoodieWriteClient:
         if any(done.requested == instant for done in load_state(self.storage).timeline.commits):
             rollback(self.storage, self.options, instant)
             return
-        abandon(self._open(instant, WriteOperation.UPSERT))
+        with index_follows(self.storage, self.options):
+            abandon(self._open(instant, WriteOperation.UPSERT))
 
     def _write(self, operation: WriteOperation, df: DataFrame, instant: str) -> WriteResult:
         batch = check_batch(self.session, self.storage, operation, df, self.options)

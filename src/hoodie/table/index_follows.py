@@ -25,55 +25,42 @@ from hoodie.timeline.load import read_commit
 def index_follows(storage: Storage, options: Mapping[str, str]) -> Iterator[None]:
     """Around a rollback or restore: an index that keeps something of its own hears which instants are gone.
 
+    HBASE: rows that come back get the entries again that they lost. Those of the instants that go count no more, but a
+    row that one of them deleted or moved lost its entry when that was published.
+
     options  name the index, as those of a write do
-    Raises   InvalidOption when they name one that cannot be made
+    Raises   InvalidOption when they name a user's own that cannot be made
     Warns    IndexOutOfDate when the index does not take what it is told: the table is as it should be
     """
     before = load_state(storage)
     named = named_index(before, options)
-    if named.own:
-        index = own.make(named.name, options, before.config)
-        yield
-        left = load_state(storage).timeline
-        gone = [
-            i for i in reversed(before.timeline.instants) if i.action in WRITES and not left.find(i.requested, i.action)
-        ]
-        tell_rolled_back(index, [instant.requested for instant in gone])
-    elif named.name == hbase.NAME:
-        with _hbase_follows(storage, options):
-            yield
-    else:
-        yield
-
-
-@contextmanager
-def _hbase_follows(storage: Storage, options: Mapping[str, str]) -> Iterator[None]:
-    """Rows that a rollback brings back get the entries again that they lost.
-
-    Entries of the commits that go count no more, and need nothing. But a row that one of them deleted or moved lost its
-    entry when that was published, and comes back. Its file group is one that the commit wrote to, or replaced.
-    """
-    before = load_state(storage)
-    commits = {i.requested: read_commit(storage, before.timeline, i) for i in before.timeline.commits}
+    in_hbase = named.name == hbase.NAME
+    index = own.make(named.name, options, before.config) if named.own else None
+    commits = before.timeline.commits if in_hbase else ()
+    said = {commit.requested: read_commit(storage, before.timeline, commit) for commit in commits}
     yield
-    after = load_state(storage)
-    left = {instant.requested for instant in after.timeline.commits}
-    gone = {time: commit for time, commit in commits.items() if time not in left}
-    if not gone:
+    if index is None and not in_hbase:
         return
-    try:
-        find_again(storage, options, {group for commit in gone.values() for group in _groups(commit)})
-        if read_options(HBaseOptions, options).rollback_sync:
-            for time in gone:
-                hbase.roll_back(hbase.reach(options, after.config), time)
-    except HoodieError as problem:
-        warnings.warn(
-            IndexOutOfDate(
-                f"{', '.join(gone)} rolled back, but the index does not know the rows again that came back: {problem} "
-                "Before the next write: hoodie index rebuild"
-            ),
-            stacklevel=5,
-        )
+    after = load_state(storage)
+    writes = [instant for instant in reversed(before.timeline.instants) if instant.action in WRITES]
+    gone = [each.requested for each in writes if after.timeline.find(each.requested, each.action) is None]
+    if in_hbase and gone:
+        groups = {group for time in gone if time in said for group in _groups(said[time])}
+        try:
+            if groups:
+                find_again(storage, options, groups)
+            if read_options(HBaseOptions, options).rollback_sync:
+                index = hbase.make(options, after.config)
+        except HoodieError as problem:
+            warnings.warn(
+                IndexOutOfDate(
+                    f"{', '.join(gone)} rolled back, but the index does not know the rows again that came back: "
+                    f"{problem} Before the next write: hoodie index rebuild"
+                ),
+                stacklevel=3,
+            )
+    if index is not None:
+        tell_rolled_back(index, gone)
 
 
 def _groups(commit: CommitMetadata) -> Iterator[FileGroupId]:

@@ -24,7 +24,7 @@ from hoodie.table.batches import require_new
 from hoodie.table.choose_index import choose_index, refuse_groups_of_logs
 from hoodie.table.combine import KEY
 from hoodie.table.late_keys import late_logs, with_late_keys
-from hoodie.table.learn import Learning, tell_rolled_back
+from hoodie.table.learn import Learning, tell_of_dead
 from hoodie.table.log_reader import slice_reader
 from hoodie.table.moves import MoveRule
 from hoodie.table.properties_file import update_properties
@@ -196,9 +196,7 @@ def start(checked: Checked) -> WriteJob:
     require_new(checked.state, writers.batch)
     action = action_of(checked.operation, checked.kind)
     transaction = begin(checked.state, checked.operation, action, writers=writers)
-    now = transaction.state.timeline
-    dead = [each for each in checked.state.timeline.pending() if now.find(each.requested, each.action) is None]
-    tell_rolled_back(checked.index, [each.requested for each in dead])  # `begin` did it
+    tell_of_dead(checked.index, checked.state.timeline, transaction.state.timeline)
     _require_checked(checked, transaction)
     return with_transaction(checked, transaction)
 

@@ -27,6 +27,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.combine import combine
 from hoodie.table.fates import Fate, take_fates
 from hoodie.table.semantics import Semantics
+from hoodie.timeline.timeline import Timeline
 
 Write = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
@@ -93,6 +94,12 @@ def settle_index(index: Index, instant: str, later: Sequence[pa.Table]) -> None:
         index.settle(instant, pa.concat_tables(later))
     except Exception as problem:  # of whatever kind a user's own index raises
         warnings.warn(ServiceFailed(f"bringing the index {index.name} up to date", instant, str(problem)), stacklevel=2)
+
+
+def tell_of_dead(index: Index, before: Timeline, now: Timeline) -> None:
+    """Tell the index of writes that were pending before, and that the beginning of another has rolled back."""
+    dead = [each for each in before.pending() if now.find(each.requested, each.action) is None]
+    tell_rolled_back(index, [each.requested for each in dead])
 
 
 def tell_rolled_back(index: Index, instants: Iterable[str]) -> None:

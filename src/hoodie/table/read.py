@@ -136,7 +136,7 @@ def read_slices_arrow(
     keep, needed = _filter(filters, schema)
     if also is not None:
         keep, needed = also[0] if keep is None else keep & also[0], [*needed, *also[1]]
-    read = list(dict.fromkeys([*wanted, *needed]))
+    read = list(dict.fromkeys([*wanted, *needed])) or schema.names[:1]  # rows are counted by a column that they have
     check_columns(read, schema)
     found = list(slices)
 
@@ -154,6 +154,8 @@ def read_slices_arrow(
 
     parts = _each(rows_of, found)
     empty = pa.schema([schema.field(name) for name in wanted]).empty_table()
+    if not wanted:  # pyarrow forgets the number of rows of a table without columns
+        return pa.table({"_": pa.nulls(sum(map(len, parts)))}).select([])
     return pa.concat_tables(parts) if parts else empty
 
 
