@@ -68,6 +68,15 @@ def test_a_filter_keeps_its_keys_in_order_and_no_filter_keeps_all() -> None:
     assert prune_by_filter(None, hashes, chosen).tolist() == [3, 0, 1]
 
 
+@pytest.mark.parametrize("stored", [0, 1, 3, 40])
+@pytest.mark.parametrize("asked", [1, 4, 41])
+def test_a_lookup_finds_the_same_keys_whether_the_file_or_the_batch_has_more(stored: int, asked: int) -> None:
+    file_keys = [f"k{n % 7}" if n % 3 else None for n in range(stored)]
+    wanted = [f"k{n * 5 % 9}" for n in range(asked)]
+    found = lookup_keys(pa.chunked_array([file_keys[:2], file_keys[2:]], pa.string()), pa.array(wanted))
+    assert found.tolist() == [key in file_keys for key in wanted]
+
+
 def test_a_look_up_is_exact_for_keys_that_occur_twice_and_for_files_with_nulls() -> None:
     file_keys = pa.chunked_array([["a", None], ["c", "d", "c"]])
     wanted = pa.array(["c", "x", "a", "c", "x"])

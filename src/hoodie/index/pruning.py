@@ -101,7 +101,9 @@ def lookup_keys(file_keys: pa.Array | pa.ChunkedArray, wanted: pa.Array) -> npt.
         return hits
     if file_keys.type != wanted.type:
         file_keys = file_keys.cast(wanted.type)
-    # The hash table is made of the wanted keys: they are few next to the file's, which only stream by.
+    # The hash table is made of the fewer keys; the others only stream by.
+    if len(wanted) >= len(file_keys):
+        return np.asarray(pc.is_in(wanted, value_set=file_keys))
     first = pc.index_in(file_keys, value_set=wanted).drop_null()
     hits[np.asarray(first)] = True
     # A key that occurs twice was marked at its first place only.
