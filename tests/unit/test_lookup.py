@@ -10,6 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.write import BloomOptions
+from hoodie.formats.base_footer import footer_metadata
+from hoodie.formats.bloom import BloomKind, add_keys, empty_filter
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
@@ -41,3 +43,20 @@ def test_each_key_is_found_at_its_own_place(storage: Storage, pruned: bool, aske
         [call] = find_keys(storage, [file], keys, pruned, BloomOptions(), pool)
         assert call.result()[0].tolist() == expected
     assert find_in_file(storage, file, keys, pruned, BloomOptions())[0].tolist() == expected
+
+
+@pytest.mark.parametrize(("few", "tested"), [(10_000, True), (2, False)])
+def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
+    monkeypatch: pytest.MonkeyPatch, few: int, tested: bool
+) -> None:
+    monkeypatch.setattr("hoodie.table.lookup._FEW_KEYS", few)
+    storage = MemoryStorage()
+    sink = pa.BufferOutputStream()
+    stored = pa.array(["a", "b", "d"])
+    footer = footer_metadata("a", "d", add_keys(empty_filter(BloomKind.SIMPLE, 100, 1e-9), stored, 0))
+    pq.write_table(pa.table({RECORD_KEY: stored}).replace_schema_metadata(footer), sink)
+    storage.create_new(NAME, sink.getvalue().to_pybytes())
+    file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
+    hits, cost = find_in_file(storage, file, pa.array(["a", "c", "b", "cc"]), True, BloomOptions())
+    assert hits.tolist() == [0, 2]
+    assert (cost.pruned_by_filter, cost.checked, cost.false_positives) == ((2, 2, 0) if tested else (0, 4, 2))

@@ -22,6 +22,9 @@ from hoodie.storage.protocol import Storage
 
 Hits = tuple[Indices, IndexStats]
 
+#: So many keys are tested against a filter, however few rows the file has: it may be far away.
+_FEW_KEYS = 10_000
+
 
 @dataclass(frozen=True, slots=True)
 class FileWithLogs(BaseFile):
@@ -119,12 +122,17 @@ def _filter_and_look_up(
     wanted: Indices,
     cost: IndexStats,
 ) -> Hits:
-    if hashes is not None and len(wanted):
+    if hashes is not None and len(wanted) and not _dearer_than_reading(len(wanted), footer):
         kept = prune_by_filter(footer.bloom(file.path), hashes, wanted)
         ruled_out = len(wanted) - len(kept)
         cost = replace(cost, pruned_by_filter=ruled_out, files_pruned_by_filter=int(len(kept) == 0))
         wanted = kept
     return _look_up(storage, file, keys, wanted, cost)
+
+
+def _dearer_than_reading(wanted: int, footer: BaseFooter) -> bool:
+    """Whether testing so many keys against a file's filter would take longer than reading all of its keys."""
+    return wanted > max(footer.rows, _FEW_KEYS)
 
 
 def _look_up(storage: Storage, file: BaseFile, keys: pa.Array, wanted: Indices, cost: IndexStats) -> Hits:
