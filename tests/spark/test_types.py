@@ -19,7 +19,7 @@ from hoodie.formats.avro_schema import from_avro, to_avro
 from hoodie.formats.conform import conform
 from hoodie.model.schema import reconcile, stored_form
 from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
-from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.types import in_session_zone, nullable, sound, to_arrow, to_spark
 
 COLUMNS = """id string NOT NULL, b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f32 float, f64 double,
     s string, raw binary, d date, at timestamp, local timestamp_ntz, d9 decimal(9,2), d18 decimal(18,4),
@@ -172,3 +172,16 @@ def test_a_nested_timestamp_moves_to_the_session_zone() -> None:
     moved = in_session_zone(schema, "Asia/Tokyo")
     expected = pa.struct([("at", zoned), ("local", TIMESTAMP_NTZ)])
     assert moved == pa.schema([("at", zoned), ("l", pa.list_(expected)), ("m", pa.map_(pa.string(), expected))])
+
+
+def test_empty_lists_within_another_type_get_the_offsets_that_spark_left_out() -> None:
+    lists = pa.Array.from_buffers(pa.list_(pa.string()), 0, [None, pa.py_buffer(b"")], children=[pa.array([""])[:0]])
+    structs = pa.StructArray.from_arrays([lists], ["tags"])
+    batch = pa.record_batch({"a": pa.ListArray.from_arrays(pa.array([0, 0, 0], pa.int32()), structs), "b": [1, 2]})
+    found = sound(batch)
+    assert found.equals(batch)
+    offsets = found.column(0).values.field(0).buffers()[1]
+    assert offsets is not None
+    assert offsets.size >= 4
+    plain = batch.select(["b"])
+    assert sound(plain) is plain

@@ -31,7 +31,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.spark.locate import COST, FILE_ID, Files, join_cost, locate_spread
 from hoodie.spark.problems import as_in_worker, told_to_driver
-from hoodie.spark.types import nullable
+from hoodie.spark.types import nullable, sound
 from hoodie.storage.protocol import Storage
 from hoodie.table.learn import Done
 
@@ -244,7 +244,7 @@ def _run_placed(
     tasks: Sequence[WriteTask], run: TaskRunner, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     waiting: dict[int, list[pa.RecordBatch]] = {}
-    for batch in batches:
+    for batch in map(sound, batches):
         numbers = batch.column(TASK)
         if numbers.null_count:
             raise HoodieError(
@@ -268,7 +268,7 @@ def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterato
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal taken
-        for batch in batches:
+        for batch in map(sound, batches):
             taken += len(batch)
             yield batch
 

@@ -26,6 +26,7 @@ from hoodie.spark.locate import Files
 from hoodie.spark.packing import deal
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import STATS, Measured, Reported, TaskRunner, report, reported, write_token
+from hoodie.spark.types import sound
 from hoodie.storage.protocol import Storage
 from hoodie.table.learn import Done
 from hoodie.table.staged import (
@@ -223,7 +224,7 @@ def _stage(
     context = TaskContext.get()
     name = f"{context.partitionId()}-{context.taskAttemptId()}" if context else "0-0"
     with told_to_driver():
-        pieces = stage_rows(storage, f"{folder}/{name}.arrow", batches, ordering)
+        pieces = stage_rows(storage, f"{folder}/{name}.arrow", map(sound, batches), ordering)
     if pieces:
         yield pa.RecordBatch.from_pylist(
             [asdict(piece) for piece in pieces],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
 from pyarrow import types as arrow
 from pyspark.sql import types as sql
@@ -92,6 +93,22 @@ def in_session_zone(schema: pa.Schema, zone: str) -> pa.Schema:
     zone  the session's `spark.sql.session.timeZone`
     """
     return pa.schema([_in_zone(field, pa.timestamp("us", zone)) for field in schema])
+
+
+def sound(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """Rows as Spark handed them over, fit for all of Arrow.
+
+    Spark 4.0 leaves out the offsets of empty lists within other types: the size of such an array cannot be asked for,
+    the process ends. A copy has them.
+    """
+    if not any(_holds_lists(field.type) for field in batch.schema):
+        return batch
+    return batch.take(pa.array(np.arange(len(batch))))
+
+
+def _holds_lists(kind: pa.DataType) -> bool:
+    inner = [kind.field(number).type for number in range(kind.num_fields)]
+    return any(arrow.is_list(each) or arrow.is_map(each) or _holds_lists(each) for each in inner)
 
 
 def _spark_type(kind: pa.DataType, path: str, bad: list[str]) -> sql.DataType:

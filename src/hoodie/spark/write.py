@@ -30,7 +30,7 @@ from hoodie.spark import keyed, spread, stage
 from hoodie.spark.local import local_frame
 from hoodie.spark.stage import Stage
 from hoodie.spark.tagged import Tagged, learn_spread, tag_rows
-from hoodie.spark.types import nullable
+from hoodie.spark.types import nullable, sound
 from hoodie.table.combine import combine
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import run_and_learn
@@ -171,6 +171,7 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
     if [field.dataType for field in types] != [field.dataType for field in frame.schema]:
         frame = frame.to(types)
     rows = frame.toArrow()
+    rows = pa.Table.from_batches(map(sound, rows.to_batches()), rows.schema)
     return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
 
 
