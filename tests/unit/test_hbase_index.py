@@ -8,7 +8,6 @@ import pytest
 
 from hbase_parts import CONFIG, FIRST, SECOND, THIRD, A, B, placed, there, where, write
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput, InvalidOption
-from hoodie.index.choose import make_own
 from hoodie.index.hbase import make
 from hoodie.model.files import FileGroupId
 
@@ -154,7 +153,7 @@ def test_rows_have_a_prefix_with_the_rebalancing_class(hbase, table):
         "hoodie.index.class": "org.apache.hudi.index.hbase.RebalancedSparkHoodieHBaseIndex",
         "hoodie.index.hbase.bucket.number": "16",
     }
-    index = make_own(options["hoodie.index.class"], options, CONFIG)
+    index = make(options, CONFIG)
     write(index, placed(FIRST, A, inserted=["abc", "334e26e9-8355-45cc-97c6-c31daf0df330"]))
     assert where(index, ["abc"], there(FIRST)) == [A]
     # Java: "abc".hashCode() is 96354; that of the UUID 1880221124.
