@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 
+from hoodie.testing.storage import Crash
 from torture import crash
 from torture.operations import CASES
 from torture.plot import chart
@@ -21,9 +23,16 @@ DOCS = Path(__file__).parents[1] / "docs" / "reliability.md"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    threading.excepthook = _of_the_living
     options = _parser().parse_args(arguments)
     status: int = options.run(options)
     return status
+
+
+def _of_the_living(problem: threading.ExceptHookArgs) -> None:
+    """Threads of a process that plays dead end with it, and have nothing to tell."""
+    if not issubclass(problem.exc_type, Crash):
+        threading.__excepthook__(problem)
 
 
 def _parser() -> argparse.ArgumentParser:
