@@ -94,13 +94,22 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
     assert table.snapshot().count() == 9
 
 
-def test_the_read_client_asks_the_index(spark, tmp_path, hbase):
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, route):
     options = hbase.options(hbase.create_table())
     table = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="p", ordering="ts", options=options
+        spark,
+        str(tmp_path / "t"),
+        name="t",
+        record_key="id",
+        partition_by="p",
+        ordering="ts",
+        table_type=table_type,
+        options=options,
     )
     table.upsert(rows(spark, 0, 10, 1))
-    reader = hoodie.HoodieReadClient(spark, str(tmp_path / "t"), options)
+    reader = hoodie.HoodieReadClient(spark, str(tmp_path / "t"), {**options, **route})
     fresh = reader.filter_exists(rows(spark, 5, 15, 1)).toArrow()
     assert sorted(fresh.column("id").to_pylist()) == sorted(f"k{n}" for n in range(10, 15))
     found = reader.read(spark.createDataFrame(pa.table({"id": ["k1", "k9", "k99"]}).to_pandas())).rows

@@ -18,6 +18,7 @@ from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
+from hoodie.index.contract import ByFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.spark import incremental, keyed, read
@@ -218,11 +219,17 @@ class HoodieReadClient:
         return {row[0]: row["rows"] for row in found}
 
     def _absent_spread(self, frame: DataFrame, checked: Checked) -> DataFrame:
-        """Spark's anti join of the batch with the keys of a snapshot of its partitions."""
-        counts, on = self._counts(frame), match_columns(checked.index)
-        partitions = None if checked.index.is_global else list(counts)
-        there = read.snapshot(self.session, checked.state, None, partitions, on, self.options)
-        return frame.join(there, on, "left_anti")
+        """Spark's anti join of the batch with keys that are there: all of its partitions, or those the index has."""
+        counts, on, index = self._counts(frame), match_columns(checked.index), checked.index
+        if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
+            partitions = None if index.is_global else list(counts)
+            there = read.snapshot(self.session, checked.state, None, partitions, on, self.options)
+        elif checked.hits_are_certain:
+            there = ask(self.session, checked, frame, counts).found
+        else:
+            asked, schema = ask(self.session, checked, frame, counts), self._schema(checked.state)
+            there, _ = rows_of(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.options)
+        return frame.join(there.select(*on), on, "left_anti")
 
     def _tag_spread(self, frame: DataFrame, checked: Checked) -> DataFrame:
         asked = ask(self.session, checked, frame, self._counts(frame))
