@@ -19,19 +19,23 @@ def rows(spark, low, high, version, partition="id % 3"):
     )
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_path, hbase, table_type):
-    name = hbase.create_table()
-    table = hoodie.create_table(
+def made(spark, path, table_type, options):
+    return hoodie.create_table(
         spark,
-        str(tmp_path / "t"),
+        str(path),
         name="t",
         record_key="id",
         partition_by="p",
         ordering="ts",
         table_type=table_type,
-        options={**hbase.options(name), **MOVES},
+        options=options,
     )
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_path, hbase, table_type):
+    name = hbase.create_table()
+    table = made(spark, tmp_path / "t", table_type, {**hbase.options(name), **MOVES})
     table.upsert(rows(spark, 0, 60, 1))  # by driver threads
     changed = rows(spark, 50, 70, 2).union(rows(spark, 0, 10, 2, "(id + 1) % 3"))
     result = table.upsert(changed, SPREAD)
@@ -71,9 +75,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
     name = hbase.create_table()
     given = {**hbase.options(name), **MOVES, "hoodie.index.hbase.rollback.sync": "true"}
     path = str(tmp_path / "t")
-    table = hoodie.create_table(
-        spark, path, name="t", record_key="id", partition_by="p", ordering="ts", table_type=table_type, options=given
-    )
+    table = made(spark, path, table_type, given)
     table.upsert(rows(spark, 0, 6, 1))
     client = hoodie.HoodieWriteClient(spark, path, {**given, **route, "hoodie.auto.commit": "false"})
     before = hbase.dump(name)
@@ -98,16 +100,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, route):
     options = hbase.options(hbase.create_table())
-    table = hoodie.create_table(
-        spark,
-        str(tmp_path / "t"),
-        name="t",
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        table_type=table_type,
-        options=options,
-    )
+    table = made(spark, tmp_path / "t", table_type, options)
     table.upsert(rows(spark, 0, 10, 1))
     reader = hoodie.HoodieReadClient(spark, str(tmp_path / "t"), {**options, **route})
     fresh = reader.filter_exists(rows(spark, 5, 15, 1)).toArrow()

@@ -141,3 +141,21 @@ def test_a_key_that_a_batch_holds_twice_is_one_hit_however_the_look_up_is_cut(sp
         spark.conf.unset("spark.sql.execution.arrow.maxRecordsPerBatch")
     assert result.updated == 2
     assert one.snapshot().count() == 4
+
+
+def test_an_index_hears_of_what_a_client_gives_up(spark, tmp_path):
+    """`start_commit` takes a dead write back, `rollback` one that is open."""
+    path, diary = str(tmp_path / "t"), own_indexes.diary
+    hoodie.create_table(spark, path, name="t", record_key="id")
+    batch = spark.range(3).selectExpr("cast(id as string) as id", "id as v")
+    dead = hoodie.HoodieWriteClient(spark, path).start_commit()
+    diary.heard.clear()
+    client = hoodie.HoodieWriteClient(
+        spark, path, {"hoodie.index.class": "own_indexes:diary", "hoodie.auto.commit": "false"}
+    )
+    opened = client.start_commit()
+    assert diary.heard == [("rolled back", dead)]
+    client.upsert(batch, opened)
+    client.rollback(opened)
+    assert diary.heard[1:] == [("learn", opened), ("rolled back", opened)]
+    diary.heard.clear()
