@@ -1,6 +1,6 @@
 """What `hoodie.properties` says of a table, as a typed value, and whether this library may read or write such a table.
 
-Source: spec/table-and-timeline.md 2 and 9 (HoodieTableConfig).
+Source: docs/format/table-and-timeline.md 2 and 9 (HoodieTableConfig).
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Files of the archive of layout 1: log files whose blocks hold one Avro record for each archived instant file.
 
 A block's content is that of a data block: int32 version (3), int32 count, then per record int32 length and Avro binary.
-Integers are big-endian. Source: spec/table-and-timeline.md 8.1 and spec/avro-payloads.md (HoodieArchivedMetaEntry).
+Integers are big-endian.
+Source: docs/format/table-and-timeline.md 8.1, docs/format/avro-payloads.md (HoodieArchivedMetaEntry).
 """
 
 from __future__ import annotations

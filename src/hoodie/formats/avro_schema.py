@@ -1,7 +1,7 @@
 """Table schemas as Avro JSON, in the shape Hudi gives them, and back.
 
-Source: spec/base-files-and-bloom.md 3, spec/commit-metadata.md (`extraMetadata.schema`); pinned by the schemas of real
-tables in tests/fixtures/avro_schemas.json.
+Source: docs/format/base-files-and-bloom.md 3, docs/format/commit-metadata.md (`extraMetadata.schema`);
+pinned by the schemas of real tables in tests/fixtures/avro_schemas.json.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Commit metadata as the JSON of table version 6, keys and their order as Hudi writes them.
 
-Source: spec/commit-metadata.md (HoodieCommitMetadata, HoodieWriteStat, HoodieDeltaWriteStat).
+Source: docs/format/commit-metadata.md (HoodieCommitMetadata, HoodieWriteStat, HoodieDeltaWriteStat).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 `decode_*` take the bytes and the path of the file, for errors; they raise CorruptFile on anything but one record of the
 right name, and on a path that leaves the table. `encode_*` take `root`, the table's base path, where Hudi stores
-absolute paths. Source: spec/avro-payloads.md.
+absolute paths. Source: docs/format/avro-payloads.md.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Avro schemas of the timeline's plans and results, with Hudi's names, field order, unions and defaults.
 
-Source: spec/avro-payloads.md. A reader resolves by full name, so the namespace must match.
+Source: docs/format/avro-payloads.md. A reader resolves by full name, so the namespace must match.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Each partition has one file group a bucket, whose file id begins with the bucket's number. So a write of a new key into
 a bucket that is there is an update of its file group, whatever the key.
-Source: spec/indexing-and-write-path.md 4.
+Source: docs/format/indexing-and-write-path.md 4.
 """
 
 from __future__ import annotations

@@ -276,7 +276,7 @@ class _TryAgain(Exception):
 def put_batch_size(options: HBaseOptions, region_servers: int, tasks: int = 1, executors: int = 1) -> int:
     """Entries that a task puts a second, and at once, so that all of them stay within the share of HBase's requests.
 
-    Source  spec/indexing-and-write-path.md 5
+    Source  docs/format/indexing-and-write-path.md 5
     """
     most = int(options.qps_fraction * region_servers * options.region_server_qps)
     parallel = max(1, min(tasks, executors))

@@ -4,7 +4,7 @@ An entry is three cells of family `_s`, as Hudi has them. A key that moves to an
 beside the old one, in three cells of its own that Hudi does not read: should the write fail, or its process die before
 the old entry is replaced, a reader still knows which of the two counts, as the new one's instant is valid or is not.
 
-Source: spec/indexing-and-write-path.md 5.
+Source: docs/format/indexing-and-write-path.md 5.
 """
 
 from __future__ import annotations

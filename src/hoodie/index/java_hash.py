@@ -1,6 +1,6 @@
 """Java's hash codes of strings and of lists of strings, over whole columns.
 
-Source: spec/indexing-and-write-path.md 4; pinned by tests/vectors/bucket_index.json.
+Source: docs/format/indexing-and-write-path.md 4; pinned by tests/vectors/bucket_index.json.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A writer that died leaves it there. After `expire` minutes by the file's modification time others may delete it, and
 create it anew; a holder that lives renews it before. With 0 it stays until a person removes it.
-Source: spec/table-services.md 7.
+Source: docs/format/table-services.md 7.
 """
 
 from __future__ import annotations

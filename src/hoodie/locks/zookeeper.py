@@ -1,7 +1,7 @@
 """A lock in ZooKeeper: ephemeral sequential nodes below `<base_path>/<lock_key>`, the smallest number holds it.
 
 Nodes are named as Curator's InterProcessMutex names them, `_c_<uuid>-lock-<10 digits>`, so that Hudi's own writers and
-these wait for each other. Source: spec/table-services.md 7.
+these wait for each other. Source: docs/format/table-services.md 7.
 """
 
 from __future__ import annotations

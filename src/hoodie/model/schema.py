@@ -2,7 +2,7 @@
 
 A schema is a `pyarrow.Schema` of the user's columns in *stored form*: 32 and 64 bit signed integers, microsecond
 timestamps in UTC or without a zone, `decimal128`, plain lists, maps with string keys. Source:
-spec/base-files-and-bloom.md 3 and docs/design/types.md.
+docs/format/base-files-and-bloom.md 3 and docs/design/types.md.
 """
 
 from __future__ import annotations

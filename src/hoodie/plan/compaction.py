@@ -1,6 +1,6 @@
 """What a compaction should do: whether one is due, which file slices it takes, and whether a plan fits what is there.
 
-Source: spec/table-services.md 5, spec/avro-payloads.md (HoodieCompactionPlan).
+Source: docs/format/table-services.md 5, docs/format/avro-payloads.md (HoodieCompactionPlan).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Which file slices a compaction takes, and in which order: Hudi's strategies, and functions of the user's own.
 
-Source: spec/table-services.md 5 (org.apache.hudi.table.action.compact.strategy).
+Source: docs/format/table-services.md 5 (org.apache.hudi.table.action.compact.strategy).
 """
 
 from __future__ import annotations

@@ -2,8 +2,10 @@
 
 Two writes may go side by side when they change different file groups. New file groups are nobody else's: two inserts
 never contradict each other here, though they may bring the same new key.
-Source: spec/table-services.md 7. It goes by times of instants, "newer than the last completed one"; here an instant
-counts as since the beginning when the timeline of the beginning did not have it: clocks of writers may differ.
+
+Source: docs/format/table-services.md 7.
+It goes by times of instants, "newer than the last completed one"; here an instant counts as since the beginning when
+the timeline of the beginning did not have it: clocks of writers may differ.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Whether a completed commit may be rolled back: pure rules; `hoodie.table.rollback_commit` looks and acts.
 
-Source: spec/table-services.md 3.
+Source: docs/format/table-services.md 3.
 """
 
 from __future__ import annotations

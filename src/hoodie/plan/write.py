@@ -1,6 +1,6 @@
 """What a write should do: which rows go to which file group, and how large new ones become.
 
-Source: spec/indexing-and-write-path.md 7 (workload profile, small files, record size, insert assignment).
+Source: docs/format/indexing-and-write-path.md 7 (workload profile, small files, record size, insert assignment).
 """
 
 from __future__ import annotations

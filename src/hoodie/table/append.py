@@ -1,7 +1,7 @@
 """What a task of a Merge-on-Read table does with rows of one file group: append them, and deleted keys, to its logs.
 
 No storage is asked to append to a file: each delta commit begins a log file of its own in each file group it changes.
-Source: spec/log-files.md 1, 4 and 6 (HoodieAppendHandle).
+Source: docs/format/log-files.md 1, 4 and 6 (HoodieAppendHandle).
 """
 
 from __future__ import annotations

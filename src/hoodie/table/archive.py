@@ -2,7 +2,7 @@
 
 First the archive file is there, whole; then the instants go, their pending states before the completed ones: an instant
 without its completed file would be taken for a failed write. An archiver that dies in between is repeated, and the
-newest archive file tells it what need not be written again. Source: spec/table-services.md 2.
+newest archive file tells it what need not be written again. Source: docs/format/table-services.md 2.
 """
 
 from __future__ import annotations

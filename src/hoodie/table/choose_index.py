@@ -1,7 +1,7 @@
 """Which index a write uses, and whether the table's keys lie where it looks.
 
 Where other indexes look than the one that placed the keys, rows would occur twice: such a write is refused.
-Source: spec/indexing-and-write-path.md 1 and 4.
+Source: docs/format/indexing-and-write-path.md 1 and 4.
 """
 
 from __future__ import annotations

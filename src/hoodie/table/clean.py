@@ -1,7 +1,7 @@
 """Cleaning: files that no read, savepoint or pending plan needs any more are deleted, by a plan on the timeline.
 
 A clean that dies anywhere is finished by the next one, by the plan it made: each step may have been done before.
-docs/design/cleaning.md says what differs from Hudi's. Source: spec/table-services.md 1.
+docs/design/cleaning.md says what differs from Hudi's. Source: docs/format/table-services.md 1.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Running a compaction: logs merged into base files, one file slice a task, and published together.
 
-Source: spec/table-services.md 5.
+Source: docs/format/table-services.md 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A run of a compaction: what its tasks need, and how it begins.
 
-Source: spec/table-services.md 5.
+Source: docs/format/table-services.md 5.
 """
 
 from __future__ import annotations

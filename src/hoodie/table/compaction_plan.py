@@ -2,7 +2,7 @@
 
 A run that died, or fails, leaves its plan: its files are removed and the next run begins anew. Unlike Hudi's, that
 taking back is no instant of its own: it deletes what nobody has seen, and is done again until it has succeeded.
-Source: spec/table-services.md 5.
+Source: docs/format/table-services.md 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The end of a compaction's run: what its tasks made is checked and published, or discarded.
 
-Source: spec/table-services.md 5.
+Source: docs/format/table-services.md 5.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A plan can be withdrawn until a writer appends to the slice that it opened. From then on it has to be run; one that does
 not fit the table any more is repaired for that.
-Source: spec/table-services.md 5.
+Source: docs/format/table-services.md 5.
 """
 
 from __future__ import annotations

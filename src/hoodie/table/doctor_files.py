@@ -1,6 +1,6 @@
 """What the doctor looks for among data files: those that are missing, too many, or not as a commit has them.
 
-Source: design invariants 3, 5, 7.
+Source: docs/design/invariants.md 3, 5, 7.
 """
 
 from __future__ import annotations

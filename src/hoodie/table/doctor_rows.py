@@ -1,6 +1,7 @@
 """What the doctor looks for inside data files: keys that a look-up would miss, keys that occur twice, damage.
 
-Source: design invariants 1 and 4; spec/base-files-and-bloom.md 1, 2 and 4, spec/log-files.md 7 and 8.
+Source: docs/design/invariants.md 1 and 4; docs/format/base-files-and-bloom.md 1, 2 and 4,
+docs/format/log-files.md 7 and 8.
 """
 
 from __future__ import annotations

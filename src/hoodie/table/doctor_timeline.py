@@ -1,6 +1,6 @@
 """What the doctor looks for in `.hoodie`: settings, instants and what they hold, what dead writers left there.
 
-Source: design invariants 2, 6; spec/table-and-timeline.md 2, 4, 5.
+Source: docs/design/invariants.md 2, 6; docs/format/table-and-timeline.md 2, 4, 5.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Heartbeats: an empty file for each write in progress, whose modification time says that its writer lives.
 
-Written with the LAZY policy only. Source: spec/table-and-timeline.md 4.
+Written with the LAZY policy only. Source: docs/format/table-and-timeline.md 4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What changed in a table between two instants: which slices to read, which of their rows count.
 
-Source: spec/table-services.md 8 (incremental queries).
+Source: docs/format/table-services.md 8 (incremental queries).
 """
 
 from __future__ import annotations

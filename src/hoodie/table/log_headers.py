@@ -1,6 +1,6 @@
 """Which blocks of a slice's logs count, found by reading their headers, and what was skipped.
 
-Source: spec/log-files.md 7 and 8.
+Source: docs/format/log-files.md 7 and 8.
 """
 
 from __future__ import annotations

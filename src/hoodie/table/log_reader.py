@@ -1,6 +1,6 @@
 """Reading file slices with logs: which blocks count, their rows folded, and the base file merged with them.
 
-Source: spec/log-files.md 8.
+Source: docs/format/log-files.md 8.
 """
 
 from __future__ import annotations

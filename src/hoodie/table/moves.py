@@ -2,7 +2,7 @@
 
 A base file may still hold a key that a log has deleted, and an index of its own may know one that is gone: of doubtful
 hits the stored rows are read. They also tell whether the incoming version wins: only then does the row move.
-Source: spec/indexing-and-write-path.md 2 (update.partition.path) and 5.
+Source: docs/format/indexing-and-write-path.md 2 (update.partition.path) and 5.
 """
 
 from __future__ import annotations

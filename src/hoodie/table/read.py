@@ -1,6 +1,6 @@
 """Reading a table as Arrow, without Spark: which schema, which slices, and their rows.
 
-Source: spec/table-services.md 8 (queries), spec/commit-metadata.md (`extraMetadata.schema`).
+Source: docs/format/table-services.md 8 (queries), docs/format/commit-metadata.md (`extraMetadata.schema`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 While a restore is pending nobody else writes, and readers see what is left of the later commits, each whole or not at
 all. One that dies goes on when it is called again: what is still on the timeline is still to be done.
-Source: spec/table-services.md 4.
+Source: docs/format/table-services.md 4.
 """
 
 from __future__ import annotations

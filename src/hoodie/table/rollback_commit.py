@@ -1,6 +1,7 @@
 """Rolling back by call: the latest commit, or an instant that is pending.
 
-What must hold is in `hoodie.plan.rollback`; `hoodie.table.rollback` does the work. Source: spec/table-services.md 3.
+What must hold is in `hoodie.plan.rollback`; `hoodie.table.rollback` does the work.
+Source: docs/format/table-services.md 3.
 """
 
 from __future__ import annotations

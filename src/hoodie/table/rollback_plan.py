@@ -1,6 +1,6 @@
 """What a rollback is to take back: files to delete, and slices whose logs get a command block.
 
-Source: spec/table-services.md 3.
+Source: docs/format/table-services.md 3.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Savepoints: commits whose files stay, whatever cleaning does, until the savepoint is deleted.
 
-Source: spec/table-services.md 4.
+Source: docs/format/table-services.md 4.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Instants that left the active timeline: read back from the archive of layout 1, or the history of layout 2.
 
 Nothing here is part of a write: the archive is read when somebody asks for history, and by the archiver itself.
-Source: spec/table-and-timeline.md 8.
+Source: docs/format/table-and-timeline.md 8.
 """
 
 from __future__ import annotations

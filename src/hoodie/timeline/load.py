@@ -1,6 +1,6 @@
 """Reading the timeline: the folder of instants, what single instants hold, and the history of layout 2.
 
-Source: spec/table-and-timeline.md 5.2, 5.3, 8.2 and 9.
+Source: docs/format/table-and-timeline.md 5.2, 5.3, 8.2 and 9.
 """
 
 from __future__ import annotations

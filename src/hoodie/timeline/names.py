@@ -1,6 +1,6 @@
 """What the files of the timeline are called, and which names are not the timeline's.
 
-Source: spec/table-and-timeline.md 5.2, 5.3 and 9.
+Source: docs/format/table-and-timeline.md 5.2, 5.3 and 9.
 """
 
 from __future__ import annotations

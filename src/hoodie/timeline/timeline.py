@@ -1,6 +1,6 @@
 """The timeline as a value: which instants there are, and which of them a reader sees.
 
-Source: spec/table-and-timeline.md 5.3 and 7.
+Source: docs/format/table-and-timeline.md 5.3 and 7.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Moving an instant from state to state: each step is one exclusive create, so that of two writers one goes on.
 
-Instants of layout 1, the one that is written. Source: spec/table-and-timeline.md 5.2 and 5.4.
+Instants of layout 1, the one that is written. Source: docs/format/table-and-timeline.md 5.2 and 5.4.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Gathering what the rules of hoodie.view.slices need: partitions, files, pending plans, replaced file groups.
 
-Source: spec/table-and-timeline.md 3 and 7.
+Source: docs/format/table-and-timeline.md 3 and 7.
 """
 
 from __future__ import annotations

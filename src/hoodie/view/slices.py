@@ -1,6 +1,6 @@
 """Which files a reader or a writer sees: file groups and their slices, out of the timeline and a listing.
 
-Pure rules; `hoodie.view.load` lists and reads. Source: spec/table-and-timeline.md 6 and 7.
+Pure rules; `hoodie.view.load` lists and reads. Source: docs/format/table-and-timeline.md 6 and 7.
 """
 
 from __future__ import annotations
