@@ -10,14 +10,16 @@ JOBS ?= 2
 VENV := .venv
 RUN := $(VENV)/bin/python
 INSTALLED := $(VENV)/.installed
-CHECKED := src tests bench demo torture
+DOCS_INSTALLED := $(VENV)/.docs-installed
+CHECKED := src tests bench demo torture tools setup.py
 
-.PHONY: help java demo test check bench torture clean distclean
+.PHONY: help java demo test check docs bench torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
 	@echo 'make test    the whole test suite'
 	@echo 'make check   format, lint, types, layers'
+	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
 	@echo 'make bench   upserts against rewriting the table with plain Spark'
 	@echo 'make torture ARGS=crash  processes that die at every operation; also ARGS=storm, ARGS=soak'
 	@echo 'make clean   what builds, tests, demo and bench left; distclean: .venv too'
@@ -34,6 +36,10 @@ check: $(INSTALLED)
 	$(RUN) -m mypy
 	$(RUN) -m pytest tests/test_layers.py
 
+docs: $(DOCS_INSTALLED)
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
+	@echo 'build/docs/index.html'
+
 bench: java
 	$(RUN) -m bench.run $(ARGS)
 
@@ -47,6 +53,11 @@ $(VENV)/bin/python:
 # The stamp is newer than pyproject.toml and constraints.txt exactly when what they ask for is installed.
 $(INSTALLED): pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+# What the site needs stays out of the way of those who only run tests.
+$(DOCS_INSTALLED): $(INSTALLED)
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[docs]'
 	@touch $@
 
 # Tests, demo and bench find their Java as any user's session does; the wheel comes in only where that fails.
