@@ -92,7 +92,9 @@ def test_a_link_of_the_readme_leads_to_the_page_of_the_site(setup_script: Module
 
 
 def test_links_of_the_readme_that_hold_anywhere_stay(setup_script: ModuleType) -> None:
-    text = "[a](https://a.example) [b](docs/b.md#c) ![d](docs/d.svg) [e](#e)"
-    assert setup_script.for_index(text, None) == "[a](https://a.example) b (`docs/b.md`) ![d](docs/d.svg) [e](#e)"
+    text = "[a](https://a.example) [b](docs/concepts.md#c) ![d](docs/d.svg) [e](#e)"
+    assert (
+        setup_script.for_index(text, None) == "[a](https://a.example) b (`docs/concepts.md`) ![d](docs/d.svg) [e](#e)"
+    )
     site = "https://s.example"
-    assert setup_script.for_index(text, site).split()[1] == "[b](https://s.example/b.html#c)"
+    assert setup_script.for_index(text, site).split()[1] == "[b](https://s.example/concepts.html#c)"
