@@ -36,8 +36,9 @@ check: $(INSTALLED)
 	$(RUN) -m mypy
 	$(RUN) -m pytest tests/test_layers.py
 
+# Not with --quiet: it hides the warnings from --strict, too, and a broken link would pass.
 docs: $(DOCS_INSTALLED)
-	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(RUN) -m mkdocs build --strict
 	@echo 'build/docs/index.html'
 
 bench: java
