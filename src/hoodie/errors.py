@@ -49,6 +49,28 @@ class CorruptLogBlock(CorruptFile):
     """A log block that cannot be read as the format says."""
 
 
+class MissingFile(HoodieError):
+    """A data file that a completed commit published is not there: reads would give fewer or older rows, writes would
+    build on these."""
+
+    def __init__(self, path: str, instant: str, action: str, count: int = 1, doing: str = "read") -> None:
+        super().__init__(path, instant, action, count, doing)
+        self.path, self.instant, self.action, self.count, self.doing = path, instant, action, count, doing
+
+    def __str__(self) -> str:
+        more = f", and {self.count - 1} other published files" if self.count > 1 else ""
+        text = (
+            f"{self.path}: {self.action} {self.instant} published this file, and it is missing{more}. `hoodie doctor` "
+            "lists what is lost. Restore the files from a copy of the table, or restore the table to a savepoint"
+        )
+        if self.doing == "write":
+            return (
+                f"{text}. Until then its partition takes no upsert, insert or delete; insert_overwrite and "
+                "delete_partition put new rows, or none, in place of all it had."
+            )
+        return f"{text}; or read what is left with hoodie.read.ignore.missing.files=true."
+
+
 class InvalidInput(HoodieError, ValueError):
     """Rows or arguments that cannot be written; nothing on disk has changed."""
 
@@ -155,6 +177,59 @@ class DamagedLog(UserWarning):
 
     def __str__(self) -> str:
         return f"{self.path} at byte {self.offset}: {self.problem}. Skipped: rows may be missing."
+
+
+class MissingFileIgnored(UserWarning):
+    """A published file that is missing, and a read or service that goes on without it: rows may be missing, or old.
+
+    `warnings.simplefilter("error", MissingFileIgnored)` makes reads fail on them whatever their options.
+    """
+
+    def __init__(self, path: str, instant: str, action: str, consequence: str = "") -> None:
+        super().__init__(path, instant, action, consequence)
+        self.path, self.instant, self.action, self.consequence = path, instant, action, consequence
+
+    def __str__(self) -> str:
+        what = self.consequence or "Read without it: rows are missing, or show in an older version."
+        return f"{self.path}: {self.action} {self.instant} published this file, and it is missing. {what}"
+
+
+class MetafileMissing(UserWarning):
+    """A folder with data files and without `.hoodie_partition_metadata`.
+
+    Where a commit of the active timeline names the partition it is read all the same; else it is not.
+    """
+
+    def __init__(self, partition: str, read: bool) -> None:
+        super().__init__(partition, read)
+        self.partition, self.read = partition, read
+
+    def __str__(self) -> str:
+        where = f"partition {self.partition!r}" if self.partition else "the base path"
+        if self.read:
+            return (
+                f"{where} has lost its .hoodie_partition_metadata: it is read, as commits name it, but other readers "
+                "do not look into it. The next write to it, or `hoodie doctor --repair`, restores the file."
+            )
+        return (
+            f"{where} has data files of completed instants and no .hoodie_partition_metadata, and no commit on the "
+            "active timeline names it: it is not read. If it is a partition, restore that file from another one of "
+            "the same depth; if not, move the folder out of the table."
+        )
+
+
+class CommitNotChecked(UserWarning):
+    """A completed commit that cannot be read: whether the files that it published are all there is not known."""
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.problem}. Whether the files of this commit are all there is not known; "
+            "`hoodie doctor` examines the table."
+        )
 
 
 class ServiceFailed(UserWarning):

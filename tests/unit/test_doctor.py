@@ -22,7 +22,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import temporary_beside
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.doctor import Fault, Finding, Severity, examine
-from hoodie.table.doctor_finding import Mend
+from hoodie.table.doctor_finding import Mend, Remedy
 from hoodie.table.doctor_repair import repair
 from hoodie.table.properties_file import BACKUP, PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
@@ -398,7 +398,10 @@ def test_a_partition_without_metafile_is_found():
     table.storage.delete("a/.hoodie_partition_metadata")
     (found,) = look(table)
     assert (found.severity, found.fault, found.where) == (Severity.ERROR, Fault.INVISIBLE, "a")
-    assert len(table.snapshot()) == 2  # as it says
+    assert found.remedy == Remedy(Mend.METAFILE, "a")
+    repair(table.storage, dry_run=False, grace=0)
+    assert look(table) == ()
+    assert table.storage.exists("a/.hoodie_partition_metadata")
 
 
 @pytest.mark.parametrize("cut", [0, 3, 300])

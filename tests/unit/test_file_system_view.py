@@ -8,7 +8,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile
+from hoodie.errors import CorruptFile, MetafileMissing
 from hoodie.formats.commit_json import encode_commit
 from hoodie.formats.timeline_avro import encode_compaction_plan, encode_replace_plan
 from hoodie.model.commit import CommitMetadata, Operation
@@ -25,7 +25,7 @@ from hoodie.model.plans import (
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.load import build_view, discover_partitions, load_view
+from hoodie.view.load import build_view, discover_partitions, list_folders, load_view
 from hoodie.view.slices import (
     base_files_in,
     committed_slices,
@@ -353,12 +353,16 @@ def test_a_folder_with_a_metafile_is_a_partition():
         f"2024/01/{METAFILE}",
         f"2024/02/{METAFILE}.parquet",
         f"2024/02/below/{METAFILE}",  # not looked into
-        "2024/03/f_0-0-0_1.parquet",  # without metafile nothing counts
+        "2024/03/f_0-0-0_1.parquet",  # without metafile it counts only if commits name it
         f"a=1/{METAFILE}.orc",
         f"a=1 /{METAFILE}",
         f".hoodie/metadata/files/{METAFILE}",
     )
-    assert discover_partitions(storage) == ["2024/01", "2024/02", "a=1", "a=1 "]
+    found = list_folders(storage)
+    assert sorted(found.marked) == ["2024/01", "2024/02", "a=1", "a=1 "]
+    assert sorted(found.unmarked) == ["2024/03"]
+    # Those who look for files of a failed write look into all.
+    assert discover_partitions(storage) == ["2024/01", "2024/02", "2024/03", "a=1", "a=1 "]
 
 
 def test_the_base_path_is_the_partition_of_a_table_without():
@@ -404,7 +408,8 @@ def test_in_layout_two_the_history_is_read_for_files_that_are_older_than_the_tim
 
 def test_a_partition_asked_for_without_metafile_is_none():
     storage = table("p/f_0-0-0_1.parquet", _1__commit=b"")
-    assert view_of(storage, ["p"]).groups == {}
+    with pytest.warns(MetafileMissing, match="it is not read"):
+        assert view_of(storage, ["p"]).groups == {}
 
 
 def test_a_table_after_crashes_shows_what_was_committed():

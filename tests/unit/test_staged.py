@@ -97,13 +97,19 @@ def test_every_row_reaches_the_group_that_holds_it_or_one_of_the_insert_tasks(ro
 
 
 def test_a_stage_is_removed_once_nobody_has_touched_it_for_a_day():
-    now = [0]
-    storage = MemoryStorage(clock=lambda: now[0])
+    storage = MemoryStorage(clock=lambda: 1)
     storage.write(f"{new_stage()}/a.arrow", b"x")
     remove_stale(storage, 1000)
     assert storage.list_tree(STAGING)
     remove_stale(storage, 25 * 3600 * 1000)
     assert not storage.list_tree(STAGING)
+
+
+def test_a_stage_stays_on_a_storage_that_keeps_no_times():
+    storage = MemoryStorage(clock=lambda: 0)
+    storage.write(f"{new_stage()}/a.arrow", b"x")
+    remove_stale(storage, 25 * 3600 * 1000)
+    assert storage.list_tree(STAGING)
 
 
 def piece(partition, size):

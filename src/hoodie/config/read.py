@@ -81,6 +81,19 @@ class IncrementalOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MissingFileOptions:
+    """What a read does about published files that are gone."""
+
+    ignore: bool = option(
+        "hoodie.read.ignore.missing.files",
+        False,
+        "A data file that a completed commit published and that is missing fails a read which needs it (`MissingFile`). "
+        "true: the read has what is left, older versions of rows among it, and warns of each such file "
+        "(`MissingFileIgnored`). Writes are refused all the same. Hudi has no such option.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOptions:
     """What `hoodie.read` is to read."""
 
@@ -103,4 +116,4 @@ class QueryOptions:
     )
 
 
-READ_GROUPS = (MergeOptions, MergerOptions, IncrementalOptions)
+READ_GROUPS = (MergeOptions, MergerOptions, IncrementalOptions, MissingFileOptions)

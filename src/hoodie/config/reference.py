@@ -17,7 +17,7 @@ from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
-from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, QueryOptions
+from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, MissingFileOptions, QueryOptions
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.timebased import TimeOptions
@@ -78,6 +78,13 @@ SECTIONS = (
         text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` takes the last two. "
         "More: [incremental pull](incremental.md).",
         groups=(QueryOptions, IncrementalOptions),
+        main=False,
+    ),
+    Section(
+        title="Missing files",
+        text="What a read does when a data file is gone that a completed commit published. "
+        "More: [reading](reading.md#missing-files).",
+        groups=(MissingFileOptions,),
         main=False,
     ),
     Section(

@@ -45,6 +45,13 @@ _FILE_ID = re.compile(r"(\d{8})-")
 #: Base files whose keys a write looks at when the table does not say how many buckets it has.
 _FILES_CHECKED = 2
 
+#: Keys from which the number of buckets is told, at least, and base files that are opened for them, at most. That so
+#: many keys agree on a multiple of the number has a chance of one in 2 ** 24.
+_KEYS_TOLD_BY = 24
+_FILES_TOLD_BY = 16
+#: File ids have room for fewer buckets.
+_MOST_BUCKETS = 100_000
+
 Buckets = npt.NDArray[np.int64]
 
 
@@ -123,6 +130,28 @@ def bucket_of(file_id: str) -> int | None:
     """The bucket whose file group it is; None: it is no file id of a bucket index."""
     found = _FILE_ID.match(file_id)
     return int(found[1]) if found else None
+
+
+def told_by_keys(options: Mapping[str, str], there: There) -> int | None:
+    """How many buckets a table has, by keys in base files of its newest commit; None: they are too few, or hashed by
+    other fields.
+
+    The number divides what hash and bucket of each key differ by. Opens the key columns of a few files, the smaller
+    ones first.
+    """
+    recorded = {key: there.config.properties[key] for key in (HASH_FIELDS,) if key in there.config.properties}
+    fields = read_options(IndexOptions, {**recorded, **options}).hash_fields
+    fields = fields or key_generator(there.config.properties).record_keys
+    divisor, count = 0, 0
+    for path, bucket in _some_files(there.written, _FILES_TOLD_BY):
+        if count >= _KEYS_TOLD_BY:
+            break
+        with suppress(FileNotFoundError):  # cleaned away meanwhile
+            hashes = np.unique(buckets_of(keys_in(there.storage, path), fields, 1 << 31))
+            divisor = int(np.gcd(divisor, np.gcd.reduce(np.abs(hashes - bucket)))) if len(hashes) else divisor
+            count += len(hashes)
+    most = max((found for stat in there.written if (found := bucket_of(stat.file_id)) is not None), default=0)
+    return divisor if count >= _KEYS_TOLD_BY and most < divisor <= _MOST_BUCKETS else None
 
 
 def file_id_of(bucket: int, seed: str) -> str:
@@ -221,7 +250,7 @@ def _require_here(keys: pa.Array, path: str, bucket: int, fields: Sequence[str],
         )
 
 
-def _some_files(written: Sequence[WriteStat]) -> list[tuple[str, int]]:
+def _some_files(written: Sequence[WriteStat], most: int = _FILES_CHECKED) -> list[tuple[str, int]]:
     """A few base files beside which, or as which, a commit wrote, each with its bucket; the smaller ones of many."""
     found = []
     for stat in sorted(written, key=lambda stat: stat.file_size or 0):
@@ -229,4 +258,4 @@ def _some_files(written: Sequence[WriteStat]) -> list[tuple[str, int]]:
         bucket = bucket_of(stat.file_id)
         if name and bucket is not None:
             found.append((join(stat.partition or "", name), bucket))
-    return found[:_FILES_CHECKED]
+    return found[:most]

@@ -36,10 +36,13 @@ class StorageClock:
     _ahead: float | None = None  # of the monotonic clock, seconds
 
     def age(self, entry: Entry, young: float = 0.0) -> float:
-        """Seconds since a file was written, or less.
+        """Seconds since a file was written, or less: 0 of a file that the storage keeps no time of. It may be a live
+        writer's, and nothing tells when it is not.
 
         young  an age up to this is not looked at closely
         """
+        if not entry.mtime:
+            return 0.0
         if self._ahead is None or self._since(entry) > young:
             now = storage_now(self.storage) / 1000
             self._ahead = now - self.monotonic()  # the later reading: files seem younger than they are, never older

@@ -58,7 +58,7 @@ class Asked:
         else:
             updates, cost = count_tags(self.hits, sum(self.rows.values()))
         groups = {FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids}
-        slices = snapshot_slices(self.checked.state, groups)
+        slices = snapshot_slices(self.checked, groups)
         if isinstance(index.look_up, ByKey) and not index.look_up.names_new:
             refuse_unknown(index, groups, slices.keys())
         return slices, replace(cost, seconds=time.perf_counter() - start)

@@ -20,11 +20,11 @@ from hoodie.model.schema import with_meta_fields
 from hoodie.spark.files import read_parquet
 from hoodie.spark.merge import merged_rows
 from hoodie.spark.types import to_spark
+from hoodie.table.complete import complete_view
 from hoodie.table.log_reader import slice_reader
 from hoodie.table.read import check_columns, table_schema
 from hoodie.table.state import TableState
-from hoodie.table.time_travel import require_kept
-from hoodie.view.load import load_view
+from hoodie.view.missing import read_optimized_files, snapshot_files
 from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.@ -]+")
@@ -45,13 +45,11 @@ def snapshot(
                 not tell what a query needs: there only these columns are read
     options     `hoodie.*` options of reads
     Raises      InvalidInput on an unknown column, and as of an instant whose files were cleaned; UnsupportedTable when
-                there is no rule to merge the table's rows
+                there is no rule to merge the table's rows; MissingFile when a file is gone that a commit published
 
     Slices without logs are read by Spark alone. Where logs were damaged, the tasks' log says so (`errors.DamagedLog`).
     """
-    view = load_view(state.storage, state.timeline, state.config, partitions)
-    if as_of is not None:
-        require_kept(state, view, as_of)
+    state, view = complete_view(state, partitions, snapshot_files(as_of), options, as_of)
     schema = read_schema(state, view, as_of)
     wanted = schema.names if columns is None else list(columns)
     check_columns(wanted, schema)
@@ -71,11 +69,10 @@ def read_optimized(
     as_of: str | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
+    options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The rows of the newest base files at an instant, without the logs, by Spark alone. Arguments as of `snapshot`."""
-    view = load_view(state.storage, state.timeline, state.config, partitions)
-    if as_of is not None:
-        require_kept(state, view, as_of)
+    state, view = complete_view(state, partitions, read_optimized_files(as_of), options, as_of)
     schema = read_schema(state, view, as_of)
     wanted = schema.names if columns is None else list(columns)
     check_columns(wanted, schema)

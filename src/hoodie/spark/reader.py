@@ -161,7 +161,7 @@ class HoodieReadClient:
             raise UnsupportedTable(
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"
             )
-        return check(state, WriteOperation.DELETE, None, self.settings)
+        return replace(check(state, WriteOperation.DELETE, None, self.settings), reading=self.options)
 
     def _schema(self, state: TableState) -> pa.Schema:
         return read.read_schema(state, FileSystemView(state.timeline))
@@ -282,5 +282,5 @@ def read_path(session: SparkSession, path: str, options: Mapping[str, Any] | Non
         return incremental.changes(session, state, query.begin, query.end or None, None, given)
     as_of = query_instant(query.as_of) if query.as_of else None
     if query.query is QueryType.READ_OPTIMIZED:
-        return read.read_optimized(session, state, as_of)
+        return read.read_optimized(session, state, as_of, options=given)
     return read.snapshot(session, state, as_of, options=given)

@@ -27,6 +27,7 @@ from hoodie.table.clean import CleanResult, clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
+from hoodie.table.complete import complete_view
 from hoodie.table.finish import delete_partitions
 from hoodie.table.restore import RestoreResult, restore
 from hoodie.table.result import WriteResult
@@ -35,7 +36,7 @@ from hoodie.table.savepoint import Savepoint, delete_savepoint, make_savepoint, 
 from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
 from hoodie.timeline.timeline import query_instant
-from hoodie.view.load import load_view
+from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import merged_slices
 
 Options = Mapping[str, Any]
@@ -222,7 +223,7 @@ class HoodieTable:
         as_of                only base files up to this instant, as in the method of that name
         """
         moment = None if as_of is None else query_instant(as_of)
-        return read.read_optimized(self.session, load_state(self.storage), moment, partitions, columns)
+        return read.read_optimized(self.session, load_state(self.storage), moment, partitions, columns, self.options)
 
     def as_of(
         self, instant: str, partitions: Collection[str] | None = None, columns: Sequence[str] | None = None
@@ -269,9 +270,9 @@ class HoodieTable:
         return history(load_state(self.storage), archived=archived)
 
     def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
-        """The file slices that a reader sees, ordered by partition path and file id."""
-        state = load_state(self.storage)
-        return list(merged_slices(load_view(self.storage, state.timeline, state.config, partitions)).values())
+        """The file slices that a reader sees, ordered by partition path and file id. Raises MissingFile"""
+        _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self.options)
+        return list(merged_slices(view).values())
 
     def _options(self, options: Options | None) -> dict[str, str]:
         return {**self.options, **check_options(options or {})}

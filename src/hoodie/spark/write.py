@@ -36,7 +36,7 @@ from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import run_and_learn
 from hoodie.table.near import check_keys, refuse_bad_keys, write_near
 from hoodie.table.outcome import Outcome
-from hoodie.table.partitions import require_partition_paths
+from hoodie.table.partitions import require_partition_paths, restore_metafiles
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Combine
 from hoodie.table.state import Slices, TableState
@@ -215,6 +215,7 @@ class SpreadPlan:
     direct  tasks read the staged rows themselves; else Spark shuffles rows to them
     hits    direct: where the hits of a base file are staged
     rows    shuffled: the rows with their file groups
+    unmarked  partitions that lost their metafile
     """
 
     profile: Mapping[str, PartitionProfile]
@@ -223,6 +224,7 @@ class SpreadPlan:
     direct: bool
     hits: Mapping[BaseFile, str]
     rows: Tagged | None = None
+    unmarked: frozenset[str] = frozenset()
 
     def release(self) -> None:
         if self.rows is not None:
@@ -264,7 +266,7 @@ def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: T
         semantics.works,
         names_new=checked.names_new,
     )
-    return SpreadPlan(rows, plan, index, direct, hits, tagged)
+    return SpreadPlan(rows, plan, index, direct, hits, tagged, there.unmarked)
 
 
 def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
@@ -274,6 +276,7 @@ def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: P
         planned = plan_spread(session, staged, checked, job.state)
     try:
         job = job.with_plan(planned.plan)
+        restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
         write = partial(run_task, job.spread_spec, checked.rule, checked.semantics)
         run = partial(run_and_learn, write, job.learning)
         with phases.time("write"):

@@ -33,7 +33,9 @@ from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.archive import archive_files, archive_name, archived_commits, read_archive_file
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.names import comparable_action, parse_name
-from hoodie.view.load import data_files, list_partitions
+from hoodie.view.load import data_files, list_partitions, load_view
+from hoodie.view.missing import find_missing, snapshot_files
+from hoodie.view.published import all_published
 
 _MARKERS = ".hoodie/.temp"
 
@@ -113,7 +115,8 @@ def choose(state: TableState, options: Mapping[str, str], clock: Clock = utc_now
     )
     delta_commits = read_options(CompactionOptions, options).delta_commits if state.config.merge_on_read else None
     chosen = instants_to_archive(timeline, read_options(ArchiveOptions, options), cleaning, delta_commits)
-    bound = min((b for b in (_schema_bound(state, chosen), _replaced_bound(state, chosen)) if b), default="")
+    bounds = (_schema_bound(state, chosen), _replaced_bound(state, chosen), _missing_bound(state, chosen))
+    bound = min((b for b in bounds if b), default="")
     return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))
 
 
@@ -139,6 +142,19 @@ def _replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
         if any(file.group in gone for file in data_files(list_partitions(state.storage, replaced))):
             return instant.requested
     return ""
+
+
+def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
+    """The oldest of the chosen that published a file which is missing: without it nobody would know of the file, and
+    readers would give fewer or older rows. Lists the partitions that the chosen wrote to."""
+    going = {instant for instant in chosen if instant.action in COMMITS}
+    commits = [commit for commit in all_published(state.storage, state.timeline) if commit.instant in going]
+    partitions = {partition for commit in commits for partition in commit.files}
+    if not partitions:
+        return ""
+    view = load_view(state.storage, state.timeline, state.config, partitions)
+    lost = find_missing(state.storage, state.config, view, commits, snapshot_files(), partitions)
+    return min((each.instant.requested for each in lost), default="")
 
 
 def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:

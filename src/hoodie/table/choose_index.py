@@ -15,7 +15,7 @@ from hoodie.config.table import from_properties
 from hoodie.config.write import IndexOptions, IndexType, WriteOptions
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
-from hoodie.index.bucket import BUCKETS, HASH_FIELDS
+from hoodie.index.bucket import BUCKETS, HASH_FIELDS, told_by_keys
 from hoodie.index.choose import make_index
 from hoodie.index.contract import ByFile, ByKey, Index, There
 from hoodie.model.commit import WriteStat
@@ -52,7 +52,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
     """
     written = newest_files(state)
     buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written)
-    chosen = _chosen(state, settings, buckets)
+    chosen = _chosen(state, settings, buckets, written)
     index = chosen.index
     names_new = isinstance(index.look_up, ByKey) and index.look_up.names_new
     if buckets and not names_new:
@@ -70,7 +70,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
     return chosen
 
 
-def _chosen(state: TableState, settings: Settings, buckets: bool) -> Chosen:
+def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple[WriteStat, ...]) -> Chosen:
     named = named_index(state, settings.given)
     if named.own:
         return Chosen(own.make(named.name, settings.given, state.config), named.why)
@@ -81,7 +81,33 @@ def _chosen(state: TableState, settings: Settings, buckets: bool) -> Chosen:
         kind, why = IndexType.SIMPLE, "the default"
     if kind not in IndexType.__members__:
         raise UnsupportedTable(f"{state.config.name} was created for the index {kind}, which is not known here")
-    return Chosen(make_index(IndexType[kind], settings.given, state.config), why)
+    given = settings.given
+    if kind == IndexType.BUCKET and buckets:
+        given = _with_buckets(state, given, written, inferred=not named.name)
+    return Chosen(make_index(IndexType[kind], given, state.config), why)
+
+
+def _with_buckets(
+    state: TableState, given: Mapping[str, str], written: tuple[WriteStat, ...], *, inferred: bool
+) -> Mapping[str, str]:
+    """The options with the table's number of buckets, where neither they nor the table's settings give it.
+
+    inferred  nobody names the index either
+    Raises    TableMismatch when the number is not known, and the index but by the file ids
+    """
+    if BUCKETS in given or BUCKETS in state.config.properties:
+        return given
+    count = told_by_keys(given, There(state.storage, state.config, state.timeline, written=written))
+    if count is not None:
+        return {**given, BUCKETS: str(count)}
+    if inferred:
+        raise TableMismatch(
+            f"{state.config.name} has the files of a bucket index, such as {written[0].file_id}, but hoodie.properties "
+            f"does not say of how many buckets (Hudi does not record it, and its CREATE TABLE over this table drops "
+            f"the number that was recorded), and the keys of the newest files do not tell. Give {BUCKETS}, and "
+            f"{HASH_FIELDS} if it was set, as the table was made with; a wrong number would write keys twice."
+        )
+    return given
 
 
 @dataclass(frozen=True, slots=True)

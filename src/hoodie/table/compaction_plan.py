@@ -7,6 +7,7 @@ Source: docs/format/table-services.md 5.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -15,7 +16,7 @@ import pyarrow as pa
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import read_options
-from hoodie.errors import CorruptFile, InstantNotFound, UnsupportedTable, WriteConflict
+from hoodie.errors import CorruptFile, InstantNotFound, MissingFileIgnored, UnsupportedTable, WriteConflict
 from hoodie.formats.avro_plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State, parse_time
@@ -42,6 +43,8 @@ def schedule_compaction(
     storage: Storage, options: Mapping[str, str], extra: Mapping[str, str] | None = None, clock: Clock = utc_now
 ) -> str | None:
     """Put a plan on the timeline, if a compaction is due and there is something to compact.
+
+    File groups with a missing file are left out, with a warning: their rows would be gone for good.
 
     extra    kept in the plan and in its commit
     returns  the instant of the plan; None: none was made
@@ -73,6 +76,15 @@ def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapp
         read_compaction_plan(state.storage, state.timeline, i) for i in state.timeline.pending({Action.LOG_COMPACTION})
     ]
     slices = candidates(view, {operation.group for plan in log_plans for operation in plan.operations})
+    if lost := state.missing(view):
+        # Compacted, their rows would be gone for good.
+        without = {each.group for each in lost}
+        slices = [slice_ for slice_ in slices if slice_.group not in without]
+        for each in lost:
+            told = MissingFileIgnored(
+                each.path, each.instant.requested, each.instant.action, "Its file group is not compacted."
+            )
+            warnings.warn(told, stacklevel=2)
     return plan_compaction(strategy, slices, planning, view.partitions, extra)
 
 

@@ -5,15 +5,15 @@ Source: docs/design/invariants.md 3, 5, 7.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
-from hoodie.storage.protocol import join, split
+from hoodie.storage.protocol import Entry, join, split
 from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
-from hoodie.view.load import METAFILES
+from hoodie.view.load import METAFILES, data_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
     yield from _twice(contents)
     yield from _sizes(scene, named)
     yield from _orphans(scene, contents, named)
-    yield from _invisible(scene, named)
+    yield from _invisible(scene, contents)
     yield from _plans(scene, contents)
     yield from _savepoints(scene, contents)
 
@@ -237,17 +237,35 @@ def _attempt(scene: Scene, file: BaseFile, contents: Contents, path: str) -> Fin
     return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
 
 
-def _invisible(scene: Scene, named: Named) -> Iterator[Finding]:
-    """Folders with published files that no reader takes for a partition."""
-    folders = {split(path)[0] for path in named.stats}
-    for folder in sorted(folders & scene.tree.keys()):
-        entries = scene.tree[folder]
-        names = {entry.name for entry in entries}
-        if names.isdisjoint(METAFILES) and any(join(folder, name) in named.stats for name in names):
+def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    """Folders with data files that have no metafile: Hudi's readers, and others, do not look into them."""
+    named = {partition for commit in contents.commits.values() for partition in (*commit.stats, *commit.replaced)}
+    marked = {folder for folder, entries in scene.tree.items() if _has_metafile(entries)}
+    visible = scene.timeline.visible()
+    for folder, entries in scene.tree.items():
+        files = data_files({folder: entries})
+        if folder in marked or not files or any(join(folder, "").startswith(f"{m}/" if m else "") for m in marked):
+            continue
+        if folder in named:
             yield Finding(
                 Severity.ERROR,
                 Fault.INVISIBLE,
                 folder,
-                "the folder has published files and no .hoodie_partition_metadata: no reader looks into it",
-                "Restore the metafile, from a copy of the table or as in another partition of the same depth",
+                "the folder has data files, commits name the partition, and its .hoodie_partition_metadata is gone: "
+                "other readers do not look into it",
+                "The next write to the partition restores the metafile; --repair does so now",
+                Remedy(Mend.METAFILE, folder),
             )
+        elif any(visible.committed(getattr(f, "base_instant", getattr(f, "instant", ""))) for f in files):
+            yield Finding(
+                Severity.WARNING,
+                Fault.INVISIBLE,
+                folder,
+                "the folder has data files of completed instants and no .hoodie_partition_metadata, and no commit of "
+                "the active timeline names it: no reader looks into it",
+                "If it is a partition, restore the metafile as in another one of the same depth; if not, move it away",
+            )
+
+
+def _has_metafile(entries: Iterable[Entry]) -> bool:
+    return any(entry.name in METAFILES for entry in entries)

@@ -70,6 +70,7 @@ class Mend(StrEnum):
     RESUME = "finish the rollback"
     RECOVER = "settle hoodie.properties and its backup"
     CHECKSUM = "write the checksum anew"
+    METAFILE = "restore the partition's .hoodie_partition_metadata"
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -139,5 +140,5 @@ class Scene:
     grace: int
 
     def settled(self, mtime: int) -> bool:
-        """Whether something is old enough to be nobody's work any more."""
-        return self.now - mtime >= self.grace
+        """Whether something is old enough to be nobody's work any more. mtime 0: the storage does not say."""
+        return mtime > 0 and self.now - mtime >= self.grace

@@ -10,13 +10,14 @@ from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.table.doctor import GRACE, examine
 from hoodie.table.doctor_finding import Finding, Mend, Remedy
+from hoodie.table.partitions import ensure_partition
 from hoodie.table.properties_file import recover, rewrite_checksum
 from hoodie.table.rollback import resume, roll_back
 from hoodie.table.state import load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
 
-#: Settings first: nothing else can be loaded without them. Then writes, whose rollback removes files by itself.
-_ORDER = (Mend.RECOVER, Mend.CHECKSUM, Mend.RESUME, Mend.ROLL_BACK, Mend.DELETE, Mend.DELETE_TREE)
+#: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files by itself.
+_ORDER = (Mend.RECOVER, Mend.CHECKSUM, Mend.METAFILE, Mend.RESUME, Mend.ROLL_BACK, Mend.DELETE, Mend.DELETE_TREE)
 
 
 def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple[Remedy, ...]:
@@ -73,6 +74,10 @@ def _checksum(storage: Storage, target: str, clock: Clock) -> None:
     rewrite_checksum(storage, clock())
 
 
+def _metafile(storage: Storage, target: str, clock: Clock) -> None:
+    ensure_partition(storage, target, load_state(storage).timeline.newest_commit)
+
+
 def _resume(storage: Storage, target: str, clock: Clock) -> None:
     found = load_state(storage).timeline.find(target, Action.ROLLBACK)
     if found is not None and found.state is not State.COMPLETED:
@@ -97,6 +102,7 @@ def _delete_tree(storage: Storage, target: str, clock: Clock) -> None:
 _MEND = {
     Mend.RECOVER: _recover,
     Mend.CHECKSUM: _checksum,
+    Mend.METAFILE: _metafile,
     Mend.RESUME: _resume,
     Mend.ROLL_BACK: _roll_back,
     Mend.DELETE: _delete,

@@ -17,7 +17,7 @@ from hoodie.table.learn import settle_index, tell_rolled_back
 from hoodie.table.outcome import Outcome
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
-from hoodie.table.state import Slices, TableState
+from hoodie.table.state import TableState
 from hoodie.table.transaction import Transaction, abandon, describe, publish
 
 
@@ -104,12 +104,11 @@ def _delete_partitions(
     with abandoned_on_error(job.transaction, job.checked.index):
         there = _require_partitions(job.state, partitions)
         job = job.with_plan(None)
-        groups = {partition: [s.group.file_id for s in part] for partition, part in there.items()}
-        return _finish(job, Outcome.nothing(frozenset(partitions)), groups, phases, options, commit=True)
+        return _finish(job, Outcome.nothing(frozenset(partitions)), there, phases, options, commit=True)
 
 
-def _require_partitions(state: TableState, partitions: Sequence[str]) -> Slices:
-    there = state.slices(partitions)
+def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:
+    there = state.groups(partitions)
     if missing := sorted(set(partitions) - set(there)):
         raise InvalidInput(f"the table has no rows in partitions {missing}; nothing was deleted")
     return there

@@ -20,20 +20,24 @@ from hoodie.config.options import read_options
 from hoodie.config.read import READ_GROUPS, HolePolicy, IncrementalOptions
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
+from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
-from hoodie.model.instant import Action, format_time
+from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.model.schema import with_meta_fields
 from hoodie.storage import storage_for
+from hoodie.table.complete import complete_view
 from hoodie.table.log_reader import SliceReader, slice_reader
 from hoodie.table.read import Filters, check_columns, merged_rows, read_slices_arrow, table_schema
-from hoodie.table.state import TableState, load_state
+from hoodie.table.state import TableState, load_state, tell_of_missing
 from hoodie.table.transaction import Clock, utc_now
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.incremental import Span, before, changed_slices, missing, moment, span, touched
+from hoodie.view.incremental import Span, Touched, before, changed_slices, missing, moment, span, touched
 from hoodie.view.load import load_view
+from hoodie.view.missing import Missing, find_missing, missing_files, snapshot_files
+from hoodie.view.published import published_by
 from hoodie.view.slices import FileSystemView, merged_slices
 
 
@@ -82,12 +86,14 @@ def plan_changes(
     end: str | None = None,
     options: Mapping[str, str] | None = None,
     clock: Clock = utc_now,
+    tries: int = 5,
 ) -> Changes:
     """Which slices hold the rows that changed in (begin, end], and which rows these are.
 
     begin, end  an instant of the table, a point in time, or "earliest"; end None: the newest instant
-    options     `IncrementalOptions` among others
-    Raises      InvalidInput on a malformed or future begin or end, or begin after end; InstantNotFound; HistoryGone;
+    options     `IncrementalOptions` and `MissingFileOptions` among others
+    tries       times that the timeline may be loaded anew, when files went away that it knows nothing of
+    Raises      MissingFile when a file of the range is gone that readers of today need, too; InvalidInput on a malformed or future begin or end, or begin after end; InstantNotFound; HistoryGone;
                 HollowCommit; UnsupportedTable without meta columns
 
     Only the range's commits and the folders of the partitions that they wrote to are looked at.
@@ -99,18 +105,29 @@ def plan_changes(
         )
     wanted, archived = _wanted(state, begin, end, read_options(IncrementalOptions, options).holes, clock)
     if archived and wanted.begin < archived:
-        gone = HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
-        return _whole_table(state, wanted, options, gone)
+        history = HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
+        return _whole_table(state, wanted, options, history)
     storage, timeline = state.storage, wanted.timeline
-    changes = touched((instant, read_commit(storage, timeline, instant)) for instant in wanted.commits)
+    commits = [(instant, read_commit(storage, timeline, instant)) for instant in wanted.commits]
+    changes = touched(commits)
     then = replace(state, timeline=timeline)
     view = (
         load_view(storage, timeline, state.config, changes.partitions) if changes.groups else FileSystemView(timeline)
     )
-    if lost := missing(view, changes):
-        # Without the commits that touched what is lost, the rest can be told.
-        earliest = max(changes.groups[group] for group in lost)
-        problem = f"files of {len(lost)} file groups were cleaned away, such as {next(iter(lost.values()))}"
+    absent = _lost(state, view, commits, changes, wanted)
+    # What readers of today need is not cleaned: it is lost.
+    needed = missing_files(replace(view, timeline=state.timeline), absent, snapshot_files()) if absent else []
+    if needed:
+        now = state.reload()
+        if tries and now.timeline != state.timeline:
+            return plan_changes(now, begin, end, options, clock, tries - 1)
+        tell_of_missing(needed, options)
+    known = {each.group for each in needed}
+    gone = {each.group: each.file.name for each in absent} | missing(view, changes)
+    if cleaned := {group: name for group, name in gone.items() if group not in known}:
+        # Without the commits that touched what is gone, the rest can be told.
+        earliest = max(changes.groups[group] for group in cleaned)
+        problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
         return _whole_table(state, wanted, options, HistoryGone(wanted.begin, wanted.end, problem, earliest))
     slices = changed_slices(view, changes, wanted.as_of)
     times = CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
@@ -123,6 +140,25 @@ def plan_changes(
     first = min(wanted.times)
     return Changes(
         schema, tuple(_without_old_base(each, first) for each in slices), times, _within(reader, times, timeline)
+    )
+
+
+def _lost(
+    state: TableState,
+    view: FileSystemView,
+    commits: Sequence[tuple[Instant, CommitMetadata]],
+    changes: Touched,
+    wanted: Span,
+) -> list[Missing]:
+    """The files of the slices to be read that are not there, by the commits of the range."""
+    published = [published_by(instant, commit) for instant, commit in reversed(commits)]
+    return find_missing(
+        state.storage,
+        state.config,
+        view,
+        published,
+        lambda then: changed_slices(then, changes, wanted.as_of),
+        changes.partitions,
     )
 
 
@@ -150,7 +186,7 @@ def _whole_table(state: TableState, wanted: Span, options: Mapping[str, str], go
     """All slices of now: of the rows that changed in the range, those that did not change again."""
     if not read_options(IncrementalOptions, options).full_scan:
         raise gone
-    view = load_view(state.storage, state.timeline, state.config)
+    state, view = complete_view(state, None, snapshot_files(), options)
     slices = tuple(merged_slices(view).values())
     reader = slice_reader(state, _schema(state), None, options) if any(each.logs for each in slices) else None
     return Changes(_schema(state), slices, CommitTimes(wanted.begin, wanted.end), reader)

@@ -54,7 +54,7 @@ def rebuild_index(storage: Storage, options: Mapping[str, str]) -> Rebuilt:
 
     options  of a write: hoodie.index.hbase.*
     Raises   InvalidOption when the index is another one, or cannot be reached by the options; IndexUnavailable;
-             TableNotFound; UnsupportedTable; CorruptFile
+             TableNotFound; UnsupportedTable; CorruptFile; MissingFile
 
     While it runs nothing else should write to the table: entries of a write that is pending are left as they are.
     """
@@ -66,6 +66,7 @@ def rebuild_index(storage: Storage, options: Mapping[str, str]) -> Rebuilt:
     require_writable(state.config, KNOWN_PAYLOADS)
     index = hbase.reach(options, state.config)
     view = load_view(storage, state.timeline, state.config)
+    state.require_complete(view)
     slices = list(merged_slices(view).values())
     at = _now(index, state)
     written, known = 0, set()

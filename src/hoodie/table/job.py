@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -53,6 +53,7 @@ class Checked:
     kind: TableKind
     index: Index
     index_why: str  # why it is this index
+    reading: Mapping[str, str] | None = None  # options of a read, of which keys are looked up; None: it is a write
 
     @property
     def avro_schema(self) -> str:
@@ -88,12 +89,13 @@ class Checked:
     def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
         """What the write sees of the partitions of its batch; with a global index that looks into files, of all.
 
-        Raises UnsupportedTable when keys are to be looked up and a file group holds some where the index does not look
+        Raises UnsupportedTable when keys are to be looked up and a file group holds some where the index does not look;
+               as `TableState.files`
         """
-        if self.semantics.locate and self.semantics.replaces is not Replaces.NOTHING:
+        if self.semantics.replaces is not Replaces.NOTHING:
             return TableFiles()  # rows go to new file groups, whatever is there
         by_file = self.semantics.locate and isinstance(self.index.look_up, ByFile)
-        files = state.files(None if by_file and self.index.is_global else partitions)
+        files = state.files(None if by_file and self.index.is_global else partitions, self.reading)
         if by_file:
             refuse_groups_of_logs(files, self.index)
             if late := late_logs(state, files.compacted):
@@ -106,8 +108,13 @@ class Checked:
         missing = set(partitions) - files.slices.keys()
         if not missing or self.semantics.replaces is not Replaces.NOTHING:
             return files
-        more = state.files(missing)
-        return replace(files, slices={**files.slices, **more.slices}, bases={**files.bases, **more.bases})
+        more = state.files(missing, self.reading)
+        return replace(
+            files,
+            slices={**files.slices, **more.slices},
+            bases={**files.bases, **more.bases},
+            unmarked=files.unmarked | more.unmarked,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,5 +252,4 @@ def replaced_groups(job: WriteJob, partitions: Collection[str]) -> dict[str, lis
     replaces = job.checked.semantics.replaces
     if replaces is Replaces.NOTHING:
         return {}
-    slices = job.state.slices(partitions if replaces is Replaces.PARTITIONS else None)
-    return {partition: [s.group.file_id for s in part] for partition, part in slices.items()}
+    return job.state.groups(partitions if replaces is Replaces.PARTITIONS else None)

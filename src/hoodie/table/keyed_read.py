@@ -83,7 +83,8 @@ def find_places(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> P
 
     checked  a delete: an index then looks keys up, and tells no file group that is not there
     rows     with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls; others are carried along
-    Raises   UnsupportedTable where the index does not look; CorruptFile; FileNotFoundError when a file was cleaned away
+    Raises   UnsupportedTable where the index does not look; CorruptFile; MissingFile; FileNotFoundError when a file was
+             cleaned away
     """
     state, look_up = checked.state, checked.index.look_up
     batch = order_by_partition(rows)
@@ -92,18 +93,23 @@ def find_places(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> P
         located = locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool)
     else:
         located = locate_by_key(batch, look_up.tagger(there(state, batch.partitions, files)))
-    slices = snapshot_slices(state, {located.places[number] for number in np.unique(located.groups).tolist()})
+    slices = snapshot_slices(checked, {located.places[number] for number in np.unique(located.groups).tolist()})
     if isinstance(look_up, ByKey) and not look_up.names_new:
         refuse_unknown(checked.index, located.places, slices.keys())
     located = only(located, slices.keys())
     return Places(batch, located, slices, isinstance(look_up, ByFile))
 
 
-def snapshot_slices(state: TableState, groups: Collection[FileGroupId]) -> dict[FileGroupId, FileSlice]:
-    """The slices of some file groups, as a snapshot reader merges them; those without one are left out."""
+def snapshot_slices(checked: Checked, groups: Collection[FileGroupId]) -> dict[FileGroupId, FileSlice]:
+    """The slices of some file groups, as a snapshot reader merges them; those without one are left out.
+
+    Raises as `TableState.files`
+    """
     if not groups:
         return {}
-    view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
+    state, partitions = checked.state, {group.partition for group in groups}
+    view = load_view(state.storage, state.timeline, state.config, partitions)
+    state.require_complete(view, partitions, checked.reading)
     return {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
 
 

@@ -9,7 +9,7 @@ docs/design/compaction.md says why this is told by statistics.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
 from functools import partial
 
 import pyarrow as pa
@@ -67,7 +67,7 @@ def with_late_keys(files: TableFiles, late: Logs, reader: SliceReader) -> TableF
     bases: dict[str, Sequence[BaseFile]] = {}
     for partition, part in files.bases.items():
         bases[partition] = [_marked(base, late[base], reader) if base in late else base for base in part]
-    return TableFiles(files.slices, bases, files.compacted)
+    return replace(files, bases=bases)
 
 
 def _marked(base: BaseFile, logs: tuple[LogFile, ...], reader: SliceReader) -> FileWithLogs:

@@ -36,7 +36,7 @@ from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import Done, learn_files, run_and_learn
 from hoodie.table.moves import settle, with_stored
 from hoodie.table.outcome import Outcome
-from hoodie.table.partitions import require_partition_paths
+from hoodie.table.partitions import require_partition_paths, restore_metafiles
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableFiles, TableState
@@ -50,13 +50,15 @@ _PLACE = "_hoodie_place"
 class NearPlan:
     """A batch with the plan for it.
 
-    insert  bool[n], which rows are new to the table
+    insert    bool[n], which rows are new to the table
+    unmarked  partitions that lost their metafile
     """
 
     batch: Batch
     located: Located
     insert: npt.NDArray[np.bool_]
     plan: WritePlan
+    unmarked: frozenset[str] = frozenset()
 
 
 def thread_pool(settings: Settings) -> ThreadPoolExecutor:
@@ -117,7 +119,7 @@ def plan_near(
         semantics.works,
         names_new=checked.names_new,
     )
-    return NearPlan(batch, located, insert, plan)
+    return NearPlan(batch, located, insert, plan, files.unmarked)
 
 
 def _locate(
@@ -178,6 +180,7 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
             planned = plan_near(checked, job.state, rows, files, pool)
         job = job.with_plan(planned.plan)
         with phases.time("write"):
+            restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
             write = partial(run_task, job.spec, checked.rule, checked.semantics)
             run = partial(run_and_learn, write, job.learning)
             done = _run(planned, run, pool)

@@ -49,6 +49,13 @@ def _nested(path: str, above: str) -> InvalidInput:
     )
 
 
+def restore_metafiles(storage: Storage, partitions: Iterable[str], instant: str) -> None:
+    """Write the metafiles that partitions have lost, so that all readers see what a write adds to. Raises as
+    `ensure_partition`."""
+    for partition in sorted(partitions):
+        ensure_partition(storage, partition, instant)
+
+
 def ensure_partition(storage: Storage, partition: str, instant: str) -> None:
     """Write the partition's metafile unless it is there. Readers do not see a partition without it.
 

@@ -26,12 +26,12 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
+from hoodie.table.complete import complete_view
 from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
 from hoodie.table.lookup import footer_of
 from hoodie.table.state import TableState, declared_schema, load_state
-from hoodie.table.time_travel import require_kept
 from hoodie.timeline.timeline import query_instant
-from hoodie.view.load import load_view
+from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
 
 #: Rows as `columns`, of a slice that has logs. The schema is that of the whole table, meta columns included.
@@ -80,7 +80,7 @@ def read_arrow(
     as_of    `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
     options  `hoodie.*` options of reads; all others are the fsspec driver's
     Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed `as_of`, or
-             one as of which files were cleaned;
+             one as of which files were cleaned; MissingFile when a file is gone that a commit published;
              InvalidOption
     Bytes of logs that had to be skipped are warned about: `errors.DamagedLog`.
     """
@@ -99,9 +99,7 @@ def read_table(
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""
     moment = None if as_of is None else query_instant(as_of)
-    view = load_view(state.storage, state.timeline, state.config)
-    if moment is not None:
-        require_kept(state, view, moment)
+    state, view = complete_view(state, None, snapshot_files(moment), options, moment)
     schema = table_schema(state, view, moment)
     if state.config.meta_fields:
         schema = with_meta_fields(schema)

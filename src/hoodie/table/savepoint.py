@@ -17,6 +17,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import SavepointMetadata
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.complete import require_published
 from hoodie.table.job import writable_state
 from hoodie.table.rollback import pending_rollbacks, refuse_during_restore, rollback_plan
 from hoodie.table.semantics import Settings
@@ -90,7 +91,8 @@ def make_savepoint(
     instant  None: the newest completed commit
     millis   the clock, since 1970
     Raises   InstantNotFound when there is no such completed commit; InvalidInput when it is a savepoint already;
-             InvalidPlan when cleaning has removed, or is about to remove, files of it; WriteConflict when the commit
+             InvalidPlan when cleaning has removed, or is about to remove, files of it; MissingFile when others of its
+             files are gone; WriteConflict when the commit
              was rolled back, or a cleaning planned, at the same moment: there is no savepoint then
     """
     settings = Settings.read(options)
@@ -105,6 +107,7 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
         raise InvalidInput(f"instant {commit.requested} is a savepoint already; delete it first to replace it")
     view = load_view(storage, state.timeline, state.config)
     _require_not_cleaned(state, view, commit.requested)
+    require_published(state, view, commit.requested)
     kept = _names(merged_slices(view, commit.requested).values())
     metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=kept)
     begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)

@@ -52,9 +52,9 @@ def new_stage() -> str:
 
 
 def remove_stale(storage: Storage, now: int) -> None:
-    """Remove stages of dead writers. `now` in milliseconds since 1970."""
+    """Remove stages of dead writers. `now` in milliseconds since 1970. Where the storage keeps no times they stay."""
     for folder, entries in storage.list_tree(STAGING).items():
-        if all(now - entry.mtime > _STALE for entry in entries):
+        if all(entry.mtime and now - entry.mtime > _STALE for entry in entries):
             storage.delete_tree(folder)
 
 

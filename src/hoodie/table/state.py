@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -9,8 +10,11 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from hoodie.config.keygen import KeyGenerator, Kind, following, key_generator
+from hoodie.config.options import read_options
+from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
+from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.base_footer import read_footer
 from hoodie.model.commit import CommitMetadata, Operation
@@ -23,6 +27,8 @@ from hoodie.table.properties_file import load_properties
 from hoodie.timeline.load import load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
+from hoodie.view.missing import Missing, find_missing, writer_files
+from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, latest_base_files, latest_slices
 
 Slices = Mapping[str, Sequence[FileSlice]]
@@ -43,11 +49,13 @@ class TableFiles:
     bases   where it looks keys up: the newest base file of each group that has one. While a compaction of the group is
             pending that is not the slice's, which has none yet.
     compacted  those of `bases` that a compaction made, with the logs of their slices; without logs they are left out
+    unmarked   partitions that lost their metafile, which the write restores
     """
 
     slices: Slices = field(default_factory=dict)
     bases: BaseFiles = field(default_factory=dict)
     compacted: Mapping[BaseFile, tuple[LogFile, ...]] = field(default_factory=dict)
+    unmarked: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,19 +84,72 @@ class TableState:
                 yield read_commit(self.storage, self.timeline, instant)
 
     def slices(self, partitions: Collection[str] | None = None) -> Slices:
-        """The file slices that a writer adds to, by partition path; None: of all partitions. One listing each."""
-        return self.files(partitions).slices
+        """The file slices that a writer adds to, by partition path; None: of all partitions. One listing each.
 
-    def files(self, partitions: Collection[str] | None = None) -> TableFiles:
-        """What a writer sees of some partitions; None: of all. One listing each."""
+        They are those that are there: whether published files are missing is not looked at.
+        """
+        return self._files(load_view(self.storage, self.timeline, self.config, partitions)).slices
+
+    def files(self, partitions: Collection[str] | None = None, reading: Mapping[str, str] | None = None) -> TableFiles:
+        """What a writer sees of some partitions; None: of all. One listing each, and the commits of the timeline that
+        this process has not read yet.
+
+        reading  nothing is to be written: `hoodie.*` options, which may say to go on without missing files
+        Raises   MissingFile when a file is gone that a commit published there: rows would be lost, or written twice;
+                 WriteConflict when that was so, and is no more: cleaning or another writer was at work meanwhile
+        """
         view = load_view(self.storage, self.timeline, self.config, partitions)
+        self.require_complete(view, partitions, reading)
+        return self._files(view)
+
+    def groups(self, partitions: Collection[str] | None = None) -> dict[str, list[str]]:
+        """The file ids of some partitions, by partition path, for those who take them all away; None: of all. Those
+        whose files are missing are among them."""
+        view = load_view(self.storage, self.timeline, self.config, partitions)
+        found = {part: [s.group.file_id for s in slices] for part, slices in self._files(view).slices.items()}
+        for each in self.missing(view, partitions):
+            ids = found.setdefault(each.group.partition, [])
+            if each.group.file_id not in ids:
+                ids.append(each.group.file_id)
+        return found
+
+    def missing(self, view: FileSystemView, partitions: Collection[str] | None = None) -> list[Missing]:
+        """The published files that a writer would build on, and that are not there, by path; by all commits of the
+        timeline. partitions: those that the view is of"""
+        commits = all_published(self.storage, self.timeline)
+        return find_missing(self.storage, self.config, view, commits, writer_files, partitions)
+
+    def require_complete(
+        self,
+        view: FileSystemView,
+        partitions: Collection[str] | None = None,
+        reading: Mapping[str, str] | None = None,
+    ) -> None:
+        """See that the files that a writer builds on are there, in a view of some partitions. Raises as `files`."""
+        lost = self.missing(view, partitions)
+        if not lost:
+            return
+        now = self.reload()
+        if now.timeline != self.timeline:
+            view = load_view(now.storage, now.timeline, now.config, partitions)
+            still = now.missing(view, partitions)
+            if not still:
+                raise WriteConflict(
+                    f"{lost[0].path} went away while the table was looked at: cleaning or another writer was at work; "
+                    "try again"
+                )
+            lost = still
+        tell_of_missing(lost, reading)
+
+    def _files(self, view: FileSystemView) -> TableFiles:
         slices: dict[str, list[FileSlice]] = {}
         for group, slice_ in latest_slices(view).items():
             slices.setdefault(group.partition, []).append(slice_)
         bases: dict[str, list[BaseFile]] = {}
         for group, base in latest_base_files(view).items():
             bases.setdefault(group.partition, []).append(base)
-        return TableFiles(slices, bases, self._compacted(view, bases) if self.config.merge_on_read else {})
+        compacted = self._compacted(view, bases) if self.config.merge_on_read else {}
+        return TableFiles(slices, bases, compacted, view.unmarked)
 
     def _compacted(self, view: FileSystemView, bases: BaseFiles) -> dict[BaseFile, tuple[LogFile, ...]]:
         made = self.timeline.visible()
@@ -112,6 +173,21 @@ def load_state(storage: Storage) -> TableState:
     config = from_properties(load_properties(storage))
     require_readable(config)
     return TableState(storage, config, load_timeline(storage, config))
+
+
+def tell_of_missing(lost: Sequence[Missing], reading: Mapping[str, str] | None) -> None:
+    """Refuse a table from which published files are gone, or warn.
+
+    lost     at least one
+    reading  options of a read, which may say to read what is left; None: of a write, which never goes on
+    Raises   MissingFile; else warns MissingFileIgnored of each file
+    """
+    if reading is None or not read_options(MissingFileOptions, reading).ignore:
+        first = lost[0]
+        doing = "write" if reading is None else "read"
+        raise MissingFile(first.path, first.instant.requested, first.instant.action, len(lost), doing)
+    for each in lost:
+        warnings.warn(MissingFileIgnored(each.path, each.instant.requested, each.instant.action), stacklevel=4)
 
 
 def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | None:

@@ -23,6 +23,7 @@ from hoodie.table.agree import completed
 from hoodie.table.archive import ArchiveResult, archive
 from hoodie.table.attempts import attempted
 from hoodie.table.clean import CleanResult, clean
+from hoodie.table.complete import complete_view
 from hoodie.table.create import create
 from hoodie.table.finish import abandoned_on_error, delete_partitions, finish
 from hoodie.table.incremental import changed_rows
@@ -35,6 +36,7 @@ from hoodie.table.services import after_commit
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view
+from hoodie.view.missing import read_optimized_files
 from hoodie.view.slices import latest_base_files, merged_slices
 
 T = TypeVar("T")
@@ -145,8 +147,7 @@ class ArrowTable:
 
     def read_optimized(self) -> pa.Table:
         """The rows of the newest base files, logs left out."""
-        state = self.state()
-        view = load_view(self.storage, state.timeline, state.config)
+        state, view = complete_view(self.state(), None, read_optimized_files())
         slices = [FileSlice(group, base.instant, base, ()) for group, base in latest_base_files(view).items()]
         return read_slices_arrow(self.storage, slices, with_meta_fields(table_schema(state, view)))
 

@@ -39,6 +39,7 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     folder, layout = config.timeline_folder, config.layout
     highest: dict[tuple[str, Action], Instant] = {}
     names: dict[Instant, str] = {}
+    stamps: dict[Instant, tuple[int, int]] = {}
     for entry in storage.list(folder):
         if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
             continue
@@ -48,7 +49,9 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
         key = (instant.requested, comparable_action(instant.action))
         if key not in highest or instant.state > highest[key].state:
             highest[key] = instant
-    return Timeline(tuple(sorted(highest.values())), layout, folder, names)
+        if instant.state is State.COMPLETED:
+            stamps[instant] = (entry.size, entry.mtime)
+    return Timeline(tuple(sorted(highest.values())), layout, folder, names, stamps=stamps)
 
 
 def _modified(entry: Entry, zone: TimelineZone) -> str:

@@ -50,6 +50,7 @@ class Timeline:
     folder    where the files lie, relative to the base path
     names     file names of completed instants that do not follow from the instant (layout 2: written by version 6)
     history   layout 2: completion time of instants that left the active timeline, as far as loaded
+    stamps    size and modification time of completed instants' files, as the listing had them
     """
 
     instants: tuple[Instant, ...] = ()
@@ -57,6 +58,7 @@ class Timeline:
     folder: str = ".hoodie"
     names: Mapping[Instant, str] = field(default_factory=dict)
     history: Mapping[str, str] = field(default_factory=dict)
+    stamps: Mapping[Instant, tuple[int, int]] = field(default_factory=dict, compare=False)
 
     def path(self, instant: Instant) -> str:
         """Where the file of an instant lies, relative to the base path."""

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile, DamagedLog
+from hoodie.errors import CorruptFile, DamagedLog, MetafileMissing
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
@@ -19,33 +19,73 @@ from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage, check_path
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan, with_history
 from hoodie.timeline.timeline import Timeline
+from hoodie.view.parallel import in_threads
+from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, group_files
 
 #: The file that makes a folder a partition: text, or in the base files' format.
 METAFILES = frozenset({".hoodie_partition_metadata" + suffix for suffix in ("", ".parquet", ".orc")})
 
-#: Calls to storage under way at once; they wait, they do not compute.
-_THREADS = 16
-
-A = TypeVar("A")
 B = TypeVar("B")
 
 
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """The folders of a table that may be partitions, with their files. "" is the base path.
+
+    marked    those with a metafile, none of them within another: the partitions
+    unmarked  those without one that hold data files: partitions that lost their metafile, or something else
+    """
+
+    marked: Mapping[str, list[Entry]] = field(default_factory=dict)
+    unmarked: Mapping[str, list[Entry]] = field(default_factory=dict)
+
+    def with_unmarked(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
+        """The files of the partitions, some without a metafile among them; what lies within one is none."""
+        both = {**self.marked, **{partition: self.unmarked[partition] for partition in partitions}}
+        return _outermost(both)
+
+
 def discover_partitions(storage: Storage) -> list[str]:
-    """Partition paths of a table, sorted; "" is the base path, the one partition of a table without partitions."""
-    return sorted(_all_partitions(storage))
+    """Partition paths of a table, sorted; "" is the base path, the one partition of a table without partitions.
+
+    Folders with data files are among them that lost their metafile, or are no partitions: look into them for files of
+    an instant that is known, not for rows.
+    """
+    found = list_folders(storage)
+    return sorted({*found.marked, *found.unmarked})
 
 
-def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, list[Entry]]:
-    """The files of partitions, by partition path. A folder without metafile is no partition: nothing in it counts.
+def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> Folders:
+    """The folders that may be partitions.
 
     partitions  those to look at, one listing each; None: all there are, with one listing of the tree
     """
     if partitions is None:
-        return _all_partitions(storage)
-    wanted = sorted({check_path(partition) for partition in partitions})
-    listed = zip(wanted, _threaded(storage.list, wanted), strict=True)
-    return {partition: entries for partition, entries in listed if _is_partition(entries)}
+        tree = storage.list_tree("", skip=(".hoodie",))
+        marked = _outermost({folder: entries for folder, entries in tree.items() if _is_partition(entries)})
+    else:
+        wanted = sorted({check_path(partition) for partition in partitions})
+        tree = dict(zip(wanted, in_threads(storage.list, wanted), strict=True))
+        marked = {folder: entries for folder, entries in tree.items() if _is_partition(entries)}
+    unmarked = {
+        folder: entries
+        for folder, entries in tree.items()
+        if folder not in marked
+        and not any(above in marked for above in _above(folder))
+        and any(not entry.is_dir and parse_data_file(folder, entry.name, 0) for entry in entries)
+    }
+    return Folders(marked, unmarked)
+
+
+def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, list[Entry]]:
+    """The files of folders with data files, by folder, with or without a metafile: for those who look for files that
+    they know, such as those of a plan.
+
+    partitions  as for `list_folders`
+    """
+    found = list_folders(storage, partitions)
+    return {**found.marked, **found.unmarked}
 
 
 def load_view(
@@ -55,19 +95,39 @@ def load_view(
 
     Raises CorruptFile when a plan or replace commit cannot be read, or a group is in two pending compactions;
            FileNotFoundError when an instant went away meanwhile: load the timeline again
-    Warns  DamagedLog of log files without a byte that a commit on the timeline has filled
+    Warns  DamagedLog of log files without a byte that a commit on the timeline has filled; MetafileMissing of folders
+           with data files and without metafile. Whether they are partitions the commits on the timeline tell, which
+           are read for it
+    Whether all files are there that commits name is not looked at: `hoodie.view.missing` does.
     """
-    listed = list_partitions(storage, partitions)
-    files = data_files(listed)
+    folders = list_folders(storage, partitions)
+    unmarked = _named_by_commits(storage, timeline, folders)
+    files = data_files(folders.with_unmarked(unmarked))
     timeline = with_history(storage, config, timeline, _instants(files))
     _tell_of_emptied_logs(storage, timeline, files)
-    return build_view(
+    view = build_view(
         timeline,
         files,
         _with_content(storage, timeline, timeline.completed({Action.REPLACE_COMMIT}), read_commit),
         _with_content(storage, timeline, timeline.pending_compactions, read_compaction_plan),
         _with_content(storage, timeline, timeline.pending_replaces, read_replace_plan),
     )
+    return replace(view, unmarked=unmarked) if unmarked else view
+
+
+def _named_by_commits(storage: Storage, timeline: Timeline, folders: Folders) -> frozenset[str]:
+    """Which of the folders without metafile are partitions: commits on the timeline name them."""
+    if not folders.unmarked:
+        return frozenset()
+    commits = all_published(storage, timeline, tolerant=False)
+    named = frozenset(partition for commit in commits for partition in commit.partitions)
+    for folder in sorted(named & folders.unmarked.keys()):
+        warnings.warn(MetafileMissing(folder, True), stacklevel=4)
+    visible = timeline.visible()
+    for folder in sorted(folders.unmarked.keys() - named):
+        if any(visible.committed(time) for time in _instants(data_files({folder: folders.unmarked[folder]}))):
+            warnings.warn(MetafileMissing(folder, False), stacklevel=4)
+    return named & folders.unmarked.keys()
 
 
 def build_view(
@@ -115,12 +175,12 @@ def data_files(listed: Mapping[str, Iterable[Entry]]) -> list[BaseFile | LogFile
     ]
 
 
-def _all_partitions(storage: Storage) -> dict[str, list[Entry]]:
+def _outermost(folders: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
+    """Those that lie in no other: what lies in a partition is none."""
     found: dict[str, list[Entry]] = {}
-    # Sorted by segments, a folder comes before all below it; what lies in a partition is none.
-    tree = sorted(storage.list_tree("", skip=(".hoodie",)).items(), key=lambda item: item[0].split("/"))
-    for folder, entries in tree:
-        if _is_partition(entries) and not any(above in found for above in _above(folder)):
+    # Sorted by segments, a folder comes before all below it.
+    for folder, entries in sorted(folders.items(), key=lambda item: item[0].split("/")):
+        if not any(above in found for above in _above(folder)):
             found[folder] = entries
     return found
 
@@ -162,12 +222,4 @@ def _with_content(
     instants: Sequence[Instant],
     read: Callable[[Storage, Timeline, Instant], B],
 ) -> list[tuple[Instant, B]]:
-    return list(zip(instants, _threaded(lambda instant: read(storage, timeline, instant), instants), strict=True))
-
-
-def _threaded(call: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """The call's results in the order of items; several go out at once."""
-    if len(items) < 2:
-        return [call(item) for item in items]
-    with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
-        return list(pool.map(call, items))
+    return list(zip(instants, in_threads(lambda instant: read(storage, timeline, instant), instants), strict=True))

@@ -30,6 +30,7 @@ class FileSystemView:
     replaced    the instant of the completed replace commit that took a file group's place; the later one of two
     compacting  the pending compaction that a file group is in
     clustering  the pending clustering that a file group is an input of
+    unmarked    partitions that lost their metafile
     """
 
     timeline: Timeline
@@ -37,6 +38,7 @@ class FileSystemView:
     replaced: Mapping[FileGroupId, str] = field(default_factory=dict)
     compacting: Mapping[FileGroupId, str] = field(default_factory=dict)
     clustering: Mapping[FileGroupId, str] = field(default_factory=dict)
+    unmarked: frozenset[str] = frozenset()
 
     @property
     def partitions(self) -> tuple[str, ...]:

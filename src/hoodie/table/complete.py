@@ -1,0 +1,68 @@
+"""Reads of tables from which published files are gone: refused, or told of.
+
+A reader looks at the newest commits, and at older ones as far as this process knows them or a limit allows
+(`hoodie.view.published`). No storage is listed for it, unless files are missing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+from hoodie.table.state import TableState, tell_of_missing
+from hoodie.table.time_travel import require_kept
+from hoodie.view.load import load_view
+from hoodie.view.missing import Missing, Taken, find_missing, snapshot_files
+from hoodie.view.published import all_published, newest_published
+from hoodie.view.slices import FileSystemView
+
+#: Times that the timeline is loaded anew when files are missing: it may have moved on between its listing and theirs.
+_TRIES = 5
+
+
+def complete_view(
+    state: TableState,
+    partitions: Collection[str] | None,
+    taken: Taken,
+    options: Mapping[str, str] | None = None,
+    as_of: str | None = None,
+) -> tuple[TableState, FileSystemView]:
+    """The view of a table, or of some of its partitions, with the files that a reader takes all there; and the state
+    that it is of: the given one, or a newer one if files went away meanwhile.
+
+    taken    the slices that the reader takes
+    options  `MissingFileOptions` among others
+    as_of    instant, inclusive, that `taken` is about; None: now
+    Raises   MissingFile; InvalidInput when cleaning or archiving took what a read as of then needs
+    Warns    MissingFileIgnored of each missing file, when the options say to read what is left
+    """
+    for _ in range(_TRIES):
+        view = load_view(state.storage, state.timeline, state.config, partitions)
+        if as_of is not None:
+            require_kept(state, view, as_of)
+        lost = _missing(state, view, partitions, taken, as_of)
+        if not lost:
+            return state, view
+        now = state.reload()
+        if now.timeline == state.timeline:
+            break
+        state = now
+    tell_of_missing(lost, options or {})
+    return state, view
+
+
+def require_published(state: TableState, view: FileSystemView, as_of: str) -> None:
+    """See that a view has all files that a snapshot reader takes as of an instant, by all commits of the timeline.
+
+    view    of all partitions
+    Raises  MissingFile; CorruptFile
+    """
+    commits = [commit for commit in all_published(state.storage, state.timeline) if commit.instant.requested <= as_of]
+    if lost := find_missing(state.storage, state.config, view, commits, snapshot_files(as_of)):
+        tell_of_missing(lost, None)
+
+
+def _missing(
+    state: TableState, view: FileSystemView, partitions: Collection[str] | None, taken: Taken, as_of: str | None
+) -> list[Missing]:
+    commits = newest_published(state.storage, state.timeline, as_of)
+    return find_missing(state.storage, state.config, view, commits, taken, partitions)

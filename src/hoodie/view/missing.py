@@ -1,0 +1,164 @@
+"""Files that completed commits published, that a reader or writer would take, and that are not there.
+
+The rule: were the file there, would it be in a slice that is taken? So files that are superseded, replaced, or hidden
+(of an instant that does not count) are none; and without it an older version would show, or nothing. Files that a
+cleaning on the timeline removed are left out. Pure rules, but for `find_missing`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from hoodie.config.table import TableConfig
+from hoodie.formats.timeline_avro import decode_clean_metadata, decode_clean_plan
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_data_file
+from hoodie.model.instant import Action, Instant, State
+from hoodie.storage.protocol import Storage, join
+from hoodie.timeline.load import with_history
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.parallel import in_threads
+from hoodie.view.published import Published
+from hoodie.view.slices import FileSystemView, GroupFiles, group_files, latest_base_files, merged_slices
+
+#: The slices that somebody takes of a view.
+Taken = Callable[[FileSystemView], Iterable[FileSlice]]
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A published file that is not there, and the commit that names it."""
+
+    file: BaseFile | LogFile
+    instant: Instant
+
+    @property
+    def path(self) -> str:
+        """Relative to the table's base path."""
+        return self.file.path
+
+    @property
+    def group(self) -> FileGroupId:
+        return self.file.group
+
+
+def snapshot_files(as_of: str | None = None) -> Taken:
+    """What a snapshot reader takes."""
+    return lambda view: merged_slices(view, as_of).values()
+
+
+def read_optimized_files(as_of: str | None = None) -> Taken:
+    """What a reader of base files alone takes."""
+    return lambda view: _base_slices(view, as_of)
+
+
+def writer_files(view: FileSystemView) -> Iterator[FileSlice]:
+    """What a writer builds on: what readers merge, and the base files in which keys are looked up."""
+    yield from merged_slices(view).values()
+    yield from _base_slices(view, None)
+
+
+def _base_slices(view: FileSystemView, as_of: str | None) -> Iterator[FileSlice]:
+    for group, base in latest_base_files(view, as_of).items():
+        yield FileSlice(group, base.instant, base)
+
+
+def find_missing(
+    storage: Storage,
+    config: TableConfig,
+    view: FileSystemView,
+    commits: Iterable[Published],
+    taken: Taken,
+    partitions: Collection[str] | None = None,
+) -> list[Missing]:
+    """The missing files of a view, by path.
+
+    commits     whose files are looked for, newest first
+    partitions  those that the view is of; None: all
+    Raises      CorruptFile. Storage is asked only when files look missing: for cleanings on the timeline, and (layout 2)
+                for the history of instants that left it
+    """
+    absent = named_and_absent(view, commits, partitions)
+    if not absent:
+        return []
+    times = {each.file.instant if isinstance(each.file, BaseFile) else each.file.base_instant for each in absent}
+    view = replace(view, timeline=with_history(storage, config, view.timeline, times))
+    found = missing_files(view, absent, taken)
+    if not found:
+        return []
+    cleaned = cleaned_files(storage, view.timeline)
+    return [each for each in found if each.path not in cleaned]
+
+
+def named_and_absent(
+    view: FileSystemView, commits: Iterable[Published], partitions: Collection[str] | None = None
+) -> list[Missing]:
+    """The data files that commits name and the listing lacks, whether anybody needs them or not."""
+    there: dict[str, set[str]] = {}
+    for group, files in view.groups.items():
+        present = there.setdefault(group.partition, set())
+        present.update(base.name for base in files.bases)
+        present.update(log.name for log in (*files.logs, *files.changes))
+    wanted = None if partitions is None else frozenset(partitions)
+    absent: dict[tuple[str, str], Instant] = {}
+    beside: dict[tuple[str, str], Instant] = {}
+    for commit in commits:
+        for named, kept in ((commit.files, absent), (commit.base_files, beside)):
+            for partition, names in named.items():
+                if wanted is None or partition in wanted:
+                    present = there.get(partition, set())
+                    kept |= {(partition, name): commit.instant for name in names if name not in present}
+    found = []
+    for (partition, name), instant in {**beside, **absent}.items():
+        file = parse_data_file(partition, name, 0)
+        if file is not None and not (isinstance(file, LogFile) and file.cdc):
+            found.append(Missing(file, instant))
+    return found
+
+
+def missing_files(view: FileSystemView, absent: Iterable[Missing], taken: Taken) -> list[Missing]:
+    """Those of the absent files that would be taken, were they there; by path."""
+    by_group: dict[FileGroupId, dict[str, Missing]] = {}
+    for each in absent:
+        by_group.setdefault(each.group, {})[each.file.name] = each
+    trial: dict[FileGroupId, GroupFiles] = {}
+    for group, lost in by_group.items():
+        files = view.groups.get(group, GroupFiles())
+        trial[group] = group_files([*files.bases, *files.logs, *(each.file for each in lost.values())])[group]
+    found: dict[str, Missing] = {}
+    for slice_ in taken(replace(view, groups=trial)):
+        lost = by_group[slice_.group]
+        for each in lost.values():
+            if isinstance(each.file, BaseFile):
+                # Another attempt's file of the same instant is not what was published.
+                needed = slice_.base is not None and slice_.base.instant == each.file.instant
+            else:
+                needed = any(log.name == each.file.name for log in slice_.logs)
+            if needed:
+                found[each.path] = each
+    return [found[path] for path in sorted(found)]
+
+
+def cleaned_files(storage: Storage, timeline: Timeline) -> set[str]:
+    """Paths of the files that cleanings on the timeline removed, or are about to."""
+
+    def read(instant: Instant) -> Iterable[str]:
+        done = instant.state is State.COMPLETED
+        path = timeline.path(instant if done else replace(instant, state=State.REQUESTED))
+        try:
+            data = storage.read(path)
+        except FileNotFoundError:  # archived since the timeline was loaded
+            return ()
+        if not data:
+            return ()
+        if not done:
+            planned = decode_clean_plan(data, path).files
+            return [join(partition, name) for partition, names in planned.items() for name in names]
+        return [
+            join(partition, name)
+            for partition, part in decode_clean_metadata(data, path).partitions.items()
+            for name in (*part.planned, *part.deleted, *part.failed)
+        ]
+
+    cleans = [instant for instant in timeline.instants if instant.action is Action.CLEAN]
+    return {path for paths in in_threads(read, cleans) for path in paths}
