@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import signal
 import warnings
-import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -32,39 +31,11 @@ from hoodie.table.read import read_table
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from oracles import TABLES
+from real_tables import NAMES, files_of, right_rows
 
-NAMES = (
-    "hudi-0.15/cow_clustering",
-    "hudi-0.15/cow_insert_overwrite",
-    "hudi-0.15/cow_savepoint",
-    "hudi-0.15/cow_archived",
-    "hudi-0.15/mor_compacted",
-    "hudi-0.15/mor_deletes",
-    "hudi-0.15/mor_parquet_log_blocks",
-    "hudi-0.15/mor_pending_compaction",
-    "hudi-0.15/mor_rolled_back",
-    "hudi-0.15/mor_types",
-    "hudi-tables/v8_mor_avro_8_inserts_3_updates_1_delete",
-    "hudi-tables/v9_cow_txns",
-)
 #: Each example reads a table and examines it twice.
 FEW = settings(max_examples=settings.default.max_examples // 2)
 _LIMIT = 30  # seconds that one example may take
-
-
-@cache
-def files_of(name: str) -> dict[str, bytes]:
-    """The files of a real table, relative to its base path."""
-    with zipfile.ZipFile(io.BytesIO((TABLES / f"{name}.zip").read_bytes())) as archive:
-        paths = [path for path in archive.namelist() if "__MACOSX" not in path and not path.endswith("/")]
-        root = next(path for path in paths if path.endswith(PROPERTIES))[: -len(PROPERTIES)]
-        return {path[len(root) :]: archive.read(path) for path in paths if path.startswith(root)}
-
-
-@cache
-def right_rows(name: str) -> pa.Table:
-    return read_table(load_state(MemoryStorage(files_of(name))))
 
 
 @contextmanager

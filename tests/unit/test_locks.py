@@ -396,3 +396,12 @@ def test_a_release_that_fails_is_told_and_undoes_nothing():
     with pytest.warns(RuntimeWarning, match="releasing the lock failed: no network"), lock:
         pass
     assert not lock.held
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_on_a_storage_that_keeps_no_times_nobody_is_considered_dead(kind):
+    world = World()
+    timeless = MemoryStorage(clock=lambda: 0)
+    had(world.lock(kind, timeless)(0))
+    world.pause(1_000_000)
+    assert isinstance(world.lock(kind, timeless)(0), Refused)

@@ -280,6 +280,14 @@ def test_lazy_writers_are_rolled_back_once_their_heart_has_stopped():
     assert not any(".heartbeat" in path for path in there.storage.snapshot())  # type: ignore[attr-defined]
 
 
+def test_on_a_storage_that_keeps_no_times_no_writer_with_a_heartbeat_is_considered_dead():
+    there = table({**LOCKED}, MemoryStorage(clock=lambda: 0))
+    there.upsert(rows("a"))
+    gone = dead(there)
+    there.upsert(rows("c", city="rome"))
+    assert pending(there) == [gone]
+
+
 def test_a_writer_whose_heart_never_beat_is_dead():
     there = table(LOCKED)
     there.upsert(rows("a"))

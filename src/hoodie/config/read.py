@@ -87,7 +87,7 @@ class MissingFileOptions:
     ignore: bool = option(
         "hoodie.read.ignore.missing.files",
         False,
-        "A data file that a completed commit published and that is missing fails a read which needs it (`MissingFile`). "
+        "A data file that a completed commit published and that is missing fails a read that needs it (`MissingFile`). "
         "true: the read has what is left, older versions of rows among it, and warns of each such file "
         "(`MissingFileIgnored`). Writes are refused all the same. Hudi has no such option.",
     )

@@ -26,8 +26,8 @@ from hoodie.table.archive import ArchiveResult, archive, history
 from hoodie.table.clean import CleanResult, clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.create import create
 from hoodie.table.complete import complete_view
+from hoodie.table.create import create
 from hoodie.table.finish import delete_partitions
 from hoodie.table.restore import RestoreResult, restore
 from hoodie.table.result import WriteResult

@@ -16,7 +16,8 @@ from hoodie.table.rollback import resume, roll_back
 from hoodie.table.state import load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
 
-#: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files by itself.
+#: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files
+#: by itself.
 _ORDER = (Mend.RECOVER, Mend.CHECKSUM, Mend.METAFILE, Mend.RESUME, Mend.ROLL_BACK, Mend.DELETE, Mend.DELETE_TREE)
 
 

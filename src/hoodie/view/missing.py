@@ -75,8 +75,10 @@ def find_missing(
 
     commits     whose files are looked for, newest first
     partitions  those that the view is of; None: all
-    Raises      CorruptFile. Storage is asked only when files look missing: for cleanings on the timeline, and (layout 2)
-                for the history of instants that left it
+    Raises      CorruptFile
+
+    Storage is asked only when files look missing: for cleanings on the timeline, and (layout 2) for the history of
+    instants that left it.
     """
     absent = named_and_absent(view, commits, partitions)
     if not absent:
