@@ -8,6 +8,7 @@ from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider
 from hoodie.config.options import read_options
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.locks.file_lock import FileLock
+from hoodie.locks.identity import table_identity
 from hoodie.locks.in_process import in_process
 from hoodie.locks.protocol import Attempt, Lock, always
 from hoodie.locks.storage_lock import StorageLock
@@ -56,7 +57,7 @@ def _attempt(provider: LockProvider, options: LockOptions, storage: Storage, nam
         case LockProvider.ZOOKEEPER:
             return ZooKeeperLock(lock_path(options, name), what, options).attempt
         case LockProvider.ZOOKEEPER_IMPLICIT:
-            return ZooKeeperLock(implicit_path(storage.root, name), what, options).attempt
+            return ZooKeeperLock(implicit_path(table_identity(storage.root), name), what, options).attempt
         case LockProvider.FILE_SYSTEM:
             file, minutes = f"lock-{name}" if name else "lock", options.filesystem_expire
             if options.filesystem_path:
@@ -66,4 +67,4 @@ def _attempt(provider: LockProvider, options: LockOptions, storage: Storage, nam
             seconds, renewal = options.storage_validity, options.storage_renewal
             return StorageLock(storage, name or "table", what, seconds, renewal).attempt
         case LockProvider.IN_PROCESS:
-            return in_process(storage.root, name)
+            return in_process(table_identity(storage.root), name)

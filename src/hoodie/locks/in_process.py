@@ -25,9 +25,12 @@ class _Held:
         _LOCKS[self.key].release()
 
 
-def in_process(root: str, name: str) -> Callable[[float], Grant | Refused]:
-    """Attempts at the lock `name` of the table at `root`."""
-    key = (root, name)
+def in_process(table: str, name: str) -> Callable[[float], Grant | Refused]:
+    """Attempts at the lock `name` of a table.
+
+    table  its identity (`table_identity`): the same for every way to write the table's path
+    """
+    key = (table, name)
     with _GUARD:
         lock = _LOCKS.setdefault(key, threading.Lock())
 

@@ -104,9 +104,12 @@ def lock_path(options: LockOptions, name: str) -> str:
     return _path(options.zookeeper_base_path, key, name)
 
 
-def implicit_path(root: str, name: str) -> str:
-    """Where the lock of a table lies that its options do not name: a path made from the table's."""
-    return _path("/hoodie/locks", hashlib.sha256(root.encode()).hexdigest()[:32], name)
+def implicit_path(table: str, name: str) -> str:
+    """Where the lock of a table lies that its options do not name: a path made from the table's identity.
+
+    table  of `table_identity`
+    """
+    return _path("/hoodie/locks", hashlib.sha256(table.encode()).hexdigest()[:32], name)
 
 
 def _path(base: str, key: str, name: str) -> str:
