@@ -12,14 +12,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.cli.main import main
-from hoodie.errors import TableNotFound
+from hoodie.errors import InvalidOption, LockLost, TableNotFound
 from hoodie.formats.base_footer import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.formats.bloom import BloomKind, empty_filter
 from hoodie.formats.timeline_avro import encode_savepoint
+from hoodie.locks import lock_for
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import SavepointMetadata
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import temporary_beside
+from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.doctor import Fault, Finding, Severity, examine
 from hoodie.table.doctor_finding import Mend, Remedy
@@ -297,6 +299,60 @@ def test_locks_of_dead_processes_are_found():
         (Severity.NOTE, Fault.LOCK, lease),
     ]
     assert [remedy.target for remedy in repair(table.storage, dry_run=False, grace=0)] == [lease]
+
+
+LOCKED = {
+    "hoodie.write.lock.wait_time_ms": "0",
+    "hoodie.write.lock.client.num_retries": "0",
+}
+
+
+@pytest.mark.parametrize("provider", ["StorageBasedLockProvider", "FileSystemBasedLockProvider"])
+def test_a_repair_takes_the_lock_of_the_tables_writers_and_gives_it_back(provider, tmp_path, capsys):
+    table = ArrowTable.create(LocalStorage(tmp_path), OPTIONS)
+    table.upsert(batch("a1"))
+    table.storage.write(beside := temporary_beside("a/x.parquet"), b"")
+    options = {"hoodie.write.lock.provider": provider, **LOCKED}
+    given = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
+    repairing = ["doctor", str(tmp_path), "--grace", "0", "--repair", "--yes", *given]
+    with lock_for(options, table.storage):
+        before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+        assert main(repairing) == 1
+        assert "lock of table" in capsys.readouterr().err
+        assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert main(repairing) == 0
+    assert not table.storage.exists(beside)
+    lock = lock_for(options, table.storage)
+    assert lock.acquire(0)
+    lock.release()
+
+
+def test_a_repair_does_not_delete_its_own_lock_nor_any_file_once_that_is_lost():
+    table = healthy()
+    left = [temporary_beside("a/x.parquet"), temporary_beside("a/y.parquet")]
+    for path in left:
+        table.storage.write(path, b"")
+    options = {"hoodie.write.lock.provider": "StorageBasedLockProvider", **LOCKED}
+    done = repair(table.storage, options=options, dry_run=False, grace=-1)
+    assert {remedy.target for remedy in done} == set(left)
+
+    class Stolen(WrappedStorage):
+        """Another writer takes the lock over as soon as the first file is deleted."""
+
+        def delete(self, path: str) -> bool:
+            self.inner.write(".hoodie/.locks/table.0000000099", b"")
+            return self.inner.delete(path)
+
+    for path in left:
+        table.storage.write(path, b"")
+    with pytest.raises(LockLost):
+        repair(Stolen(table.storage), options=options, dry_run=False, grace=0)
+    assert sum(table.storage.exists(path) for path in left) == 1
+
+
+def test_a_repair_by_a_mode_that_needs_a_lock_names_the_option_that_is_missing():
+    with pytest.raises(InvalidOption, match=r"hoodie\.write\.lock\.provider"):
+        repair(healthy().storage, options={"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
 
 
 def test_a_savepoint_that_died_is_found_and_removed():

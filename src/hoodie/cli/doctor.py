@@ -35,7 +35,12 @@ def add(subparsers: Subparsers) -> None:
         help="what is younger is taken for the work of a live process (default: %(default)g)",
     )
     command.add_argument("--repair", action="store_true", help="say what would be mended; with --yes, do it")
-    command.add_argument("--yes", action="store_true", help="with --repair: do it. No writer may be at work")
+    command.add_argument(
+        "--yes",
+        action="store_true",
+        help="with --repair: do it, under the table's lock: give its options by --option. Without one no writer may be "
+        "at work",
+    )
     command.add_argument(
         "--checksum", action="store_true", help="with --repair: write a wrong checksum of hoodie.properties anew"
     )
@@ -44,9 +49,10 @@ def add(subparsers: Subparsers) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     storage = storage_for(options.path)
+    given = hoodie_options(options)
     findings = examine(
         storage,
-        hoodie_options(options),
+        given,
         rows=not options.quick,
         whole_table=options.whole_table,
         grace=options.grace,
@@ -57,7 +63,7 @@ def _run(options: argparse.Namespace) -> int:
         print("", "Would do, with --yes:" if planned else "Nothing to mend without a person.", sep="\n")
         print(*(f"  {remedy}" for remedy in planned), sep="\n")
     elif options.repair:
-        done = repair(storage, dry_run=False, checksum=options.checksum, grace=options.grace)
+        done = repair(storage, options=given, dry_run=False, checksum=options.checksum, grace=options.grace)
         print("", "Done:" if done else "Nothing to mend without a person.", sep="\n")
         print(*(f"  {remedy}" for remedy in done), sep="\n")
     return int(any(finding.severity > Severity.NOTE for finding in findings))

@@ -4,8 +4,10 @@ removing what no instant, marker, plan or savepoint can still need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from hoodie.locks import Lock
+from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.table.doctor import GRACE, examine
@@ -15,6 +17,7 @@ from hoodie.table.properties_file import recover, rewrite_checksum
 from hoodie.table.rollback import resume, roll_back
 from hoodie.table.state import load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
+from hoodie.table.writers import Writers
 
 #: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files
 #: by itself.
@@ -36,6 +39,7 @@ def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple
 def repair(
     storage: Storage,
     *,
+    options: Mapping[str, str] | None = None,
     dry_run: bool = True,
     checksum: bool = False,
     grace: float = GRACE,
@@ -44,26 +48,42 @@ def repair(
 ) -> tuple[Remedy, ...]:
     """Do what is safe to do about the table; what was done, or (dry run) would be.
 
-    The table is examined anew before anything is done, and after its settings were mended. With several writers the
-    caller holds the table's lock, or sees to it that none is at work.
+    The table is examined anew before anything is done, and after its settings were mended. All of that happens under
+    the table's lock where the options name one; without one the caller sees to it that no writer is at work.
 
+    options  `hoodie.write.lock.*` as the table's writers have them
     grace, now  as `examine` takes them
     Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: each
-             remedy is taken up again by the next repair
+             remedy is taken up again by the next repair. InvalidOption; LockTimeout: nothing has changed; LockLost
     """
-    done: list[Remedy] = []
-    planned = plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
+    lock = Writers.read(options or {}).lock_on(storage)
     if dry_run:
-        return planned
+        return plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
+    with lock:
+        return _repair(storage, lock, checksum=checksum, grace=grace, now=now, clock=clock)
+
+
+def _repair(
+    storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: int | None, clock: Clock
+) -> tuple[Remedy, ...]:
+    done: list[Remedy] = []
+
+    def plan(checksum: bool) -> list[Remedy]:
+        planned = plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
+        # The table's lock is ours: its file is no leftover.
+        return [remedy for remedy in planned if not (lock.real and remedy.target.startswith(f"{LOCKS}/table."))]
+
+    def mend(remedy: Remedy) -> None:
+        lock.check()
+        _MEND[remedy.mend](storage, remedy.target, clock)
+        done.append(remedy)
+
+    planned = plan(checksum)
     settings = [remedy for remedy in planned if remedy.mend in (Mend.RECOVER, Mend.CHECKSUM)]
     for remedy in settings:
-        _MEND[remedy.mend](storage, remedy.target, clock)
-        done.append(remedy)
-    if settings:
-        planned = plan_repair(examine(storage, rows=False, grace=grace, now=now))
-    for remedy in planned:
-        _MEND[remedy.mend](storage, remedy.target, clock)
-        done.append(remedy)
+        mend(remedy)
+    for remedy in plan(False) if settings else planned:
+        mend(remedy)
     return tuple(done)
 
 
