@@ -9,7 +9,7 @@ from hoodie.config.compaction import COMPACTION_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.keygen import KeyOptions
 from hoodie.config.locks import LOCK_GROUPS
-from hoodie.config.options import as_text, check_known, declared, option
+from hoodie.config.options import alias_sets, as_text, check_known, declared, option, override, refuse_two_aliases
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
@@ -77,17 +77,26 @@ ALL_GROUPS = (
     *HBASE_GROUPS,
 )
 
+_ALIASES = alias_sets(ALL_GROUPS)
 _PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
 
 
 def check_options(options: Mapping[str, object], groups: tuple[type, ...] = ALL_GROUPS) -> dict[str, str]:
     """The options as text, all of them known. Keys with the commit metadata's prefix pass as they are.
 
-    Raises InvalidOption naming an unknown key and the nearest known one
+    Raises InvalidOption naming an unknown key and the nearest known one, or two aliases of one option with different
+           values
     """
     prefix = str(options.get(_PREFIX, "_"))
     check_known(options, groups, also=[prefix] if prefix else [])
-    return {key: as_text(value) for key, value in options.items()}
+    checked = {key: as_text(value) for key, value in options.items()}
+    refuse_two_aliases(checked, _ALIASES)
+    return checked
+
+
+def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
+    """Options with those of a call over them: an option of the call counts by whichever alias either names it."""
+    return override(options, by, _ALIASES)
 
 
 def write_options(options: Mapping[str, str]) -> dict[str, str]:

@@ -65,6 +65,36 @@ def read_options(group: type[T], properties: Mapping[str, object]) -> T:
     return group(**values)
 
 
+def alias_sets(groups: Iterable[type]) -> dict[str, frozenset[str]]:
+    """Each key of the groups' options with all keys that name the same option, itself among them."""
+    found: dict[str, frozenset[str]] = {}
+    for group in groups:
+        for _, spec in declared(group):
+            keys = frozenset(spec.keys).union(*(found.get(key, ()) for key in spec.keys))
+            found |= dict.fromkeys(keys, keys)
+    return found
+
+
+def override(
+    options: Mapping[str, str], by: Mapping[str, str], aliases: Mapping[str, frozenset[str]]
+) -> dict[str, str]:
+    """`options` with those of `by` over them, whichever aliases the two use.
+
+    aliases  of `alias_sets`
+    """
+    replaced = {alias for key in by for alias in aliases.get(key, (key,))}
+    return {**{key: value for key, value in options.items() if key not in replaced}, **by}
+
+
+def refuse_two_aliases(options: Mapping[str, str], aliases: Mapping[str, frozenset[str]]) -> None:
+    """Raises InvalidOption naming two keys of one option with different values; equal values pass."""
+    seen: dict[frozenset[str], str] = {}
+    for key, value in options.items():
+        first = seen.setdefault(aliases.get(key, frozenset((key,))), key)
+        if options[first].strip() != value.strip():
+            raise InvalidOption(f"{first}={options[first]!r} and {key}={value!r} are one option: give one of them")
+
+
 def check_known(properties: Mapping[str, object], groups: Iterable[type], also: Iterable[str] = ()) -> None:
     """Refuse any `hoodie.*` key that no group declares, with the nearest name that is.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.config.datasource import DatasourceOptions, check_options
+from hoodie.config.datasource import DatasourceOptions, check_options, overridden
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
@@ -182,7 +182,7 @@ def write(
     try:
         load_state(table.storage)
     except TableNotFound:
-        create(table.storage, {"hoodie.table.name": path.rstrip("/").rpartition("/")[2], **given})
+        create(table.storage, overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given))
     else:
         if mode in ("error", "errorifexists"):
             raise TableMismatch(f"{table.path} holds a table already, and mode is {mode}")

@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.config.datasource import check_options, write_options
+from hoodie.config.datasource import check_options, overridden, write_options
 from hoodie.config.options import as_text, read_options
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
@@ -275,7 +275,7 @@ class HoodieTable:
         return list(merged_slices(view).values())
 
     def _options(self, options: Options | None) -> dict[str, str]:
-        return {**self.options, **check_options(options or {})}
+        return overridden(self.options, check_options(options or {}))
 
     def _write(self, operation: WriteOperation, df: DataFrame, options: Options | None) -> WriteResult:
         return run(check_batch(self.session, self.storage, operation, df, self._options(options)))
@@ -311,7 +311,7 @@ def create_table(
         "hoodie.datasource.write.precombine.field": ordering,
         "hoodie.datasource.write.table.type": table_type,
     }
-    settings = {**given, **{key: value for key, value in named.items() if value}}
+    settings = overridden(given, {key: value for key, value in named.items() if value})
     table = HoodieTable(session, path, write_options(given))
     completed(create(table.storage, settings), given)
     return table

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.datasource import overridden
 from hoodie.config.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
@@ -164,7 +165,7 @@ class ArrowTable:
         return list(merged_slices(load_view(self.storage, state.timeline, state.config)).values())
 
     def _options(self, options: Options | None) -> dict[str, str]:
-        return {**self.options, **{key: as_text(value) for key, value in (options or {}).items()}}
+        return overridden(self.options, {key: as_text(value) for key, value in (options or {}).items()})
 
     def _storage(self) -> Storage:
         """The storage of one write: the next one has the fault no more."""
