@@ -200,7 +200,7 @@ def test_new_keys_of_a_bucket_table_go_to_the_logs_of_their_buckets_and_new_part
         ({"hoodie.bucket.index.num.buckets": "3"}, "has more buckets"),
         ({**BUCKETS, "hoodie.index.type": "SIMPLE"}, "are those of a bucket index. SIMPLE would not find"),
         ({**BUCKETS, "hoodie.bucket.index.hash.field": "note"}, "note is not in the record key"),
-        ({**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "only SIMPLE is supported"),
+        ({**BUCKETS, "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}, "has files and no hashing metadata"),
     ],
 )
 def test_a_bucket_table_is_not_written_in_another_way(

@@ -277,7 +277,7 @@ class WriteOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions:
-    """Settings of single indexes. The buckets of a table never change."""
+    """Settings of single indexes. The buckets of a table never change, but by clustering with CONSISTENT_HASHING."""
 
     own: str = option(
         "hoodie.index.class",
@@ -297,7 +297,8 @@ class IndexOptions:
     buckets: int = option(
         "hoodie.bucket.index.num.buckets",
         256,
-        "BUCKET: buckets of each partition, a file group each. Kept with a table that is created for it.",
+        "BUCKET: buckets of each partition, a file group each. Kept with a table that is created for it. With the "
+        "engine CONSISTENT_HASHING: what a new partition begins with.",
         check=_positive,
     )
     hash_fields: tuple[str, ...] = option(
@@ -306,7 +307,10 @@ class IndexOptions:
         "BUCKET: the columns of the record key that the bucket follows from; not set: all of them.",
     )
     engine: BucketEngine = option(
-        "hoodie.index.bucket.engine", BucketEngine.SIMPLE, "BUCKET: only SIMPLE is supported."
+        "hoodie.index.bucket.engine",
+        BucketEngine.SIMPLE,
+        "BUCKET: SIMPLE, or CONSISTENT_HASHING, whose buckets Hudi's clustering splits and merges (Merge-on-Read). On "
+        "a table that keeps hashing metadata it is CONSISTENT_HASHING.",
     )
 
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 from hoodie.config.keygen import key_generator
 from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig
-from hoodie.config.write import BucketEngine, IndexOptions
+from hoodie.config.write import IndexOptions
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index.contract import ByKey, Index, TagKeys, Tags, There
 from hoodie.index.java_hash import list_hashes, string_hashes
@@ -35,10 +35,8 @@ from hoodie.storage.protocol import join
 NAME = "BUCKET"
 BUCKETS = "hoodie.bucket.index.num.buckets"
 HASH_FIELDS = "hoodie.bucket.index.hash.field"
-#: Where Hudi keeps the state of the other engine.
-CONSISTENT_HASHING = ".hoodie/.bucket_index/consistent_hashing_metadata"
+ENGINE = "hoodie.index.bucket.engine"
 
-_ABSENT = pa.array(["__null__", "__empty__"])
 #: File ids of a bucket index begin with the bucket's number. One UUID in 40,000 looks so, too.
 _FILE_ID = re.compile(r"(\d{8})-")
 
@@ -58,15 +56,25 @@ Buckets = npt.NDArray[np.int64]
 def make(options: Mapping[str, str], config: TableConfig) -> Index:
     """The index by a write's options, completed by what the table recorded when it was created for the index.
 
-    Raises InvalidOption on the other engine, and on a hash field outside the record key; TableMismatch on another
-           number of buckets, or other hash fields, than the table has recorded
+    Raises InvalidOption on a hash field outside the record key; TableMismatch on another number of buckets, or other
+           hash fields, than the table has recorded
+    """
+    recorded = {BUCKETS: config.properties[BUCKETS]} if BUCKETS in config.properties else {}
+    chosen = read_options(IndexOptions, {**recorded, **options})
+    if BUCKETS in recorded and chosen.buckets != int(recorded[BUCKETS]):
+        raise TableMismatch(f"{BUCKETS}={chosen.buckets}: {config.name} has {recorded[BUCKETS]} buckets, for good")
+    fields = hash_fields(options, config)
+    look_up = ByKey(partial(_tagger, fields, chosen.buckets), names_new=True, every_write=True)
+    return Index(name=NAME, look_up=look_up, check=partial(_check, fields, chosen.buckets))
+
+
+def hash_fields(options: Mapping[str, str], config: TableConfig) -> tuple[str, ...]:
+    """The columns of the record key that a bucket follows from.
+
+    Raises InvalidOption on one outside the record key; TableMismatch on others than the table has recorded
     """
     recorded = {key: config.properties[key] for key in (BUCKETS, HASH_FIELDS) if key in config.properties}
     chosen = read_options(IndexOptions, {**recorded, **options})
-    if chosen.engine is not BucketEngine.SIMPLE:
-        raise InvalidOption(f"hoodie.index.bucket.engine={chosen.engine}: only SIMPLE is supported")
-    if BUCKETS in recorded and chosen.buckets != int(recorded[BUCKETS]):
-        raise TableMismatch(f"{BUCKETS}={chosen.buckets}: {config.name} has {recorded[BUCKETS]} buckets, for good")
     keys = key_generator(config.properties).record_keys
     fields = chosen.hash_fields or keys
     outside = [name for name in fields if name not in keys]
@@ -78,8 +86,7 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
     own = read_options(IndexOptions, recorded).hash_fields or tuple(keys)
     if BUCKETS in recorded and tuple(fields) != own:
         raise TableMismatch(f"{HASH_FIELDS}={','.join(fields)}: {config.name} has {','.join(own)}, for good")
-    look_up = ByKey(partial(_tagger, fields, chosen.buckets), names_new=True, every_write=True)
-    return Index(name=NAME, look_up=look_up, check=partial(_check, fields, chosen.buckets))
+    return tuple(fields)
 
 
 def buckets_of(keys: pa.Array, fields: Sequence[str], count: int) -> Buckets:
@@ -96,9 +103,39 @@ def buckets_of(keys: pa.Array, fields: Sequence[str], count: int) -> Buckets:
     return (hashes.astype(np.int64) & 0x7FFFFFFF) % count
 
 
+def hashed_text(keys: pa.Array, fields: Sequence[str]) -> pa.Array:
+    """What the engine CONSISTENT_HASHING hashes of each record key: its values, one after the other.
+
+    keys     string[n], no nulls
+    returns  string[n]
+    """
+    named = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
+    if not len(named):
+        return keys
+    values, absent, bounds = _values_of_pairs(keys.take(pa.array(named)), fields)
+    values = pc.if_else(pa.array(absent), "null", values)  # as Java joins a null
+    lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values)
+    joined = pc.binary_join(lists, "").cast(keys.type)
+    mask = np.zeros(len(keys), np.bool_)
+    mask[named] = True
+    return pc.replace_with_mask(keys, pa.array(mask), joined)
+
+
 def _hashes_of_pairs(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.int32]:
-    """Of keys such as "name:value,name:value". A value with a colon of a simple key is taken apart, too, as Hudi does:
-    its first part is no field, so that such keys all come to one bucket."""
+    values, absent, bounds = _values_of_pairs(keys, fields)
+    hashes = string_hashes(values)
+    hashes[absent] = 0
+    return list_hashes(np.ascontiguousarray(hashes), bounds)
+
+
+def _values_of_pairs(
+    keys: pa.Array, fields: Sequence[str]
+) -> tuple[pa.Array, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
+    """The values of keys such as "name:value,name:value": string[v], which of them are null, and bounds [n + 1].
+
+    A value with a colon of a simple key is taken apart, too, as Hudi does: its first part is no field, so that such
+    keys all come to one bucket.
+    """
     lists = pc.split_pattern(keys, ",")
     pieces, bounds = lists.flatten(), lists.offsets.to_numpy().astype(np.int64)
     owner = np.repeat(np.arange(len(keys)), np.diff(bounds))
@@ -112,10 +149,10 @@ def _hashes_of_pairs(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.in
     last[owner[filled]] = filled  # of equal indexes the last assignment stays
     kept &= np.arange(len(pieces)) <= last[owner]
     values = pc.if_else(pa.array(lone), pieces, _after_colon(pieces))
-    hashes = string_hashes(values)
-    hashes[~lone & np.asarray(pc.is_in(values, _ABSENT))] = 0  # Java's null and "" have one hash
+    absent, empty = (~lone & np.asarray(pc.equal(values, word)) for word in ("__null__", "__empty__"))
+    values = pc.if_else(pa.array(absent | empty), "", values)
     counts = np.bincount(owner[kept], minlength=len(keys))
-    return list_hashes(np.ascontiguousarray(hashes[kept]), np.concatenate([[0], np.cumsum(counts)]))
+    return values.filter(pa.array(kept)), absent[kept], np.concatenate([[0], np.cumsum(counts)])
 
 
 def _after_colon(pieces: pa.Array) -> pa.Array:
@@ -223,13 +260,8 @@ def _tag(
 def _check(fields: Sequence[str], count: int, there: There) -> None:
     """Refuse a number of buckets, or hash fields, by which the keys of a file that is there would be elsewhere.
 
-    Raises TableMismatch; UnsupportedTable on the other engine
+    Raises TableMismatch
     """
-    if there.storage.list_tree(CONSISTENT_HASHING):
-        raise UnsupportedTable(
-            f"{there.config.name} is a table of Hudi's bucket index with the engine CONSISTENT_HASHING, whose buckets "
-            "split and merge: this library writes the engine SIMPLE only. Write it with Hudi."
-        )
     for stat in there.written:
         _require_bucket(FileGroupId(stat.partition or "", stat.file_id), count)
     if BUCKETS in there.config.properties:

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig
-from hoodie.config.write import IndexOptions, IndexType
+from hoodie.config.write import BucketEngine, IndexOptions, IndexType
 from hoodie.errors import InvalidOption
-from hoodie.index import bucket
+from hoodie.index import bucket, consistent_hashing
 from hoodie.index.contract import ByFile, Index, MakeIndex
 
 
@@ -35,6 +35,18 @@ def _global_simple(options: Mapping[str, str], config: TableConfig) -> Index:
     return Index(name=IndexType.GLOBAL_SIMPLE, look_up=ByFile(pruned=False), is_global=True, moves=moves)
 
 
+def bucket_engine(options: Mapping[str, str], config: TableConfig) -> BucketEngine:
+    """The engine of a bucket index that the options name, else the one that the table was created for."""
+    named = next((found[bucket.ENGINE] for found in (options, config.properties) if bucket.ENGINE in found), None)
+    return read_options(IndexOptions, {} if named is None else {bucket.ENGINE: named}).engine
+
+
+def _bucket(options: Mapping[str, str], config: TableConfig) -> Index:
+    if bucket_engine(options, config) is BucketEngine.CONSISTENT_HASHING:
+        return consistent_hashing.make(options, config)
+    return bucket.make(options, config)
+
+
 def _hbase(options: Mapping[str, str], config: TableConfig) -> Index:
     try:
         from hoodie.index import hbase
@@ -51,6 +63,6 @@ _MAKERS: Mapping[IndexType, MakeIndex] = {
     IndexType.SIMPLE: _simple,
     IndexType.GLOBAL_BLOOM: _global_bloom,
     IndexType.GLOBAL_SIMPLE: _global_simple,
-    IndexType.BUCKET: bucket.make,
+    IndexType.BUCKET: _bucket,
     IndexType.HBASE: _hbase,
 }

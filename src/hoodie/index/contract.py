@@ -7,6 +7,8 @@ run in driver threads (near) and in Spark's tasks (spread), which know no Spark.
 1. `check(there)`       may this index be used on this table, with these options? Raises if not; nothing is on disk yet.
 2. `look_up`            which file group holds each key. Either `ByFile`: the write itself looks keys up in base files;
                         or `ByKey`: `tagger(there)` makes, once a write and on the driver, a kernel that tags keys.
+   `prepare(there)`     before that, of a write that has its instant, with the partitions and slices of its batch: what
+                        must be on disk for the look-up (a new partition's buckets). Raises if the rows cannot be placed
 3. tasks write their data files.
 4. `learn(placed)`      in each task, after its files are written and before anything is published: which keys went to
                         which file group. An error fails the write: nothing is published, its files are rolled back.
@@ -135,7 +137,9 @@ class Index:
     sees_logs    keys are found that only log files hold: inserts of a Merge-on-Read table go there
     moves        global: a record that comes with another partition path than the stored one is deleted there and
                  inserted where it says (True), or updated where it is stored (False)
-    learn, settle, rolled_back  see the module's head; None: the index has nothing of its own to keep
+    replaceable  whether whole file groups may be replaced (overwrites, deletes of partitions); False: their ids are
+                 used again, and readers would leave out what is written to a replaced one
+    prepare, learn, settle, rolled_back  see the module's head; None: the index has nothing of its own to keep
     """
 
     name: str
@@ -143,7 +147,9 @@ class Index:
     is_global: bool = False
     sees_logs: bool = False
     moves: bool = True
+    replaceable: bool = True
     check: Callable[[There], None] = _no_check
+    prepare: Callable[[There], None] | None = None
     learn: Learn | None = None
     settle: Callable[[str, pa.Table], None] | None = None  # (instant, rows of all `learn` calls that gave some)
     rolled_back: Callable[[str], None] | None = None

@@ -31,6 +31,7 @@ from hoodie.spark.local import local_frame
 from hoodie.spark.stage import Stage
 from hoodie.spark.tagged import Tagged, learn_spread, tag_rows
 from hoodie.spark.types import nullable, sound
+from hoodie.table.choose_index import prepare_index
 from hoodie.table.combine import combine
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import run_and_learn
@@ -273,6 +274,7 @@ def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: P
     checked = job.checked
     delete = checked.semantics.delete
     with phases.time("locate"):
+        prepare_index(checked.index, job.state, set(staged.measured().rows))
         planned = plan_spread(session, staged, checked, job.state)
     try:
         job = job.with_plan(planned.plan)

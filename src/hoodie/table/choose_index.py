@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 from hoodie.config.options import read_options
 from hoodie.config.table import from_properties
-from hoodie.config.write import IndexOptions, IndexType, WriteOptions
+from hoodie.config.write import BucketEngine, IndexOptions, IndexType, WriteOptions
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
-from hoodie.index.bucket import BUCKETS, HASH_FIELDS, told_by_keys
-from hoodie.index.choose import make_index
+from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, told_by_keys
+from hoodie.index.choose import bucket_engine, make_index
+from hoodie.index.consistent_hashing import METADATA, keeps_metadata
 from hoodie.index.contract import ByFile, ByKey, Index, There
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -45,12 +46,16 @@ def is_bucket(file_id: str) -> bool:
 
 
 def choose_index(state: TableState, settings: Settings) -> Chosen:
-    """The index that the options name; else the one that the table was created with; else BUCKET on a table whose
-    newest files are those of buckets; else SIMPLE.
+    """The index that the options name; else the one that the table was created with; else BUCKET on a table that keeps
+    hashing metadata, or whose newest files are those of buckets; else SIMPLE.
 
     Raises InvalidOption; TableMismatch and UnsupportedTable when the table's keys are elsewhere than the index looks
     """
     written = newest_files(state)
+    if keeps_metadata(state.storage, state.timeline):
+        chosen = _by_hashing_metadata(state, settings)
+        chosen.index.check(There(state.storage, state.config, state.timeline, written=written))
+        return chosen
     buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written)
     chosen = _chosen(state, settings, buckets, written)
     index = chosen.index
@@ -68,6 +73,34 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
         )
     index.check(There(state.storage, state.config, state.timeline, written=written))
     return chosen
+
+
+def _by_hashing_metadata(state: TableState, settings: Settings) -> Chosen:
+    """BUCKET with the engine CONSISTENT_HASHING: by no other can the keys of such a table be found.
+
+    Raises TableMismatch when the options name another index, or another engine
+    """
+    named = named_index(state, settings.given)
+    if named.own or named.name not in ("", IndexType.BUCKET):
+        raise TableMismatch(
+            f"{state.config.name}: {named.name} was asked for ({named.why}), but the table's keys lie where its "
+            f"hashing metadata says ({METADATA}), before and after a compaction: other indexes would write them a "
+            "second time. Leave hoodie.index.type and hoodie.index.class unset"
+        )
+    if bucket_engine({ENGINE: BucketEngine.CONSISTENT_HASHING.value, **settings.given}, state.config) is (
+        BucketEngine.SIMPLE
+    ):
+        raise TableMismatch(
+            f"{ENGINE}=SIMPLE: {state.config.name} keeps hashing metadata ({METADATA}), by which its keys lie; the "
+            f"other engine would write them a second time. Leave {ENGINE} unset"
+        )
+    if not state.config.merge_on_read:
+        raise UnsupportedTable(
+            f"{state.config.name} keeps hashing metadata ({METADATA}) of the engine CONSISTENT_HASHING, which is for "
+            "Merge-on-Read tables, and is Copy-on-Write: what writes such a table is not known here"
+        )
+    options = {**settings.given, ENGINE: BucketEngine.CONSISTENT_HASHING.value}
+    return Chosen(make_index(IndexType.BUCKET, options, state.config), "the table keeps hashing metadata")
 
 
 def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple[WriteStat, ...]) -> Chosen:
@@ -141,7 +174,7 @@ def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict
     """The properties of a table that is created for an index: nothing when its options name none.
 
     table   its other properties
-    Raises  InvalidOption on a hash field outside the record key, and on another engine than SIMPLE
+    Raises  InvalidOption on a hash field outside the record key, and on CONSISTENT_HASHING for a Copy-on-Write table
     """
     kind = read_options(WriteOptions, options).index
     if kind is IndexType.AUTO:
@@ -151,6 +184,8 @@ def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict
         make_index(kind, options, from_properties(table))
         chosen = read_options(IndexOptions, options)
         kept[BUCKETS] = str(chosen.buckets)
+        if chosen.engine is not BucketEngine.SIMPLE:
+            kept[ENGINE] = chosen.engine.value
         if chosen.hash_fields:
             kept[HASH_FIELDS] = ",".join(chosen.hash_fields)
     return kept
@@ -167,6 +202,13 @@ def newest_files(state: TableState) -> tuple[WriteStat, ...]:
 def there(state: TableState, partitions: Iterable[str], files: TableFiles) -> There:
     """What an index is told of the table before it tags keys."""
     return There(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
+
+
+def prepare_index(index: Index, state: TableState, partitions: Collection[str]) -> None:
+    """Have the index make ready for the batch of a write that has its instant: one listing of each of its partitions,
+    if there is anything to make ready. Raises as `Index.prepare`."""
+    if index.prepare is not None:
+        index.prepare(there(state, sorted(partitions), state.files(partitions)))
 
 
 def refuse_unknown(index: Index, places: Iterable[FileGroupId], known: Collection[FileGroupId]) -> None:

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.config.table import TableType, require_writable
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, WriteConflict
+from hoodie.errors import HoodieError, UnsupportedTable, WriteConflict
 from hoodie.formats.avro_schema import to_avro
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
@@ -175,6 +175,11 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     """
     chosen = choose_index(state, settings)
     index = chosen.index
+    if operation in REPLACING and not index.replaceable:
+        raise UnsupportedTable(
+            f"{state.config.name}: {operation} replaces file groups, and the index {index.name} of this table would "
+            "write the next rows to the same ones, where readers would not see them. Delete the rows by key"
+        )
     kind = kind_of(state.config.type, index.sees_logs)
     by_key = isinstance(index.look_up, ByKey) and index.look_up.every_write
     semantics = semantics_of(operation, settings.write, kind, placed_by_key=by_key)

@@ -29,7 +29,7 @@ from hoodie.table.batch import (
     profile,
     unlocated,
 )
-from hoodie.table.choose_index import refuse_unknown, there
+from hoodie.table.choose_index import prepare_index, refuse_unknown, there
 from hoodie.table.combine import combine
 from hoodie.table.fates import Fate, Fates, take_fates, with_fates
 from hoodie.table.job import Checked, WriteJob
@@ -176,6 +176,7 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
     with thread_pool(checked.settings) as pool:
         with phases.time("locate"):
             needed = checked.semantics.locate or checked.settings.sizing.small_limit > 0
+            prepare_index(checked.index, job.state, batch_partitions)
             files = checked.files(job.state, batch_partitions) if needed else TableFiles()
             planned = plan_near(checked, job.state, rows, files, pool)
         job = job.with_plan(planned.plan)

@@ -40,7 +40,8 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     highest: dict[tuple[str, Action], Instant] = {}
     names: dict[Instant, str] = {}
     stamps: dict[Instant, tuple[int, int]] = {}
-    for entry in storage.list(folder):
+    entries = storage.list(folder)
+    for entry in entries:
         if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
             continue
         if layout == 2 and instant.state is State.COMPLETED and not instant.completed:
@@ -51,7 +52,8 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
             highest[key] = instant
         if instant.state is State.COMPLETED:
             stamps[instant] = (entry.size, entry.mtime)
-    return Timeline(tuple(sorted(highest.values())), layout, folder, names, stamps=stamps)
+    folders = frozenset(entry.name for entry in entries if entry.is_dir)
+    return Timeline(tuple(sorted(highest.values())), layout, folder, names, stamps=stamps, folders=folders)
 
 
 def _modified(entry: Entry, zone: TimelineZone) -> str:

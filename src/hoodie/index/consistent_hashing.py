@@ -1,0 +1,356 @@
+"""The BUCKET index, engine CONSISTENT_HASHING: buckets of a partition split and merge, and a file says what they are.
+
+Each partition has a ring of nodes, a file group each: a key belongs to the first node whose value is not below the
+key's hash. The ring is in `.hoodie/.bucket_index/consistent_hashing_metadata/<partition>/<instant>.hashing_meta`. The
+first one has the instant 00000000000000 and follows from the partition path and the number of buckets; a clustering
+that resizes buckets (Hudi's: this library makes none) writes the next one, which counts once its instant is completed.
+
+Source: spec/clustering.md 7 and Hudi's ConsistentBucketIdentifier, HoodieConsistentHashingMetadata and
+ConsistentBucketIndexUtils; pinned by tests/fixtures/buckets/consistent_mor.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import struct
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from uuid import UUID
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from hoodie.config.options import read_options
+from hoodie.config.table import TableConfig, TableType
+from hoodie.config.write import IndexOptions
+from hoodie.errors import CorruptFile, InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.formats.xxhash32 import xxh32
+from hoodie.index.bucket import BUCKETS, ENGINE, NAME, hash_fields, hashed_text
+from hoodie.index.contract import ByKey, Index, TagKeys, Tags, There
+from hoodie.index.pruning import IndexStats
+from hoodie.model.files import FileGroupId
+from hoodie.model.instant import Action, State
+from hoodie.storage.protocol import Storage, join
+from hoodie.timeline.load import read_commit, read_replace_plan
+from hoodie.timeline.timeline import Timeline
+
+BUCKET_INDEX = ".bucket_index"
+METADATA = f".hoodie/{BUCKET_INDEX}/consistent_hashing_metadata"
+
+#: The instant of the ring that a partition begins with.
+INITIAL = "00000000000000"
+_LARGEST = 0x7FFFFFFF  # hash values are masked to it, and the last node of a ring has it
+_NAME = re.compile(r"(\d+)\.hashing_meta", re.ASCII)
+_MARKER = ".commit"
+_NORMAL = "NORMAL"
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A bucket: the keys whose hash is up to `value`, and above the node before."""
+
+    value: int
+    file_id_prefix: str
+
+    @property
+    def file_id(self) -> str:
+        """Of the one file group of the bucket."""
+        return f"{self.file_id_prefix}-0"
+
+
+@dataclass(frozen=True, slots=True)
+class Ring:
+    """The buckets of one partition, by value.
+
+    began_with  the number of buckets of the partition's first ring
+    sequence    how often the ring was changed
+    """
+
+    partition: str
+    instant: str
+    began_with: int
+    sequence: int
+    nodes: tuple[Node, ...]
+
+    @property
+    def file_ids(self) -> tuple[str, ...]:
+        return tuple(node.file_id for node in self.nodes)
+
+
+def make(options: Mapping[str, str], config: TableConfig) -> Index:
+    """The index by a write's options, completed by what the table recorded when it was created for the index.
+
+    Raises InvalidOption on a hash field outside the record key, and for a Copy-on-Write table; TableMismatch on other
+           hash fields than the table has recorded
+    """
+    if config.type is not TableType.MERGE_ON_READ:
+        raise InvalidOption(
+            f"{ENGINE}=CONSISTENT_HASHING is for Merge-on-Read tables, as in Hudi, and {config.name} is Copy-on-Write: "
+            f"leave {ENGINE} unset, for buckets whose number stays"
+        )
+    fields = hash_fields(options, config)
+    recorded = {BUCKETS: config.properties[BUCKETS]} if BUCKETS in config.properties else {}
+    given = {**recorded, **({BUCKETS: options[BUCKETS]} if BUCKETS in options else {})}
+    buckets = read_options(IndexOptions, given).buckets if given else None
+    return Index(
+        name=NAME,
+        look_up=ByKey(partial(_tagger, fields, buckets), names_new=True, every_write=True),
+        check=_check,
+        prepare=partial(_prepare, buckets),
+        replaceable=False,
+    )
+
+
+def keeps_metadata(storage: Storage, timeline: Timeline) -> bool:
+    """Whether a table has the rings of this engine, whatever anybody's options say.
+
+    One listing, and none where the timeline's listing has shown that there is no such folder.
+    """
+    if timeline.layout == 1 and BUCKET_INDEX not in timeline.folders:
+        return False
+    return bool(storage.list(METADATA))
+
+
+# --- the ring ---
+
+
+def first_ring(partition: str, buckets: int) -> Ring:
+    """The ring that a partition begins with: nodes at equal distances, their file ids made from their bounds."""
+    step = (_LARGEST + buckets - 1) // buckets
+    nodes, low = [], 0
+    for number in range(1, buckets + 1):
+        high = min(step * number, _LARGEST)
+        nodes.append(Node(high, _file_id_prefix(partition, low, high)))
+        low = high
+    return Ring(partition, INITIAL, buckets, 0, tuple(nodes))
+
+
+def _file_id_prefix(partition: str, low: int, high: int) -> str:
+    """Java's UUID.nameUUIDFromBytes of both bounds and the partition path."""
+    digest = hashlib.md5(struct.pack(">qq", low, high) + partition.encode(), usedforsecurity=False).digest()
+    return str(UUID(bytes=digest, version=3))
+
+
+def encode_ring(ring: Ring) -> bytes:
+    """The file of a ring, as Jackson prints it."""
+    nodes = ", ".join(
+        f'{{\n    "value" : {node.value},\n    "fileIdPrefix" : {json.dumps(node.file_id_prefix)},\n'
+        f'    "tag" : "{_NORMAL}"\n  }}'
+        for node in ring.nodes
+    )
+    partition = json.dumps(ring.partition, ensure_ascii=False)
+    return (
+        f'{{\n  "version" : 0,\n  "partitionPath" : {partition},\n  "instant" : "{ring.instant}",\n'
+        f'  "numBuckets" : {ring.began_with},\n  "seqNo" : {ring.sequence},\n  "nodes" : [ {nodes} ]\n}}'
+    ).encode()
+
+
+def decode_ring(data: bytes, path: str) -> Ring:
+    """The ring of a file. Raises CorruptFile; UnsupportedTable on a node that is being split or merged."""
+    try:
+        found = json.loads(data)
+        nodes = [(int(node["value"]), str(node["fileIdPrefix"]), node.get("tag")) for node in found["nodes"]]
+        ring = Ring(
+            str(found["partitionPath"]),
+            str(found["instant"]),
+            int(found["numBuckets"]),
+            int(found["seqNo"]),
+            tuple(Node(value, prefix) for value, prefix, _ in sorted(nodes, key=lambda node: node[0])),
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise CorruptFile(path, f"no hashing metadata: {error!r}", advice=_RESTORE) from error
+    if tags := {tag for _, _, tag in nodes if tag not in (None, _NORMAL)}:
+        raise UnsupportedTable(f"{path}: a node has the tag {', '.join(map(str, tags))}; only {_NORMAL} is known")
+    values, prefixes = {node.value for node in ring.nodes}, {node.file_id_prefix for node in ring.nodes}
+    if not nodes or len(values) < len(nodes) or len(prefixes) < len(nodes) or "" in prefixes:
+        raise CorruptFile(path, "its nodes are no ring: none, or two with one value or file id", advice=_RESTORE)
+    return ring
+
+
+_RESTORE = "Restore it from a copy of the table: without it nobody can tell where the partition's keys are."
+
+
+def load_ring(storage: Storage, timeline: Timeline, partition: str, groups: Collection[str]) -> Ring | None:
+    """The ring by which keys of a partition are placed now; None when it has none yet. One listing, one read.
+
+    groups   file ids of the partition's live file groups
+    Raises   CorruptFile when a partition with file groups has no ring, or one of another partition
+    """
+    folder = join(METADATA, partition)
+    names = {entry.name for entry in storage.list(folder) if not entry.is_dir}
+    instants = sorted((found[1] for name in names if (found := _NAME.fullmatch(name))), reverse=True)
+    for instant in instants:
+        path = f"{folder}/{instant}.hashing_meta"
+        counts = instant == INITIAL or f"{instant}{_MARKER}" in names or _is_completed(timeline, instant)
+        if not counts and not _may_be_archived(timeline, instant):
+            continue  # of a clustering that is pending, or was rolled back
+        ring = decode_ring(storage.read(path), path)
+        if ring.partition != partition:
+            raise CorruptFile(path, f"it is of partition {ring.partition!r}, not {partition!r}", advice=_RESTORE)
+        # One that is archived was completed if all file groups are its own: else those that it replaced live on.
+        if counts or (groups and set(groups) <= set(ring.file_ids)):
+            return ring
+    if groups:
+        raise CorruptFile(
+            folder,
+            f"no hashing metadata counts, though partition {partition!r} has file groups such as {min(groups)}",
+            advice=_RESTORE,
+        )
+    return None
+
+
+def _is_completed(timeline: Timeline, instant: str) -> bool:
+    found = timeline.find(instant, Action.REPLACE_COMMIT)
+    return found is not None and found.state is State.COMPLETED
+
+
+def _may_be_archived(timeline: Timeline, instant: str) -> bool:
+    return timeline.find(instant, Action.REPLACE_COMMIT) is None and timeline.visible().committed(instant)
+
+
+# --- a write ---
+
+
+def _check(there: There) -> None:
+    """Refuse a table whose files were placed in another way.
+
+    Raises TableMismatch
+    """
+    if there.written and not keeps_metadata(there.storage, there.timeline):
+        raise TableMismatch(
+            f"{ENGINE}=CONSISTENT_HASHING: {there.config.name} has files and no hashing metadata, so its keys were "
+            f"placed in another way. Leave {ENGINE} unset; if the folder {METADATA} was lost, restore it from a copy."
+        )
+
+
+def _prepare(buckets: int | None, there: There) -> None:
+    """See that rows of the partitions can be placed, and give those that are new their ring, as Hudi does.
+
+    A write that fails leaves the ring of a new partition in place: it belongs to the partition, not to the write.
+
+    Raises UnsupportedTable while a clustering resizes buckets of a partition, or when the file group of a bucket was
+           replaced, so that readers would not see what is written to it; as `load_ring`
+    """
+    _refuse_pending_clustering(there)
+    replaced = _replaced(there)
+    for partition in there.partitions:
+        ring = _ring(there, partition)
+        if ring is None:
+            ring = first_ring(partition, _buckets(buckets, there))
+            path = f"{join(METADATA, partition)}/{INITIAL}.hashing_meta"
+            try:
+                there.storage.create_new(path, encode_ring(ring))
+            except FileExistsError:  # another writer was faster: its ring counts
+                ring = decode_ring(there.storage.read(path), path)
+        for file_id in ring.file_ids:
+            if (instant := replaced.get(FileGroupId(partition, file_id))) is not None:
+                raise UnsupportedTable(
+                    f"partition {partition!r}: file group {file_id} of a bucket was replaced at {instant}, by an "
+                    "overwrite or a delete of the partition, and readers would not see rows that are written to it "
+                    "now. Write the rows to another table, or to this one once its cleaning and archiving have "
+                    "removed that file group and that instant."
+                )
+
+
+def _refuse_pending_clustering(there: There) -> None:
+    for instant in there.timeline.pending_replaces:
+        plan = read_replace_plan(there.storage, there.timeline, instant).clustering
+        groups = (slice_.group for group in (plan.groups if plan else ()) for slice_ in group.slices)
+        touched = {group.partition for group in groups} & set(there.partitions)
+        if touched:
+            raise UnsupportedTable(
+                f"partition {min(touched)!r}: the pending clustering {instant.requested} resizes buckets, and rows "
+                "written now would be missing in the new ones. Let Hudi run or withdraw the clustering, then write."
+            )
+
+
+def _replaced(there: There) -> dict[FileGroupId, str]:
+    """The file groups that completed replace commits took away, with the instant."""
+    return {
+        FileGroupId(partition, file_id): instant.requested
+        for instant in there.timeline.completed({Action.REPLACE_COMMIT})
+        for partition, file_ids in read_commit(there.storage, there.timeline, instant).replaced.items()
+        for file_id in file_ids
+    }
+
+
+def _buckets(given: int | None, there: There) -> int:
+    """With how many buckets a new partition begins: as the options or the table say, else as another partition did."""
+    if given is not None:
+        return given
+    for folder, entries in sorted(there.storage.list_tree(METADATA).items()):
+        for entry in entries:
+            if entry.name == f"{INITIAL}.hashing_meta":
+                path = f"{folder}/{entry.name}"
+                return decode_ring(there.storage.read(path), path).began_with
+    return read_options(IndexOptions, {}).buckets
+
+
+def _ring(there: There, partition: str) -> Ring | None:
+    """As `load_ring`. Raises UnsupportedTable when a file group of the partition is of no bucket."""
+    groups = {slice_.group.file_id for slice_ in there.slices.get(partition, ())}
+    ring = load_ring(there.storage, there.timeline, partition, groups)
+    if ring is not None and (strange := sorted(groups.difference(ring.file_ids))):
+        raise UnsupportedTable(
+            f"partition {partition!r}: file groups such as {strange[0]} are of no bucket of its hashing metadata "
+            f"({ring.instant}): a writer with another index made them, and a key may be in two file groups. Take that "
+            "writer's commits back (`rollback`), or copy the rows to a new table; `hoodie doctor` finds keys that are "
+            "there twice."
+        )
+    return ring
+
+
+def _tagger(fields: Sequence[str], buckets: int | None, there: There) -> TagKeys:
+    rings = []
+    for partition in there.partitions:
+        ring = _ring(there, partition)
+        rings.append(ring if ring is not None else first_ring(partition, _buckets(buckets, there)))
+    known = frozenset(
+        (path, slice_.group.file_id) for path in there.partitions for slice_ in there.slices.get(path, ())
+    )
+    return partial(_tag, tuple(fields), {ring.partition: ring.nodes for ring in rings}, known)
+
+
+def _tag(
+    fields: Sequence[str],
+    rings: Mapping[str, Sequence[Node]],
+    known: Collection[tuple[str, str]],
+    keys: pa.Array,
+    partitions: pa.Array,
+) -> Tags:
+    hashes = hash_values(keys, fields)
+    encoded = partitions.dictionary_encode()
+    owner = encoded.indices.to_numpy(zero_copy_only=False)
+    file_ids: list[str] = []
+    there: list[bool] = []
+    which = np.empty(len(keys), np.int64)
+    for number, path in enumerate(encoded.dictionary.to_pylist()):
+        rows = np.flatnonzero(owner == number)
+        which[rows] = len(file_ids) + nodes_of(hashes[rows], rings[path])
+        ids = [node.file_id for node in rings[path]]
+        file_ids += ids
+        there += [(path, file_id) in known for file_id in ids]
+    placed = pa.array(file_ids, pa.string()).take(pa.array(which))
+    hits = int(np.count_nonzero(np.asarray(there, np.bool_)[which]))
+    return Tags(partitions, placed, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))
+
+
+def hash_values(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Where keys are on the ring.
+
+    keys     string[n], no nulls
+    fields   the columns hashed: all or some of the record key's
+    returns  int64[n], in [0, 2**31)
+    """
+    return xxh32(hashed_text(keys, fields)).astype(np.int64) & _LARGEST
+
+
+def nodes_of(hashes: npt.NDArray[np.int64], nodes: Iterable[Node]) -> npt.NDArray[np.int64]:
+    """The number of each hash's node, of nodes by value: the first whose value is not below it, else the first."""
+    values = np.asarray([node.value for node in nodes], np.int64)
+    found = np.searchsorted(values, hashes, side="left")
+    return np.where(found == len(values), 0, found).astype(np.int64)
