@@ -1,22 +1,35 @@
-"""Upsert, delete and pull changes on Parquet tables that Hudi reads, from PySpark."""
+"""Upsert, delete and pull changes on Parquet tables that Hudi reads, from PySpark.
 
-from hoodie.errors import HoodieError
-from hoodie.spark.clients import HoodieWriteClient, write
-from hoodie.spark.reader import HoodieReadClient, KeyedRows
-from hoodie.spark.reader import read_path as read
-from hoodie.spark.session import local_session
-from hoodie.spark.table import HoodieTable, create_table, open_table
-from hoodie.table.incremental import read_changes_arrow
-from hoodie.table.read import read_arrow
-from hoodie.table.result import WriteResult
+The names below are loaded when they are first used: `import hoodie` loads neither PySpark nor PyArrow nor pandas, and
+`read_arrow` no PySpark.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from hoodie.errors import HoodieError, HoodieWarning
+    from hoodie.spark.clients import HoodieWriteClient, write
+    from hoodie.spark.reader import HoodieReadClient, KeyedRows
+    from hoodie.spark.reader import read_path as read
+    from hoodie.spark.session import local_session
+    from hoodie.spark.table import HoodieTable, create_table, open_table
+    from hoodie.table.incremental import read_changes_arrow
+    from hoodie.table.read import read_arrow
+    from hoodie.table.result import WriteResult
+
+    __version__ = ""
 
 __all__ = [
     "HoodieError",
     "HoodieReadClient",
     "HoodieTable",
+    "HoodieWarning",
     "HoodieWriteClient",
     "KeyedRows",
     "WriteResult",
+    "__version__",
     "create_table",
     "local_session",
     "open_table",
@@ -25,3 +38,44 @@ __all__ = [
     "read_changes_arrow",
     "write",
 ]
+
+#: Where each public name is defined: "module", or "module:name" where it has another name there.
+__homes__ = {
+    "HoodieError": "hoodie.errors",
+    "HoodieReadClient": "hoodie.spark.reader",
+    "HoodieTable": "hoodie.spark.table",
+    "HoodieWarning": "hoodie.errors",
+    "HoodieWriteClient": "hoodie.spark.clients",
+    "KeyedRows": "hoodie.spark.reader",
+    "WriteResult": "hoodie.table.result",
+    "create_table": "hoodie.spark.table",
+    "local_session": "hoodie.spark.session",
+    "open_table": "hoodie.spark.table",
+    "read": "hoodie.spark.reader:read_path",
+    "read_arrow": "hoodie.table.read",
+    "read_changes_arrow": "hoodie.table.incremental",
+    "write": "hoodie.spark.clients",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib import metadata
+
+        try:
+            found: Any = metadata.version("hoodie")
+        except metadata.PackageNotFoundError:  # a source tree that is not installed
+            found = "0+unknown"
+    elif name in __homes__:
+        from importlib import import_module
+
+        module, _, original = __homes__[name].partition(":")
+        found = getattr(import_module(module), original or name)
+    else:
+        raise AttributeError(f"module 'hoodie' has no attribute {name!r}")
+    globals()[name] = found  # the next use finds it without coming here
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

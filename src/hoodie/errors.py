@@ -1,9 +1,39 @@
-"""The error tree: one class for each thing a caller can do about a failure.
+"""The error tree: one class for each thing a caller can do about a failure. docs/errors.md draws it.
 
 Every error pickles (its constructor arguments are its `args`), so that it travels from an executor to the driver.
 """
 
 from __future__ import annotations
+
+__all__ = [
+    "CorruptFile",
+    "CorruptIndex",
+    "CorruptLogBlock",
+    "DamagedLog",
+    "HistoryGone",
+    "HollowCommit",
+    "HoodieError",
+    "HoodieWarning",
+    "IndexOutOfDate",
+    "IndexUnavailable",
+    "InstantNotFound",
+    "InvalidInput",
+    "InvalidOption",
+    "InvalidPlan",
+    "JavaNotFound",
+    "KeyInTwoPartitions",
+    "LockLost",
+    "LockNotReleased",
+    "LockTimeout",
+    "PlanInUse",
+    "SchemaMismatch",
+    "ServiceFailed",
+    "TableMismatch",
+    "TableNotFound",
+    "UnsupportedTable",
+    "WorkerEnvironment",
+    "WriteConflict",
+]
 
 
 class HoodieError(Exception):
@@ -165,7 +195,14 @@ class JavaNotFound(HoodieError):
         )
 
 
-class DamagedLog(UserWarning):
+class HoodieWarning(HoodieWarning):
+    """Base of all warnings: `warnings.simplefilter("error", HoodieWarning)` makes errors of them.
+
+    What was done stands, or the rows are given; something about it needs a look.
+    """
+
+
+class DamagedLog(HoodieWarning):
     """Bytes of a log that were skipped, as the format has it: a writer died there, or the file is damaged.
 
     `warnings.simplefilter("error", DamagedLog)` makes reads fail on them.
@@ -179,7 +216,7 @@ class DamagedLog(UserWarning):
         return f"{self.path} at byte {self.offset}: {self.problem}. Skipped: rows may be missing."
 
 
-class MissingFileIgnored(UserWarning):
+class MissingFileIgnored(HoodieWarning):
     """A published file that is missing, and a read or service that goes on without it: rows may be missing, or old.
 
     `warnings.simplefilter("error", MissingFileIgnored)` makes reads fail on them whatever their options.
@@ -194,7 +231,7 @@ class MissingFileIgnored(UserWarning):
         return f"{self.path}: {self.action} {self.instant} published this file, and it is missing. {what}"
 
 
-class MetafileMissing(UserWarning):
+class MetafileMissing(HoodieWarning):
     """A folder with data files and without `.hoodie_partition_metadata`.
 
     Where a commit of the active timeline names the partition it is read all the same; else it is not.
@@ -218,7 +255,7 @@ class MetafileMissing(UserWarning):
         )
 
 
-class CommitNotChecked(UserWarning):
+class CommitNotChecked(HoodieWarning):
     """A completed commit that cannot be read: whether the files that it published are all there is not known."""
 
     def __init__(self, path: str, problem: str) -> None:
@@ -232,7 +269,7 @@ class CommitNotChecked(UserWarning):
         )
 
 
-class ServiceFailed(UserWarning):
+class ServiceFailed(HoodieWarning):
     """A table service that runs after a commit has failed: the commit stands, and the service is done again later.
 
     `warnings.simplefilter("error", ServiceFailed)` makes writes fail on them, though their rows are published.
@@ -246,5 +283,9 @@ class ServiceFailed(UserWarning):
         return f"{self.instant} is committed, but {self.service} after it failed: {self.problem}"
 
 
-class IndexOutOfDate(UserWarning):
+class IndexOutOfDate(HoodieWarning):
     """A rollback stands, but an index outside the table did not take it: it may not know rows that came back."""
+
+
+class LockNotReleased(HoodieWarning):
+    """What was done under a lock stands, but releasing the lock failed: others wait until it expires."""

@@ -11,7 +11,7 @@ from itertools import permutations
 import pytest
 
 from hoodie.config.locks import LockOptions, LockProvider
-from hoodie.errors import InvalidInput, InvalidOption, LockLost, LockTimeout
+from hoodie.errors import InvalidInput, InvalidOption, LockLost, LockNotReleased, LockTimeout
 from hoodie.locks import has_lock, lock_for
 from hoodie.locks.background import background, by_hand
 from hoodie.locks.clock import LOCKS
@@ -393,7 +393,7 @@ def test_a_release_that_fails_is_told_and_undoes_nothing():
             raise OSError("no network")
 
     lock = Lock("lock", lambda seconds: Stuck(), LockOptions())
-    with pytest.warns(RuntimeWarning, match="releasing the lock failed: no network"), lock:
+    with pytest.warns(LockNotReleased, match="releasing the lock failed: no network"), lock:
         pass
     assert not lock.held
 

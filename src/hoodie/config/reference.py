@@ -183,6 +183,8 @@ Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_tab
 a single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.
 
 - A `hoodie.*` key that is not on this page is refused; the error names the nearest one that is.
+- Where an option has several names, any of them will do. An option of a call counts over the table object's, whichever
+  names the two use; two names of one option with different values in one place are an error.
 - Values are text, as in a properties file, or Python values: `True`, `104857600`, `["a", "b"]`.
 - Sizes are whole numbers of bytes. Lists are separated by commas. Words such as `SIMPLE` may be in any case.
 - Keys with the prefix of `hoodie.datasource.write.commitmeta.key.prefix` are free: they are kept with the commit.

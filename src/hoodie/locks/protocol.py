@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, Self
 
 from hoodie.config.locks import LockOptions
-from hoodie.errors import LockLost, LockTimeout
+from hoodie.errors import LockLost, LockNotReleased, LockTimeout
 
 
 class Grant(Protocol):
@@ -125,7 +125,7 @@ class Lock:
             if raised and isinstance(raised[0], BaseException):
                 raised[0].add_note(problem)
             else:
-                warnings.warn(problem, RuntimeWarning, stacklevel=2)
+                warnings.warn(LockNotReleased(problem), stacklevel=2)
 
     def _wait(self, seconds: float) -> bool:
         end, pause = self.monotonic() + seconds, 0.01

@@ -50,11 +50,8 @@ class Timeline:
     folder    where the files lie, relative to the base path
     names     file names of completed instants that do not follow from the instant (layout 2: written by version 6)
     history   layout 2: completion time of instants that left the active timeline, as far as loaded
-<<<<<<< HEAD
     stamps    size and modification time of completed instants' files, as the listing had them
-=======
     folders   names of the folders that lie beside the instants, as the listing showed them
->>>>>>> 46b1d5e (BUCKET: the engine CONSISTENT_HASHING, by the hashing metadata that Hudi keeps)
     """
 
     instants: tuple[Instant, ...] = ()
@@ -62,11 +59,8 @@ class Timeline:
     folder: str = ".hoodie"
     names: Mapping[Instant, str] = field(default_factory=dict)
     history: Mapping[str, str] = field(default_factory=dict)
-<<<<<<< HEAD
     stamps: Mapping[Instant, tuple[int, int]] = field(default_factory=dict, compare=False)
-=======
     folders: frozenset[str] = field(default=frozenset(), compare=False)
->>>>>>> 46b1d5e (BUCKET: the engine CONSISTENT_HASHING, by the hashing metadata that Hudi keeps)
 
     def path(self, instant: Instant) -> str:
         """Where the file of an instant lies, relative to the base path."""
