@@ -15,9 +15,12 @@ import hashlib
 import json
 import re
 import struct
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from typing import TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -47,6 +50,11 @@ _LARGEST = 0x7FFFFFFF  # hash values are masked to it, and the last node of a ri
 _NAME = re.compile(r"(\d+)\.hashing_meta", re.ASCII)
 _MARKER = ".commit"
 _NORMAL = "NORMAL"
+#: Calls to storage under way at once.
+_THREADS = 16
+
+A = TypeVar("A")
+B = TypeVar("B")
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,23 +245,23 @@ def _prepare(buckets: int | None, there: There) -> None:
     """
     _refuse_pending_clustering(there)
     replaced = _replaced(there)
-    for partition in there.partitions:
-        ring = _ring(there, partition)
-        if ring is None:
-            ring = first_ring(partition, _buckets(buckets, there))
-            path = f"{join(METADATA, partition)}/{INITIAL}.hashing_meta"
-            try:
-                there.storage.create_new(path, encode_ring(ring))
-            except FileExistsError:  # another writer was faster: its ring counts
-                ring = decode_ring(there.storage.read(path), path)
+    rings = _rings(buckets, there)
+    for ring, _ in rings:
         for file_id in ring.file_ids:
-            if (instant := replaced.get(FileGroupId(partition, file_id))) is not None:
+            if (instant := replaced.get(FileGroupId(ring.partition, file_id))) is not None:
                 raise UnsupportedTable(
-                    f"partition {partition!r}: file group {file_id} of a bucket was replaced at {instant}, by an "
+                    f"partition {ring.partition!r}: file group {file_id} of a bucket was replaced at {instant}, by an "
                     "overwrite or a delete of the partition, and readers would not see rows that are written to it "
                     "now. Write the rows to another table, or to this one once its cleaning and archiving have "
                     "removed that file group and that instant."
                 )
+    _at_once(partial(_begin, there.storage), [ring for ring, is_new in rings if is_new])
+
+
+def _begin(storage: Storage, ring: Ring) -> None:
+    # Where another writer was faster its ring counts: keys are tagged by what is there then.
+    with suppress(FileExistsError):
+        storage.create_new(f"{join(METADATA, ring.partition)}/{INITIAL}.hashing_meta", encode_ring(ring))
 
 
 def _refuse_pending_clustering(there: There) -> None:
@@ -290,6 +298,24 @@ def _buckets(given: int | None, there: There) -> int:
     return read_options(IndexOptions, {}).buckets
 
 
+def _rings(buckets: int | None, there: There) -> list[tuple[Ring, bool]]:
+    """The ring of each partition of the batch; and whether it is new: the one that the partition is to begin with."""
+    found = _at_once(partial(_ring, there), there.partitions)
+    begins = _buckets(buckets, there) if None in found else 0
+    return [
+        (first_ring(partition, begins), True) if ring is None else (ring, False)
+        for partition, ring in zip(there.partitions, found, strict=True)
+    ]
+
+
+def _at_once(call: Callable[[A], B], items: Sequence[A]) -> list[B]:
+    """Calls to storage: they wait, they do not compute."""
+    if len(items) < 2:
+        return [call(item) for item in items]
+    with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
+        return list(pool.map(call, items))
+
+
 def _ring(there: There, partition: str) -> Ring | None:
     """As `load_ring`. Raises UnsupportedTable when a file group of the partition is of no bucket."""
     groups = {slice_.group.file_id for slice_ in there.slices.get(partition, ())}
@@ -305,14 +331,11 @@ def _ring(there: There, partition: str) -> Ring | None:
 
 
 def _tagger(fields: Sequence[str], buckets: int | None, there: There) -> TagKeys:
-    rings = []
-    for partition in there.partitions:
-        ring = _ring(there, partition)
-        rings.append(ring if ring is not None else first_ring(partition, _buckets(buckets, there)))
+    rings = {ring.partition: ring.nodes for ring, _ in _rings(buckets, there)}
     known = frozenset(
         (path, slice_.group.file_id) for path in there.partitions for slice_ in there.slices.get(path, ())
     )
-    return partial(_tag, tuple(fields), {ring.partition: ring.nodes for ring in rings}, known)
+    return partial(_tag, tuple(fields), rings, known)
 
 
 def _tag(

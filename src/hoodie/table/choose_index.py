@@ -204,11 +204,17 @@ def there(state: TableState, partitions: Iterable[str], files: TableFiles) -> Th
     return There(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
 
 
-def prepare_index(index: Index, state: TableState, partitions: Collection[str]) -> None:
-    """Have the index make ready for the batch of a write that has its instant: one listing of each of its partitions,
-    if there is anything to make ready. Raises as `Index.prepare`."""
+def prepare_index(
+    index: Index, state: TableState, partitions: Collection[str], files: TableFiles | None = None
+) -> None:
+    """Have the index make ready for the batch of a write that has its instant, if there is anything to make ready.
+
+    partitions  partition paths of the batch
+    files       what a writer sees of them; None: each is listed
+    Raises      as `Index.prepare`
+    """
     if index.prepare is not None:
-        index.prepare(there(state, sorted(partitions), state.files(partitions)))
+        index.prepare(there(state, sorted(partitions), state.files(partitions) if files is None else files))
 
 
 def refuse_unknown(index: Index, places: Iterable[FileGroupId], known: Collection[FileGroupId]) -> None:

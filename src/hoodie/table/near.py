@@ -176,8 +176,8 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
     with thread_pool(checked.settings) as pool:
         with phases.time("locate"):
             needed = checked.semantics.locate or checked.settings.sizing.small_limit > 0
-            prepare_index(checked.index, job.state, batch_partitions)
             files = checked.files(job.state, batch_partitions) if needed else TableFiles()
+            prepare_index(checked.index, job.state, batch_partitions, files if needed else None)
             planned = plan_near(checked, job.state, rows, files, pool)
         job = job.with_plan(planned.plan)
         with phases.time("write"):
