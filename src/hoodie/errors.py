@@ -195,7 +195,7 @@ class JavaNotFound(HoodieError):
         )
 
 
-class HoodieWarning(HoodieWarning):
+class HoodieWarning(UserWarning):
     """Base of all warnings: `warnings.simplefilter("error", HoodieWarning)` makes errors of them.
 
     What was done stands, or the rows are given; something about it needs a look.
@@ -267,6 +267,32 @@ class CommitNotChecked(HoodieWarning):
             f"{self.path}: {self.problem}. Whether the files of this commit are all there is not known; "
             "`hoodie doctor` examines the table."
         )
+
+
+class ContradictoryTimestamps(HoodieWarning):
+    """Commits and files of a table disagree about the unit of a column's timestamps.
+
+    `warnings.simplefilter("error", ContradictoryTimestamps)` makes reads and writes fail on them.
+    """
+
+    def __init__(self, table: str, column: str, declared: str, file: str, avro: str, taken: str) -> None:
+        super().__init__(table, column, declared, file, avro, taken)
+        self.table, self.column, self.taken = table, column, taken
+        self.declared, self.file, self.avro = declared, file, avro
+
+    def __str__(self) -> str:
+        avro = f" (their Avro schema: {self.avro})" if self.avro else ""
+        return (
+            f"{self.table}: column {self.column} is {self.declared} in the commits and {self.file} in data files{avro}. "
+            f"Read as {self.taken}; check a few values: the wrong unit would make them 1000 times too large or too small."
+        )
+
+
+class HudiCannotRead(HoodieWarning):
+    """The table is about to get something that releases of Hudi cannot read.
+
+    `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
+    """
 
 
 class ServiceFailed(HoodieWarning):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.options import declared, option, read_options
-from hoodie.config.timebased import TimeOptions, TimestampSettings, timestamp_settings
+from hoodie.config.timebased import TimeOptions, TimestampSettings, TimestampType, timestamp_settings
 from hoodie.errors import InvalidOption
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
@@ -55,7 +55,9 @@ class KeyGenerator:
     prefix_single_key      COMPLEX with one key field writes "id:4" (Hudi up to 0.14.0, and 1.1 on) instead of "4":
                            a table keeps what its rows have, see `following`
     timestamp              None where no field needs it, and in `stored_key_generator` where the table does not say
-    consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` of the session's zone instead of microseconds
+    consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` of the session's zone instead of numbers
+    millis                 columns whose timestamps the table holds in milliseconds: keys and paths have those numbers;
+                           of all others microseconds
     """
 
     kind: Kind
@@ -66,6 +68,7 @@ class KeyGenerator:
     prefix_single_key: bool = False
     timestamp: TimestampSettings | None = None
     consistent_timestamps: bool = False
+    millis: tuple[str, ...] = ()
 
     @property
     def writes_pairs(self) -> bool:
@@ -180,6 +183,23 @@ def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
     if any(field.kind is FieldKind.TIMESTAMP for field in fields) and times.type and times.output_format:
         return dataclasses.replace(keygen, timestamp=timestamp_settings(properties))
     return keygen
+
+
+def number_time_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
+    """The partition columns whose values are numbers, or times, that the key generator prints as times in a pattern.
+
+    Empty where the table does not say, and for columns of text (DATE_STRING, MIXED). Nothing is refused: reads of rows
+    do not depend on the rest of the settings.
+    """
+    numbers = (TimestampType.UNIX_TIMESTAMP, TimestampType.EPOCHMILLISECONDS, TimestampType.SCALAR)
+    if read_options(TimeOptions, properties).type.strip() not in numbers:
+        return ()
+    chosen = read_options(KeyOptions, {key: value for key, value in properties.items() if value.strip()})
+    words = (chosen.generator_class.rpartition(".")[2], chosen.generator_type.strip().upper())
+    if any(word.startswith(("Timestamp", "TIMESTAMP")) for word in words):
+        return chosen.partition
+    pairs = [text.partition(":") for text in chosen.partition]
+    return tuple(name.strip() for name, _, kind in pairs if kind.strip().upper() == FieldKind.TIMESTAMP)
 
 
 def following(keygen: KeyGenerator, stored_keys: Iterable[str]) -> KeyGenerator:

@@ -25,7 +25,7 @@ from hoodie.formats.avro_nodes import (
     may_be_null,
 )
 from hoodie.formats.avro_schema import TYPE_ATTRIBUTE
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ
+from hoodie.model.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
 
 _MOST_LEAVES = 100_000  # a schema that names a type many times over grows without bound
 
@@ -39,16 +39,15 @@ _PLAIN: dict[str, Callable[[], Node]] = {
     "string": lambda: Bytes(pa.string()),
     "bytes": lambda: Bytes(pa.binary()),
 }
-#: (Avro type, logical type) -> the Arrow type of its column, and of the stored number where that is another. The Arrow
-#: types are those of `avro_schema.from_avro`: a timestamp in memory is microseconds.
-_LOGICAL: dict[tuple[str, str], tuple[pa.DataType, pa.DataType | None]] = {
-    ("int", "date"): (pa.date32(), None),
-    ("int", "time-millis"): (pa.time32("ms"), None),
-    ("long", "time-micros"): (pa.time64("us"), None),
-    ("long", "timestamp-millis"): (TIMESTAMP, pa.timestamp("ms", "UTC")),
-    ("long", "timestamp-micros"): (TIMESTAMP, None),
-    ("long", "local-timestamp-millis"): (TIMESTAMP_NTZ, pa.timestamp("ms")),
-    ("long", "local-timestamp-micros"): (TIMESTAMP_NTZ, None),
+#: (Avro type, logical type) -> the Arrow type of its column: those of `avro_schema.from_avro`.
+_LOGICAL: dict[tuple[str, str], pa.DataType] = {
+    ("int", "date"): pa.date32(),
+    ("int", "time-millis"): pa.time32("ms"),
+    ("long", "time-micros"): pa.time64("us"),
+    ("long", "timestamp-millis"): TIMESTAMP_MILLIS,
+    ("long", "timestamp-micros"): TIMESTAMP,
+    ("long", "local-timestamp-millis"): TIMESTAMP_NTZ_MILLIS,
+    ("long", "local-timestamp-micros"): TIMESTAMP_NTZ,
 }
 
 
@@ -107,7 +106,7 @@ class _Compiler:
         if kind == "long" and schema.get(TYPE_ATTRIBUTE) == "timestamp_ntz":
             return Integer(TIMESTAMP_NTZ)
         if found := _LOGICAL.get((kind, str(logical))):
-            return Integer(*found)
+            return Integer(found)
         return self.reference(kind, namespace)
 
     def union(self, branches: list[Any], namespace: str) -> Node:

@@ -129,24 +129,17 @@ class Boolean(Node):
 class Integer(Node):
     """A zig-zag varint: int, long, and the dates and times stored as them."""
 
-    def __init__(self, arrow: pa.DataType, stored: pa.DataType | None = None) -> None:
-        """stored: the type whose numbers are in the bytes, where that is another: milliseconds for microseconds."""
-        self.arrow, self.stored = arrow, stored or arrow
-        self.bits = self.stored.bit_width
+    def __init__(self, arrow: pa.DataType) -> None:
+        self.arrow = arrow
+        self.bits = arrow.bit_width
 
     def read(self, cells: Cells, at: Cursors) -> tuple[pa.Array, Cursors]:
         numbers, end = cells.varints(at)
         if self.bits == 32:
             narrow = numbers.astype(np.int32)
             fail_where(narrow != numbers, "an int of more than 32 bits", at)
-            return from_numpy(narrow, self.stored), end
-        values = from_numpy(numbers, self.stored)
-        if self.stored == self.arrow:
-            return values, end
-        try:
-            return values.cast(self.arrow), end
-        except pa.ArrowInvalid as error:
-            raise Malformed(f"a time that {self.arrow} cannot hold", int(at[np.abs(numbers).argmax()])) from error
+            return from_numpy(narrow, self.arrow), end
+        return from_numpy(numbers, self.arrow), end
 
     def skip(self, cells: Cells, at: Cursors) -> Cursors:
         return cells.varints(at)[1]
@@ -155,7 +148,7 @@ class Integer(Node):
         return cells.varint(at)[1]
 
     def write(self, values: pa.Array, out: Pieces) -> None:
-        out.varints(to_numpy(fitting(values, self.stored), f"i{self.bits // 8}").astype(np.int64))
+        out.varints(to_numpy(fitting(values, self.arrow), f"i{self.bits // 8}").astype(np.int64))
 
 
 class FixedWidth(Node):

@@ -14,8 +14,17 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.model.meta import META_COLUMNS
-from hoodie.model.schema import AVRO_DEFAULT
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, list_of, map_of, spark_name
+from hoodie.model.schema import AVRO_DEFAULT, AVRO_LOGICAL, LOCAL_MICROS
+from hoodie.model.types import (
+    TIMESTAMP,
+    TIMESTAMP_MILLIS,
+    TIMESTAMP_NTZ,
+    TIMESTAMP_NTZ_MILLIS,
+    is_list,
+    list_of,
+    map_of,
+    spark_name,
+)
 
 #: Attribute of a `long` that holds a timestamp without zone. Avro readers skip attributes they do not know;
 #: `local-timestamp-micros`, the logical type made for it, makes hudi-rs 0.5 panic.
@@ -40,10 +49,9 @@ _LOGICAL = {
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
     ("long", "time-micros"): pa.time64("us"),
-    # Base files of one table may hold either unit; in memory a timestamp is microseconds.
-    ("long", "timestamp-millis"): TIMESTAMP,
+    ("long", "timestamp-millis"): TIMESTAMP_MILLIS,
     ("long", "timestamp-micros"): TIMESTAMP,
-    ("long", "local-timestamp-millis"): TIMESTAMP_NTZ,
+    ("long", "local-timestamp-millis"): TIMESTAMP_NTZ_MILLIS,
     ("long", "local-timestamp-micros"): TIMESTAMP_NTZ,
 }
 _DEFAULTS: dict[pa.DataType, tuple[type, ...]] = {
@@ -117,6 +125,9 @@ def _record(fields: list[pa.Field], name: str, namespace: str, path: str) -> dic
 
 def _field_type(field: pa.Field, name: str, namespace: str, path: str) -> Any:
     plain = _plain_type(field.type, name, namespace, path)
+    if field.type == TIMESTAMP_NTZ and (field.metadata or {}).get(AVRO_LOGICAL) == LOCAL_MICROS:
+        # Another writer made the column, and goes by this type.
+        plain = {"type": "long", "logicalType": LOCAL_MICROS.decode()}
     return ["null", plain] if field.nullable else plain
 
 
@@ -138,7 +149,9 @@ def _plain_type(kind: pa.DataType, name: str, namespace: str, path: str) -> Any:
         return {"type": "fixed", "name": "fixed", "namespace": f"{namespace}.{name}", "size": kind.byte_width}
     if kind == pa.date32():
         return {"type": "int", "logicalType": "date"}
-    if pa.types.is_timestamp(kind) and kind.unit == "us":
+    if pa.types.is_timestamp(kind) and kind.unit in ("us", "ms"):
+        if kind.unit == "ms":
+            return {"type": "long", "logicalType": "timestamp-millis" if kind.tz else "local-timestamp-millis"}
         if kind.tz:
             return {"type": "long", "logicalType": "timestamp-micros"}
         return {"type": "long", TYPE_ATTRIBUTE: "timestamp_ntz"}
@@ -154,6 +167,15 @@ def _word(node: Any) -> str:
     if isinstance(node, dict):
         node = node.get("name") or node.get("logicalType") or node.get("type")
     return node if isinstance(node, str) else "a nested type"
+
+
+def _marks(node: Any, kind: pa.DataType) -> dict[bytes, bytes] | None:
+    """Metadata of a field: which of two Avro forms a timestamp without zone has."""
+    if kind != TIMESTAMP_NTZ:
+        return None
+    while isinstance(node, list) or (isinstance(node, dict) and not isinstance(node.get("type"), str)):
+        node = next((part for part in node if part != "null"), None) if isinstance(node, list) else node.get("type")
+    return {AVRO_LOGICAL: LOCAL_MICROS} if isinstance(node, dict) and TYPE_ATTRIBUTE not in node else None
 
 
 class _Reader:
@@ -184,10 +206,10 @@ class _Reader:
             return self._definition(word, node, column, namespace, inside), False
         if word == "array":
             item, nullable = self.type(node.get("items"), f"{column}.element", namespace, inside)
-            return list_of(pa.field("element", item, nullable)), False
+            return list_of(pa.field("element", item, nullable, _marks(node.get("items"), item))), False
         if word == "map":
             value, nullable = self.type(node.get("values"), f"{column}.value", namespace, inside)
-            return map_of(pa.field("value", value, nullable)), False
+            return map_of(pa.field("value", value, nullable, _marks(node.get("values"), value))), False
         return self._logical(word, node, column, namespace), False
 
     def _union(
@@ -245,7 +267,8 @@ class _Reader:
             kind, nullable = self.type(entry.get("type"), f"{column}.{name}" if column else name, space, inside)
             # Rows of files from before the column carry its default, which is not always null.
             kept = json.dumps(entry.get("default")) if type(entry.get("default")) in _DEFAULTS.get(kind, ()) else None
-            fields.append(pa.field(name, kind, nullable, metadata={AVRO_DEFAULT: kept} if kept else None))
+            marks = {AVRO_DEFAULT: kept} if kept else _marks(entry.get("type"), kind)
+            fields.append(pa.field(name, kind, nullable, metadata=marks))
         if len({field.name for field in fields}) < len(fields):
             raise self._corrupt(column, "an Avro record with two fields of one name")
         return pa.struct(fields)

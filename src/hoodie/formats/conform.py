@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
 from hoodie.model.schema import AVRO_DEFAULT
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, spark_name
+from hoodie.model.types import is_list, spark_name
 
 
 def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: bool = False) -> pa.Table:
@@ -23,7 +23,7 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
                 with no way to the other, a missing column that takes no nulls
 
     Besides what `model.schema.reconcile` lets in this takes what files of other writers hold: timestamps in other units
-    (nanoseconds are cut down, as no table has them), without the zone or as plain longs, bigint for double, bytes for
+    (finer ones than the column's are cut down, as Hudi does), without the zone or as plain longs, bigint for double, bytes for
     string, large and dictionary encoded layouts. Decimals stored as integers need nothing. Open files with INT96
     timestamps with `coerce_int96_timestamp_unit="us"`: as nanoseconds they end in 2262.
     """
@@ -177,17 +177,29 @@ def _leaf(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
         return _cast(array.dictionary_decode(), kind, path, False)
     if not _castable(have, kind):
         raise _mismatch(path, have, kind)
-    if pa.types.is_timestamp(have) and pa.types.is_timestamp(kind) and have.unit == "ns" and kind.unit != "ns":
-        array = pc.floor_temporal(array, unit="microsecond")
-        have = array.type
+    if pa.types.is_timestamp(have) and pa.types.is_timestamp(kind):
+        array = _cut_down(array, kind)
     # Floats are rounded, as Hudi's reader does with a file of bigints in a column that another writer made double.
-    # Nanoseconds are whole microseconds by now.
-    checked = not (pa.types.is_floating(kind) or (pa.types.is_timestamp(have) and have.unit == "ns"))
+    checked = not pa.types.is_floating(kind)
     try:
         return array.cast(kind, safe=checked)
     except pa.ArrowInvalid as error:
         words = f"{spark_name(have)} values of column {path} do not fit {spark_name(kind)}"
         raise SchemaMismatch(f"{words}: {error}") from error
+
+
+def _cut_down(array: pa.TimestampArray, kind: pa.TimestampType) -> pa.TimestampArray:
+    """Times in the type's unit, rounded down, if that is the coarser one."""
+    have = array.type
+    step = _PER_SECOND[have.unit] // _PER_SECOND[kind.unit]
+    if step <= 1:
+        return array
+    nulls = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+    numbers = array.view(pa.int64()).fill_null(0).to_numpy() // step
+    return pa.array(numbers, pa.int64(), mask=nulls).view(pa.timestamp(kind.unit, have.tz))
+
+
+_PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _castable(have: pa.DataType, kind: pa.DataType) -> bool:
@@ -196,7 +208,7 @@ def _castable(have: pa.DataType, kind: pa.DataType) -> bool:
     if types.is_null(have):
         return True
     if types.is_integer(have):
-        stamp = have == pa.int64() and kind in (TIMESTAMP, TIMESTAMP_NTZ)
+        stamp = have == pa.int64() and types.is_timestamp(kind)
         return bool(stamp or types.is_integer(kind) or kind in (pa.float32(), pa.float64()))
     if types.is_floating(have):
         return bool(kind == pa.float64())

@@ -1,8 +1,9 @@
 """The columns of a table: which a batch may have, and how a table's schema grows with it.
 
-A schema is a `pyarrow.Schema` of the user's columns in *stored form*: 32 and 64 bit signed integers, microsecond
-timestamps in UTC or without a zone, `decimal128`, plain lists, maps with string keys. Source:
-docs/format/base-files-and-bloom.md 3 and docs/design/types.md.
+A schema is a `pyarrow.Schema` of the user's columns in *stored form*: 32 and 64 bit signed integers, timestamps in UTC
+or without a zone, `decimal128`, plain lists, maps with string keys. Timestamps are microseconds, or milliseconds where
+another writer declared the column so. Source: docs/format/base-files-and-bloom.md 3
+and docs/design/types.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,11 @@ from hoodie.model.types import is_list, list_of, map_of, spark_name, stored_type
 
 #: Field metadata: the Avro default of a field that has one other than null, as JSON.
 AVRO_DEFAULT = b"hoodie.avro.default"
+#: Field metadata: the Avro logical type of a field, where its type alone does not say which of two it is.
+AVRO_LOGICAL = b"hoodie.avro.logical"
+LOCAL_MICROS = b"local-timestamp-micros"
+#: Field metadata, in the schema of a read: files may hold the values of this column as text.
+ALSO_TEXT = b"hoodie.also.text"
 
 _ALLOWED_RESERVED = frozenset({IS_DELETED, "_hoodie_operation"})
 # Avro's rule in the form that all readers keep: Java takes other letters too, hudi-rs does not.

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pyarrow as pa
 
 #: Spark's `timestamp`: an instant, microseconds.
 TIMESTAMP = pa.timestamp("us", "UTC")
 #: Spark's `timestamp_ntz`: a date and time of day without a zone, microseconds.
 TIMESTAMP_NTZ = pa.timestamp("us")
+#: The same in milliseconds: columns that other writers declared `timestamp-millis` or `local-timestamp-millis`. The
+#: unit is a part of the type: numbers in files, in keys and in ordering values are milliseconds.
+TIMESTAMP_MILLIS = pa.timestamp("ms", "UTC")
+TIMESTAMP_NTZ_MILLIS = pa.timestamp("ms")
 
 _LEAVES = {
     pa.bool_(): pa.bool_(),
@@ -75,6 +81,13 @@ def map_of(value: pa.Field) -> pa.MapType:
     return pa.map_(pa.string(), value.with_name("value"))
 
 
+def holds(kind: pa.DataType, test: Callable[[pa.DataType], bool]) -> bool:
+    """Whether the type, or any within it, passes the test."""
+    if test(kind):
+        return True
+    return any(holds(kind.field(number).type, test) for number in range(kind.num_fields))
+
+
 def spark_name(kind: pa.DataType) -> str:
     """What Spark SQL calls the type: `bigint`, `array<int>`; Arrow's name for what Spark does not know."""
     if kind in _NAMES:
@@ -82,7 +95,7 @@ def spark_name(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_timestamp(kind):
-        suffix = " in nanoseconds" if kind.unit == "ns" else ""
+        suffix = {"ns": " in nanoseconds", "ms": " in milliseconds"}.get(kind.unit, "")
         return ("timestamp" if kind.tz else "timestamp_ntz") + suffix
     if pa.types.is_fixed_size_binary(kind):
         return f"binary({kind.byte_width})"
@@ -102,7 +115,7 @@ def spark_name(kind: pa.DataType) -> str:
 
 
 def stored_type(kind: pa.DataType) -> pa.DataType | None:
-    """The type in which a table holds values of a type that is not nested; None: it cannot."""
+    """The type in which a table holds values of a batch's type that is not nested; None: it cannot."""
     if kind in _LEAVES:
         return _LEAVES[kind]
     if pa.types.is_timestamp(kind):
@@ -123,6 +136,7 @@ def stored_type(kind: pa.DataType) -> pa.DataType | None:
 def widen(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
     """The stored type that holds every value of both, exactly, and that readers find in files of either; else None.
 
+    A timestamp keeps the table's unit: one in milliseconds takes microseconds, cut down, as Hudi writes them.
     A decimal takes in one with no more digits on either side of the point, but never grows: with a filter pushed down,
     Spark fails on a file whose decimals have fewer bytes than the filter's value (docs/design/types.md).
     """
@@ -132,6 +146,8 @@ def widen(old: pa.DataType, new: pa.DataType) -> pa.DataType | None:
         return new
     if (new, old) in _WIDER:
         return old
+    if pa.types.is_timestamp(old) and pa.types.is_timestamp(new) and (old.tz is None) == (new.tz is None):
+        return old  # a table keeps its unit
     if pa.types.is_decimal(old) and pa.types.is_decimal(new):
         fits = new.scale <= old.scale and new.precision - new.scale <= old.precision - old.scale
         return old if fits else None

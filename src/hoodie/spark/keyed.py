@@ -143,16 +143,17 @@ def _text(column: Column, kind: T.DataType, keygen: KeyGenerator, name: str) -> 
         case T.TimestampType() if keygen.consistent_timestamps:
             return _timestamp_text(column)
         case T.TimestampType() | T.TimestampNTZType():
-            return _micros(column, kind).cast("string")
+            return _number(column, kind, name in keygen.millis).cast("string")
         case _:
             raise SchemaMismatch(f"column {name!r} is {kind.simpleString()}: it cannot be part of a key or path")
 
 
-def _micros(column: Column, kind: T.DataType) -> Column:
+def _number(column: Column, kind: T.DataType, millis: bool) -> Column:
+    """The number that a time is in the table: of microseconds, or milliseconds, rounded down."""
     if isinstance(kind, T.TimestampNTZType):
         # Through text: Spark's conversions go by the session's zone, which may not have this time of day.
         column = F.concat(column.cast("string"), F.lit("Z")).cast("timestamp")
-    return F.unix_micros(column)
+    return F.unix_millis(column) if millis else F.unix_micros(column)
 
 
 def _decimal_text(column: Column, scale: int) -> Column:
@@ -180,7 +181,7 @@ def _partition_text(schema: T.StructType, field: PartitionField, keygen: KeyGene
                 f"partition column {field.name!r} is a TIMESTAMP field: set hoodie.keygen.timebased.timestamp.type and "
                 "hoodie.keygen.timebased.output.dateformat"
             )
-        text = _time_text(column, kind, keygen.timestamp, keygen.consistent_timestamps, field.name)
+        text = _time_text(column, kind, keygen.timestamp, keygen, field.name)
         return _escaped(text) if keygen.url_encode else text
     if field.kind is FieldKind.UNKNOWN:
         raise InvalidOption(f"partition column {field.name!r}: expected {field.name}:SIMPLE or {field.name}:TIMESTAMP")
@@ -198,14 +199,16 @@ def _escaped(text: Column) -> Column:
     return F.when(text.rlike(_ESCAPED), escaped).otherwise(text)
 
 
-def _time_text(column: Column, kind: T.DataType, settings: TimestampSettings, consistent: bool, name: str) -> Column:
+def _time_text(
+    column: Column, kind: T.DataType, settings: TimestampSettings, keygen: KeyGenerator, name: str
+) -> Column:
     output = joda.output_tokens(settings.output_format)
     if isinstance(kind, T.StringType) and settings.input_formats:
         millis, clock = _time_of_text(column, settings)
         zone = settings.output_zone or settings.input_zone
         local = times.to_zone(millis, zone) if zone else clock
     else:
-        millis = _time_of_number(column, kind, settings, consistent, name)
+        millis = _time_of_number(column, kind, settings, keygen, name)
         local = times.to_zone(millis, settings.output_zone or "UTC")
     return times.printed(local, local - millis, output)
 
@@ -219,10 +222,10 @@ def _time_of_text(column: Column, settings: TimestampSettings) -> tuple[Column, 
 
 
 def _time_of_number(
-    column: Column, kind: T.DataType, settings: TimestampSettings, consistent: bool, name: str
+    column: Column, kind: T.DataType, settings: TimestampSettings, keygen: KeyGenerator, name: str
 ) -> Column:
     """Epoch milliseconds; null becomes 1 in the unit, as in Hudi."""
-    if isinstance(kind, T.TimestampType) and consistent:
+    if isinstance(kind, T.TimestampType) and keygen.consistent_timestamps:
         one = F.lit(1).cast("bigint")
         nothing = F.lit(None).cast("string")
         null_time = times.millis_of(one, settings.unit) if settings.unit else _time_of_text(nothing, settings)[0]
@@ -241,7 +244,7 @@ def _time_of_number(
         case T.DateType():
             number = F.unix_date(column).cast("bigint")
         case T.TimestampType() | T.TimestampNTZType():
-            number = _micros(column, kind)
+            number = _number(column, kind, name in keygen.millis)
         case _:
             raise InvalidInput(
                 f"partition column {name!r} is {kind.simpleString()}: timestamp.type {settings.type} reads numbers; "

@@ -1,4 +1,5 @@
-"""File slices with logs as a DataFrame: Arrow tasks merge them, one Spark partition a task."""
+"""File slices that Spark's own reader cannot read, as a DataFrame: those with logs are merged, base files whose labels
+are wrong read as they are meant. Arrow tasks do it, one Spark partition a task."""
 
 from __future__ import annotations
 
@@ -14,7 +15,8 @@ from hoodie.formats.conform import conform
 from hoodie.model.files import FileSlice
 from hoodie.spark.packing import cores, deal
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
-from hoodie.table.log_reader import SliceReader, merged_batches
+from hoodie.storage.protocol import Storage
+from hoodie.table.log_reader import SliceReader, base_batches, merged_batches
 
 #: Bytes of files that a task is given, and the bytes that opening a slice counts as: Spark's own defaults for files.
 _TASK_BYTES = 128 * 1024 * 1024
@@ -25,6 +27,8 @@ BATCH_ROWS = 16_384
 
 #: Those of some rows that are wanted; a picklable function.
 Keep = Callable[[pa.Table], pa.Table]
+#: Some columns of a slice's rows; a picklable function.
+ReadSlice = Callable[[FileSlice, Sequence[str]], Iterator[pa.Table]]
 
 
 def merged_rows(
@@ -40,15 +44,37 @@ def merged_rows(
              or rows a query needs, so what a query drops later has been read
     keep     of the merged rows, by the columns wanted; None: all
     """
+    return _rows(session, reader.schema, slices, columns, partial(merged_batches, reader), keep)
+
+
+def file_rows(
+    session: SparkSession, storage: Storage, schema: pa.Schema, slices: Sequence[FileSlice], columns: Sequence[str]
+) -> DataFrame:
+    """The rows of the slices' base files, for those that Spark's own reader does not read as they are meant.
+
+    schema   all columns of the table
+    columns  as of `merged_rows`
+    """
+    return _rows(session, schema, slices, columns, partial(_base_batches, storage, schema), None)
+
+
+def _rows(
+    session: SparkSession,
+    schema: pa.Schema,
+    slices: Sequence[FileSlice],
+    columns: Sequence[str],
+    read: ReadSlice,
+    keep: Keep | None,
+) -> DataFrame:
     if not columns:
-        return merged_rows(session, reader, slices, reader.schema.names[:1], keep).select()
-    target = nullable(to_spark(pa.schema([reader.schema.field(name) for name in columns])))
+        return _rows(session, schema, slices, schema.names[:1], read, keep).select()
+    target = nullable(to_spark(pa.schema([schema.field(name) for name in columns])))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     arrow = in_session_zone(to_arrow(target), zone)
     # Each as bytes: a task then only undoes its own.
     tasks = [zlib.compress(pickle.dumps(task)) for task in pack(slices, cores(session))]
     numbers = session.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(partial(_merge, reader, tuple(tasks), arrow, keep), target)
+    return numbers.mapInArrow(partial(_read, read, tuple(tasks), arrow, keep), target)
 
 
 def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
@@ -64,8 +90,13 @@ def slice_bytes(slice_: FileSlice) -> int:
     return (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
 
 
-def _merge(
-    reader: SliceReader,
+def _base_batches(storage: Storage, schema: pa.Schema, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
+    assert slice_.base is not None  # the caller's slices have one
+    return base_batches(storage, slice_.base, pa.schema([schema.field(name) for name in columns]))
+
+
+def _read(
+    read: ReadSlice,
     tasks: Sequence[bytes],
     schema: pa.Schema,
     keep: Keep | None,
@@ -74,6 +105,6 @@ def _merge(
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             for slice_ in pickle.loads(zlib.decompress(tasks[number])):
-                for merged in merged_batches(reader, slice_, schema.names):
-                    rows = merged if keep is None else keep(merged)
-                    yield from conform(rows, schema).to_batches(max_chunksize=BATCH_ROWS)
+                for rows in read(slice_, schema.names):
+                    kept = rows if keep is None else keep(rows)
+                    yield from conform(kept, schema).to_batches(max_chunksize=BATCH_ROWS)

@@ -1,11 +1,12 @@
 """Reading a table as a DataFrame: the driver decides on the files, Spark's own Parquet reader reads them.
 
-Only file slices with logs go through Python, which merges them."""
+Only file slices with logs go through Python, which merges them, and base files whose labels are wrong."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -18,9 +19,10 @@ from hoodie.config.table import TableConfig
 from hoodie.model.files import FileSlice
 from hoodie.model.schema import with_meta_fields
 from hoodie.spark.files import read_parquet
-from hoodie.spark.merge import merged_rows
+from hoodie.spark.merge import file_rows, merged_rows
 from hoodie.spark.types import to_spark
 from hoodie.table.complete import complete_view
+from hoodie.table.file_types import mislabelled
 from hoodie.table.log_reader import slice_reader
 from hoodie.table.read import check_columns, table_schema
 from hoodie.table.state import TableState
@@ -94,13 +96,23 @@ def base_rows(
 
     schema   all columns of the table
     columns  those wanted, in order
+
+    Spark's own reader goes by the labels in the files: those whose labels are wrong are read by Arrow tasks. What it
+    costs to know them: see `mislabelled`.
     """
-    files = [slice_.base for slice_ in slices if slice_.base is not None]
-    hive = hive_folders(state.config, schema, {file.group.partition for file in files})
-    frame = read_parquet(session, state.storage, [file.path for file in files], to_spark(schema), hive_partitions=hive)
-    if not hive and list(columns) == schema.names:
-        return frame
-    return frame.select(*map(quoted, columns))
+    based = {slice_.base: slice_ for slice_ in slices if slice_.base is not None}
+    wrong = mislabelled(state, list(based), schema, columns)
+    files = [file for file in based if file not in wrong]
+    frames = []
+    if files or not wrong:
+        hive = hive_folders(state.config, schema, {file.group.partition for file in files})
+        paths = [file.path for file in files]
+        frame = read_parquet(session, state.storage, paths, to_spark(schema), hive_partitions=hive)
+        frames.append(frame if not hive and list(columns) == schema.names else frame.select(*map(quoted, columns)))
+    if wrong:
+        rest = [replace(based[file], logs=()) for file in based if file in wrong]
+        frames.append(file_rows(session, state.storage, schema, rest, columns))
+    return reduce(DataFrame.unionByName, frames)
 
 
 def quoted(name: str) -> Column:

@@ -35,7 +35,7 @@ from hoodie.table.keyed_read import Places, ReadStats, find_places, held, read_r
 from hoodie.table.near import check_keys, refuse_bad_keys, thread_pool
 from hoodie.table.read import check_columns
 from hoodie.table.semantics import Settings
-from hoodie.table.state import TableState, key_samples, load_state, table_keygen
+from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.slices import FileSystemView
 
@@ -173,7 +173,7 @@ class HoodieReadClient:
         if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
             return df.select(*others, RECORD_KEY, PARTITION_PATH)
         schema = user_schema(df.schema)
-        keygen = table_keygen(state, key_samples(state))
+        keygen = in_units_of(table_keygen(state, key_samples(state)), checked.schema)
         unpartitioned = replace(keygen, partition_fields=())
         require_columns(schema, unpartitioned, (), state.config.name)
         key = keyed.record_key(schema, keygen)

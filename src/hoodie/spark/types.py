@@ -88,7 +88,8 @@ def _nullable(kind: sql.DataType) -> sql.DataType:
 
 
 def in_session_zone(schema: pa.Schema, zone: str) -> pa.Schema:
-    """The same columns with timestamps in the session's time zone, as Spark insists on for rows that Python returns.
+    """The same columns with timestamps in the session's time zone, as Spark insists on for rows that Python returns,
+    and in microseconds, as it has no other.
 
     zone  the session's `spark.sql.session.timeZone`
     """
@@ -156,8 +157,8 @@ def _arrow_type(kind: sql.DataType, path: str, bad: list[str]) -> pa.DataType:
 
 def _in_zone(field: pa.Field, stamp: pa.DataType) -> pa.Field:
     kind = field.type
-    if arrow.is_timestamp(kind) and kind.tz:
-        return field.with_type(stamp)
+    if arrow.is_timestamp(kind):
+        return field.with_type(stamp if kind.tz else TIMESTAMP_NTZ)
     if arrow.is_list(kind):
         return field.with_type(list_of(_in_zone(kind.value_field, stamp)))
     if arrow.is_map(kind):

@@ -40,7 +40,7 @@ from hoodie.table.outcome import Outcome
 from hoodie.table.partitions import require_partition_paths, restore_metafiles
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Combine
-from hoodie.table.state import Slices, TableState
+from hoodie.table.state import Slices, TableState, in_units_of
 from hoodie.table.tasks import new_file_id, run_task, write_stream
 
 #: A source that Spark takes to be this many times smaller than the near limit is brought over without being measured:
@@ -102,6 +102,7 @@ def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> Dat
         return frame.select(RECORD_KEY, PARTITION_PATH)
     frame = user_columns(frame)
     schema = frame.schema
+    keygen = in_units_of(keygen, checked.schema)
     key = keyed.record_key(schema, keygen).alias(RECORD_KEY)
     if delete and checked.index.is_global:  # the index says where the keys are
         return frame.select(key, F.lit("").alias(PARTITION_PATH))

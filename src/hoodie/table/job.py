@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import warnings
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie.config.table import TableType, require_writable
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, UnsupportedTable, WriteConflict
+from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
 from hoodie.formats.avro_schema import to_avro
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
@@ -185,8 +186,33 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     semantics = semantics_of(operation, settings.write, kind, placed_by_key=by_key)
     declared = declared_schema(state)
     schema = _schema_after(state, declared, columns)
+    _warn_of_times_without_zone(state.config.name, declared, schema)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
     return Checked(state, operation, semantics, settings, declared, schema, rule, kind, index, chosen.why)
+
+
+def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
+    known = set() if before is None else set(_times_without_zone(before, ""))
+    if new := [path for path in _times_without_zone(after, "") if path not in known]:
+        problem = (
+            f"table {table!r} gets columns of type timestamp_ntz: {', '.join(new)}. Hudi 0.15 on Spark 3.5 cannot read "
+            "a table that has one; cast them to timestamp if it is to."
+        )
+        warnings.warn(HudiCannotRead(problem), stacklevel=2)
+
+
+def _times_without_zone(fields: Iterable[pa.Field], path: str) -> Iterator[str]:
+    """The columns, nested ones dotted, that are times without a zone."""
+    for field in fields:
+        kind, name = field.type, f"{path}{field.name}"
+        if pa.types.is_timestamp(kind) and kind.tz is None:
+            yield name
+        elif pa.types.is_struct(kind):
+            yield from _times_without_zone(kind, f"{name}.")
+        elif pa.types.is_list(kind):
+            yield from _times_without_zone([kind.value_field], f"{name}.")
+        elif pa.types.is_map(kind):
+            yield from _times_without_zone([kind.item_field], f"{name}.")
 
 
 def _schema_after(state: TableState, before: pa.Schema | None, columns: pa.Schema | None) -> pa.Schema:

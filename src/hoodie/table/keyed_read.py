@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from hoodie.formats.conform import conform
 from hoodie.formats.parquet_columns import open_for_few_rows, open_parquet, read_columns
+from hoodie.formats.stored_types import StoredTypes
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
@@ -26,6 +27,7 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
 from hoodie.table.batch import Batch, Located, locate, locate_by_key, one_chunk, only, order_by_partition
 from hoodie.table.choose_index import refuse_unknown, there
+from hoodie.table.file_types import base_types
 from hoodie.table.job import Checked
 from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
 from hoodie.table.state import TableState
@@ -202,12 +204,15 @@ def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Sche
     with storage.open_input(slice_.base.path) as source:
         parquet = open_for_few_rows(source, slice_.base.path)
         groups = list(_may_hold(parquet, keys))
-        found = [_rows_of_group(parquet, group, slice_.base, keys, target) for group in groups]
+        types = base_types(storage, parquet, target)
+        found = [_rows_of_group(parquet, group, slice_.base, keys, target, types) for group in groups]
     stats = ReadStats(files_opened=1, row_groups=parquet.num_row_groups, row_groups_read=len(groups))
     return pa.concat_tables([target.empty_table(), *found]), stats
 
 
-def _rows_of_group(parquet: pq.ParquetFile, group: int, base: BaseFile, keys: pa.Array, target: pa.Schema) -> pa.Table:
+def _rows_of_group(
+    parquet: pq.ParquetFile, group: int, base: BaseFile, keys: pa.Array, target: pa.Schema, types: StoredTypes
+) -> pa.Table:
     stored = read_columns(parquet, group, [RECORD_KEY], base.path).column(0)
     at = np.flatnonzero(np.asarray(pc.is_in(stored, keys)))
     if not len(at):
@@ -217,7 +222,7 @@ def _rows_of_group(parquet: pq.ParquetFile, group: int, base: BaseFile, keys: pa
     rows = read_columns(parquet, group, names, base.path).take(pa.array(at)) if names else pa.table({})
     # The key column is here already.
     found = pa.Table.from_arrays([*rows.columns, stored.take(pa.array(at))], [*names, RECORD_KEY])
-    return conform(found, target, drop_extra=True)
+    return conform(types.applied(found), target, drop_extra=True)
 
 
 def _may_hold(parquet: pq.ParquetFile, keys: pa.Array) -> Iterator[int]:

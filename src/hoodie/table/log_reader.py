@@ -33,6 +33,7 @@ from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
+from hoodie.table.file_types import base_types, block_types
 from hoodie.table.log_headers import (
     PlacedBlock,
     ScanReport,
@@ -122,7 +123,7 @@ def _versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: L
     decoded = LogBlock(block.kind, block.header, content, offset=head.content_offset)
     rows = data_rows(decoded, path, _columns_of(decoded, needed))
     try:
-        rows = needed.bring(rows)
+        rows = needed.bring(block_types(storage, decoded, rows, needed.stored).applied(rows))
     except InvalidInput as problem:
         raise SchemaMismatch(f"{path} at byte {head.offset}: {problem}") from problem
     _require_keys(rows.column(RECORD_KEY), path, head.content_offset)
@@ -247,6 +248,7 @@ def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterato
         parquet = open_parquet(source, file.path)
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]
+        types = base_types(storage, parquet, target)
         batches = parquet.iter_batches(batch_size=_batch_rows(parquet.metadata), columns=names)
         while True:
             with damage_of(file.path):
@@ -254,7 +256,7 @@ def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterato
             if batch is None:
                 return
             try:
-                yield conform(batch, target, drop_extra=True)
+                yield conform(types.applied(batch), target, drop_extra=True)
             except SchemaMismatch as problem:
                 raise SchemaMismatch(f"{file.path}: {problem}") from problem
 

@@ -27,6 +27,7 @@ from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fiel
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.complete import complete_view
+from hoodie.table.file_types import base_types
 from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
 from hoodie.table.lookup import footer_of
 from hoodie.table.state import TableState, declared_schema, load_state
@@ -82,7 +83,8 @@ def read_arrow(
     Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed `as_of`, or
              one as of which files were cleaned; MissingFile when a file is gone that a commit published;
              InvalidOption
-    Bytes of logs that had to be skipped are warned about: `errors.DamagedLog`.
+    Bytes of logs that had to be skipped are warned about (`errors.DamagedLog`), and timestamps about whose unit commits
+    and files disagree (`errors.ContradictoryTimestamps`).
     """
     given = options or {}
     ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
@@ -178,7 +180,8 @@ def read_base_file(
         with damage_of(file.path):
             stored = set(parquet.schema_arrow.names)
             rows = parquet.read([name for name in columns if name in stored], use_threads=threads)
-    return conform(rows, target, drop_extra=True)
+        types = base_types(storage, parquet, target)
+    return conform(types.applied(rows), target, drop_extra=True)
 
 
 def _filter(filters: Filters | None, schema: pa.Schema) -> tuple[pc.Expression | None, Sequence[str]]:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.config.keygen import KeyGenerator, Kind, following, key_generator
+from hoodie.config.keygen import KeyGenerator, Kind, following, key_generator, number_time_columns
 from hoodie.config.options import read_options
 from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
@@ -17,10 +18,12 @@ from hoodie.config.write import FileSizing
 from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro_schema import from_avro
 from hoodie.formats.base_footer import read_footer
+from hoodie.formats.stored_types import corrected
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileSlice, LogFile
-from hoodie.model.instant import Action
-from hoodie.model.schema import without_meta_fields
+from hoodie.model.instant import Action, Instant
+from hoodie.model.schema import ALSO_TEXT, without_meta_fields
+from hoodie.model.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.plan.write import learn_record_size
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties_file import load_properties
@@ -36,6 +39,8 @@ Slices = Mapping[str, Sequence[FileSlice]]
 #: Operations that rewrite rows as they are: their commit does not say what the table's columns are.
 KEEPS_SCHEMA = frozenset({Operation.CLUSTER, Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX})
 BaseFiles = Mapping[str, Sequence[BaseFile]]
+
+_MILLIS = (TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS)
 
 #: Commits that are looked at, at most, to learn how large a record is: a write must not cost more as history grows.
 _LEARN_FROM = 10
@@ -193,18 +198,51 @@ def tell_of_missing(lost: Sequence[Missing], reading: Mapping[str, str] | None) 
 def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | None:
     """The user's columns: of the newest commit that says (up to `as_of`, if one does), else as the table was created.
 
-    as_of   instant, inclusive: a read as of then has the columns of then. (hudi-rs has those of today.)
+    as_of   instant, inclusive: a read as of then has the columns of then. (hudi-rs has those of today.) What their
+            numbers mean, the newest commit knows best: Hudi before 1.1 declared milliseconds as microseconds
     returns None when nothing says: a new table
     """
     commits = state.timeline.commits
     then = [instant for instant in commits if as_of is None or instant.requested <= as_of]
-    for instant in [*reversed(then), *commits[len(then) :]]:
+    later = commits[len(then) :]
+    declarations = _declarations(state, [*reversed(then), *later])
+    found = next(declarations, None)
+    if found is None:
+        return None
+    if later and then and (newest := next(_declarations(state, list(reversed(later)), created=False), None)):
+        found = corrected(found, newest)
+    return _with_value_types(state, found, declarations)
+
+
+def _declarations(state: TableState, instants: Sequence[Instant], *, created: bool = True) -> Iterator[pa.Schema]:
+    """The user's columns as some commits declare them, then as the table was created; each is read when asked for."""
+    for instant in instants:
         metadata = read_commit(state.storage, state.timeline, instant)
         if metadata.schema and metadata.operation not in KEEPS_SCHEMA:
-            return without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
-    if state.config.create_schema:
-        return without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
-    return None
+            yield without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
+    if created and state.config.create_schema:
+        yield without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
+
+
+def _with_value_types(state: TableState, schema: pa.Schema, older: Iterator[pa.Schema]) -> pa.Schema:
+    """The columns, with the type of its values for a partition column of numbers that paths have as times.
+
+    Spark SQL takes such a column for the text that its path is: MERGE, UPDATE and DELETE by Hudi declare it as string,
+    and write its numbers as text. How the table was created tells its type, or a commit before those.
+    """
+    for name in number_time_columns(state.config.properties):
+        at = schema.get_field_index(name)
+        if at < 0:
+            continue
+        column = schema.field(at)
+        if column.type == pa.string():
+            created = next(_declarations(state, []), None)
+            known = [] if created is None else [created]
+            kinds = (s.field(name).type for s in chain(known, older) if name in s.names)
+            kind = next((kind for kind in kinds if kind != pa.string()), column.type)
+            column = column.with_type(kind)
+        schema = schema.set(at, column.with_metadata({**(column.metadata or {}), ALSO_TEXT: b"true"}))
+    return schema
 
 
 def table_keygen(state: TableState, sample: Collection[str] = ()) -> KeyGenerator:
@@ -213,6 +251,26 @@ def table_keygen(state: TableState, sample: Collection[str] = ()) -> KeyGenerato
     sample  some record keys of the table: releases differ in how COMPLEX writes a single key
     """
     return following(key_generator(state.config.properties), sample)
+
+
+def in_units_of(keygen: KeyGenerator, schema: pa.Schema) -> KeyGenerator:
+    """The key generator, knowing which of its columns the table holds in milliseconds.
+
+    schema  the user's columns of the table
+    """
+    names = [*keygen.record_keys, *(part.name for part in keygen.partition_fields)]
+    found = [name for name in names if (kind := _type_at(schema, name)) and kind in _MILLIS]
+    return replace(keygen, millis=tuple(found)) if found else keygen
+
+
+def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
+    kind: pa.DataType = pa.struct(list(schema))
+    for name in path.split("."):
+        at = kind.get_field_index(name) if pa.types.is_struct(kind) else -1
+        if at < 0:
+            return None
+        kind = kind.field(at).type
+    return kind
 
 
 def key_samples(state: TableState) -> list[str]:

@@ -28,6 +28,7 @@ from hoodie.table.batch import group_batches, one_chunk
 from hoodie.table.choose_index import is_bucket
 from hoodie.table.combine import combine
 from hoodie.table.fates import Fate, fates_of_keys, take_fates
+from hoodie.table.file_types import base_types
 from hoodie.table.semantics import Semantics
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
@@ -113,8 +114,7 @@ def _rewrite(
             spec, task.group, token, base=footer, base_path=base.path, expected_rows=footer.rows + task.inserts
         ) as writer:
             no_keys = pa.array([], pa.string())
-            for batch in _batches(source, base.path):
-                stored = conform(batch, spec.schema, drop_extra=True)
+            for stored in _stored_rows(spec, source, base.path):
                 if semantics.match:
                     writer.append(merge.batch(stored), no_keys)
                 else:
@@ -137,15 +137,17 @@ def _rewrite(
     )
 
 
-def _batches(source: InputFile, path: str) -> Iterator[pa.RecordBatch]:
+def _stored_rows(spec: WriteSpec, source: InputFile, path: str) -> Iterator[pa.Table]:
+    """The rows of a base file in the columns of the write, a batch at a time."""
     parquet = open_parquet(source, path)
+    types = base_types(spec.storage, parquet, spec.schema)
     batches = parquet.iter_batches(batch_size=BATCH_ROWS)
     while True:
         with damage_of(path):
             batch = next(batches, None)
         if batch is None:
             return
-        yield batch
+        yield conform(types.applied(batch), spec.schema, drop_extra=True)
 
 
 class GroupWriter:
