@@ -283,8 +283,9 @@ class ContradictoryTimestamps(HoodieWarning):
     def __str__(self) -> str:
         avro = f" (their Avro schema: {self.avro})" if self.avro else ""
         return (
-            f"{self.table}: column {self.column} is {self.declared} in the commits and {self.file} in data files{avro}. "
-            f"Read as {self.taken}; check a few values: the wrong unit would make them 1000 times too large or too small."
+            f"{self.table}: column {self.column} is {self.declared} in the commits and {self.file} in data "
+            f"files{avro}. Read as {self.taken}; check a few values: the wrong unit would make them 1000 times too "
+            "large or too small."
         )
 
 

@@ -13,7 +13,7 @@ from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro_schema import decimal_size, from_avro, record_names, to_avro
 from hoodie.formats.conform import conform
 from hoodie.model.schema import with_meta_fields, without_meta_fields
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ
+from hoodie.model.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
 
 REAL = json.loads((Path(__file__).parent.parent / "fixtures" / "avro_schemas.json").read_text())["schemas"]
 
@@ -93,6 +93,16 @@ def test_a_timestamp_without_zone_comes_back_through_an_attribute_that_others_sk
     assert from_avro(text, "f").equals(schema)
 
 
+def test_the_unit_and_the_form_of_times_that_others_declared_come_back() -> None:
+    words = ["timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros"]
+    longs = [{"type": "long", "logicalType": word} for word in words]
+    inside = [{"type": "array", "items": ["null", long]} for long in longs]
+    inside += [{"type": "map", "values": ["null", long]} for long in longs]
+    fields = [{"name": f"c{at}", "type": ["null", kind], "default": None} for at, kind in enumerate([*longs, *inside])]
+    text = json.dumps({"type": "record", "name": "t_record", "namespace": "hoodie.t", "fields": fields})
+    assert json.loads(to_avro(from_avro(text, "f"), "t"))["fields"] == fields
+
+
 def test_bytes_and_shorts_are_ints() -> None:
     fields = json.loads(to_avro(pa.schema([("a", pa.int8()), ("b", pa.int16())]), "t"))["fields"]
     assert [field["type"] for field in fields] == [["null", "int"], ["null", "int"]]
@@ -107,9 +117,10 @@ def test_a_type_without_an_avro_form_is_refused_with_its_column() -> None:
 @pytest.mark.parametrize(
     ("kind", "arrow"),
     [
-        ({"type": "long", "logicalType": "timestamp-millis"}, TIMESTAMP),
+        ({"type": "long", "logicalType": "timestamp-millis"}, TIMESTAMP_MILLIS),
         ({"type": "long", "logicalType": "timestamp-micros"}, TIMESTAMP),
-        ({"type": "long", "logicalType": "local-timestamp-millis"}, TIMESTAMP_NTZ),
+        ({"type": "long", "logicalType": "local-timestamp-millis"}, TIMESTAMP_NTZ_MILLIS),
+        ({"type": "long", "logicalType": "local-timestamp-micros"}, TIMESTAMP_NTZ),
         ({"type": "int", "logicalType": "date"}, pa.date32()),
         ({"type": "int", "logicalType": "time-millis"}, pa.time32("ms")),
         ({"type": "long", "logicalType": "time-micros"}, pa.time64("us")),

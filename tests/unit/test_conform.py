@@ -205,6 +205,14 @@ def test_a_null_struct_may_have_fields_that_take_no_nulls_and_is_written(kind: p
         assert pq.read_table(file).to_pylist() == [{"c": None} | row for row in rows.to_pylist()]
 
 
+@pytest.mark.parametrize("zone", ["UTC", None])
+def test_microseconds_are_cut_down_to_milliseconds_over_the_whole_range(zone: str | None) -> None:
+    numbers = [-1, -1000, -1001, 1999, 0, None, 2**63 - 1, -(2**63)]
+    micros = pa.array(numbers, pa.int64()).view(pa.timestamp("us", zone))
+    millis = conform(pa.table({"c": micros}), one(pa.timestamp("ms", zone))).column("c").cast(pa.int64()).to_pylist()
+    assert millis == [None if number is None else number // 1000 for number in numbers]
+
+
 def test_nulls_in_a_column_that_takes_none_are_refused() -> None:
     with pytest.raises(SchemaMismatch, match="column c takes no nulls and 2 of its values are null"):
         conform(pa.table({"c": pa.array([1, None, None])}), one(pa.int64(), nullable=False))

@@ -23,9 +23,10 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
                 with no way to the other, a missing column that takes no nulls
 
     Besides what `model.schema.reconcile` lets in this takes what files of other writers hold: timestamps in other units
-    (finer ones than the column's are cut down, as Hudi does), without the zone or as plain longs, bigint for double, bytes for
-    string, large and dictionary encoded layouts. Decimals stored as integers need nothing. Open files with INT96
-    timestamps with `coerce_int96_timestamp_unit="us"`: as nanoseconds they end in 2262.
+    (finer ones than the column's are cut down, as Hudi does), without the zone or as plain longs, bigint for double,
+    bytes for string, large and dictionary encoded layouts. Decimals stored as integers need nothing. Open files with
+    INT96 timestamps with `coerce_int96_timestamp_unit="us"`: as nanoseconds they end in 2262. Rows of files first get
+    the types that they really have: `stored_types`.
     """
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
     if table.schema.equals(schema) and not any(_is_strict(field.type) for field in schema):

@@ -53,10 +53,12 @@ class StoredTypes:
 
     types  of the top-level columns whose label is wrong; their bytes are those of these types
     text   columns that are text in the file or in the table, and not in both -> their type in the table
+    finer  columns whose times are finer in the file than in the table, which cuts them down
     """
 
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
     text: Mapping[str, pa.DataType] = field(default_factory=dict)
+    finer: frozenset[str] = frozenset()
     contradictions: tuple[Contradiction, ...] = ()
 
     def __bool__(self) -> bool:
@@ -125,7 +127,7 @@ def stored_types(
         found = walk.type(have, column.type, column.name, (column.name,))
         if found != have:
             types[column.name] = found
-    return StoredTypes(types, text, tuple(walk.contradictions))
+    return StoredTypes(types, text, frozenset(walk.finer), tuple(walk.contradictions))
 
 
 def _has_times(table: pa.Schema) -> bool:
@@ -138,6 +140,7 @@ class _Walk:
     def __init__(self, avro: Avro, avro_has_millis: bool) -> None:
         self.avro, self.avro_has_millis = avro, avro_has_millis
         self.contradictions: list[Contradiction] = []
+        self.finer: set[str] = set()
 
     def type(self, have: pa.DataType, want: pa.DataType, column: str, path: tuple[str, ...]) -> pa.DataType:
         """The type whose values the bytes are.
@@ -186,8 +189,10 @@ class _Walk:
             self._note(column, want, have, said, want)
             return want
         # Between times without a zone the label stands: writers that had this type at all labelled it rightly.
-        local = (have.unit, want.unit) == ("us", "ms")
-        if local or (said is not None and said.unit != have.unit):
+        finer = (have.unit, want.unit) == ("us", "ms")
+        if finer:
+            self.finer.add(path[0])
+        if finer or (said is not None and said.unit != have.unit):
             self._note(column, want, have, said, have)
         return have
 

@@ -63,7 +63,7 @@ def warn_of(table: str, contradictions: Iterable[Contradiction]) -> None:
 def mislabelled(
     state: TableState, files: Sequence[BaseFile], schema: pa.Schema, columns: Collection[str]
 ) -> frozenset[BaseFile]:
-    """Those of some base files that Spark's own Parquet reader would read wrongly, or not at all.
+    """Those of some base files that Spark's own Parquet reader would read as other values, or not at all.
 
     schema   all columns of the table
     columns  those that are read
@@ -86,7 +86,7 @@ def mislabelled(
     return frozenset(
         file
         for file, types in zip(suspects, found, strict=True)
-        if any(name in columns for name in (*types.types, *types.text))
+        if any(name in columns for name in (*types.types, *types.text, *types.finer))
     )
 
 
