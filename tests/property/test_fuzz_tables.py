@@ -32,6 +32,8 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from real_tables import NAMES, files_of, right_rows
+from timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_micros, label_of, make_table
+from timestamp_tables import OPTIONS as TIMES_OPTIONS
 
 #: Each example reads a table and examines it twice.
 FEW = settings(max_examples=settings.default.max_examples // 2)
@@ -236,6 +238,43 @@ def test_a_write_to_a_damaged_table_succeeds_or_is_refused(kind, data):
     rows = read(storage)
     if rows is not None and path != PROPERTIES:
         assert pc.any(pc.equal(rows.column("_hoodie_record_key"), "new")).as_py()
+
+
+_FOOTERS = ["", "timestamp-millis", "timestamp-micros", "local-timestamp-millis", "local-timestamp-micros", "long", "{"]
+
+
+def times_of(storage: Storage) -> dict[str, int | None]:
+    rows = read_table(load_state(storage))
+    return dict(zip(rows.column("id").to_pylist(), in_micros(rows, "at"), strict=True))
+
+
+@given(st.data())
+@FEW
+@pytest.mark.filterwarnings("ignore::hoodie.errors.ContradictoryTimestamps")
+def test_contradicting_units_are_the_same_before_and_after_a_write(data):
+    """Whatever witnesses say: a value is one of the two that it can be, and rewriting its file does not change it."""
+    local = data.draw(st.booleans())
+    word = ("local-" if local else "") + "timestamp-" + data.draw(st.sampled_from(["millis", "micros"]))
+    labels = [label for label in LABELS if label == "none" or label.startswith("local") == local]
+    witnesses = st.builds(Witnesses, st.sampled_from(labels), st.sampled_from(_FOOTERS))
+    said = dict(zip("abc", data.draw(st.lists(witnesses, min_size=3, max_size=3)), strict=True))
+    numbers = data.draw(st.lists(st.none() | st.integers(-(2**45), 2**45) | st.just(NUMBER), min_size=1, max_size=4))
+    storage = MemoryStorage()
+    make_table(storage, word, said, numbers)
+    cut = 1000 if word.endswith("millis") else 1
+    before = times_of(storage)
+    for key, value in before.items():
+        number = numbers[int(key.partition("-")[2])]
+        assert value in (None if number is None else number * 1000, None if number is None else number // cut * cut)
+    stamp = pa.array([NUMBER * 1000], pa.int64()).view(pa.timestamp("us", None if local else "UTC"))
+    part = data.draw(st.sampled_from("abc"))
+    result = ArrowTable(storage, TIMES_OPTIONS).upsert(
+        pa.table({"id": [f"{part}-0"], "part": [part], "seq": [2], "at": stamp})
+    )
+    assert times_of(storage) == {**before, f"{part}-0": NUMBER * 1000}
+    assert declared(storage)["at"] == word
+    (written,) = (path for path in storage.snapshot() if is_base(path) and result.instant in path)
+    assert label_of(storage, written, "at") == word.replace("timestamp-", "").replace("-", " ")
 
 
 KEYS = pa.array([f"key-{number}" for number in range(40)])
