@@ -9,7 +9,7 @@ import pytest
 
 from hoodie.cli.main import main
 from hoodie.config.write import WriteOperation
-from hoodie.errors import CorruptIndex, IndexOutOfDate, IndexUnavailable, InvalidOption, ServiceFailed
+from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
 from hoodie.storage import storage_for
 from hoodie.table.index_rebuild import rebuild_index
 from hoodie.table.job import check
@@ -262,20 +262,6 @@ def test_the_keys_of_a_first_commit_that_was_rolled_back_are_new(make_table):
     table.upsert(rows(("a", "x", 2), ts=2))
     assert table.upsert(rows(("b", "x", 3), ts=3)).inserted == 1, "its instant is older than the timeline's first"
     assert content(table) == [("a", "x", 2), ("b", "x", 3)]
-
-
-def test_a_rollback_that_cannot_reach_the_index_says_so(make_table, server):
-    table = make_table(server)
-    table.upsert(rows(("a", "x", 1)))
-    deleted = table.delete(pa.table({"id": ["a"], "city": ["x"]})).instant
-    server.stop()
-    with pytest.warns(IndexOutOfDate, match="hoodie index rebuild"):
-        rollback(table.storage, table.options, deleted)
-    server.start()
-    assert content(table) == [("a", "x", 1)]
-    rebuild_index(table.storage, table.options)
-    table.upsert(rows(("a", "x", 2), ts=2))
-    assert content(table) == [("a", "x", 2)]
 
 
 def test_the_command_rebuilds(tmp_path, hbase, capsys):

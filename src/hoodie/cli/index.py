@@ -21,7 +21,13 @@ def add(subparsers: Subparsers) -> None:
         help="write the entries of all rows to HBase, and remove those of no row",
         description="Write the entries of all rows to HBase, and remove those of no row. Give the options of the "
         "table's writes: --option hoodie.index.hbase.thrift.host=... --option hoodie.index.hbase.table=...; a larger "
-        "hoodie.index.hbase.put.batch.size is faster. Nothing else should write to the table meanwhile.",
+        "hoodie.index.hbase.put.batch.size is faster. Nothing else should write to the table meanwhile. Keys with rows "
+        "in more than one file group are named, and the exit status is 1, unless --mend keeps one row of each.",
+    )
+    rebuild.add_argument(
+        "--mend",
+        action="store_true",
+        help="of keys in more than one file group keep the newest row, and delete the others in one commit",
     )
     add_path(rebuild)
     add_options(rebuild)
@@ -29,5 +35,6 @@ def add(subparsers: Subparsers) -> None:
 
 
 def _rebuild(options: argparse.Namespace) -> int:
-    print(rebuild_index(storage_for(options.path), hoodie_options(options)))
-    return 0
+    done = rebuild_index(storage_for(options.path), hoodie_options(options), mend_doubled=options.mend)
+    print(done)
+    return 1 if done.doubled and not done.mended else 0

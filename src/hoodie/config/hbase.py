@@ -3,8 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
-from hoodie.config.options import option
+from hoodie.config.options import MiB, option
+
+
+class ThriftTransport(StrEnum):
+    """How messages to the Thrift gateway are framed."""
+
+    BUFFERED = "BUFFERED"
+    FRAMED = "FRAMED"
+    HTTP = "HTTP"
+    SASL = "SASL"  # not supported; named so that the error can say so
+
+
+class ThriftProtocol(StrEnum):
+    """How messages to the Thrift gateway are encoded."""
+
+    BINARY = "BINARY"
+    COMPACT = "COMPACT"
 
 
 def _positive(value: int | float) -> bool:
@@ -35,10 +52,53 @@ class HBaseOptions:
         False,
         "Whether the gateway speaks the framed transport, as it does with -nonblocking, -hsha or -threadedselector.",
     )
+    transport: ThriftTransport = option(
+        "hoodie.index.hbase.thrift.transport",
+        ThriftTransport.BUFFERED,
+        "The gateway's transport: BUFFERED, FRAMED (as thrift.framed=true), HTTP. SASL is not supported.",
+    )
+    protocol: ThriftProtocol = option(
+        "hoodie.index.hbase.thrift.protocol",
+        ThriftProtocol.BINARY,
+        "The gateway's protocol: BINARY, or COMPACT, as it is with -compact.",
+    )
+    http_path: str = option(
+        "hoodie.index.hbase.thrift.http.path", "/", "Path of the gateway's URL, with the transport HTTP."
+    )
+    ssl: bool = option(
+        "hoodie.index.hbase.thrift.ssl",
+        False,
+        "Speak TLS with the gateway; its certificate is checked against its host name.",
+    )
+    ssl_ca: str = option(
+        "hoodie.index.hbase.thrift.ssl.ca.file",
+        "",
+        "PEM file of the authorities that the gateway's certificate may be signed by; empty: those of the system.",
+    )
+    ssl_cert: str = option(
+        "hoodie.index.hbase.thrift.ssl.cert.file",
+        "",
+        "PEM file of a client certificate, where the gateway asks for one.",
+    )
+    ssl_key: str = option(
+        "hoodie.index.hbase.thrift.ssl.key.file", "", "PEM file of its private key; empty: it is in the cert.file."
+    )
+    max_message: int = option(
+        "hoodie.index.hbase.thrift.max.message.bytes",
+        MiB,
+        "A batch of gets or puts is cut where its message would be larger. A framed gateway refuses messages above "
+        "hbase.regionserver.thrift.framed.max_frame_size_in_mb, 2 MB by default.",
+        expected="bytes, such as 1048576",
+        check=_positive,
+    )
+    authentication: str = option(
+        "hoodie.index.hbase.security.authentication", "simple", "Only simple is supported: no Kerberos."
+    )
     retries: int = option(
         "hoodie.index.hbase.thrift.max.retries",
         5,
-        "How often a call that failed is repeated on a new connection, after 0.1 s, 0.2 s, 0.4 s and so on.",
+        "How often a call that failed is repeated on a new connection, after 0.1 s, 0.2 s, 0.4 s and so on, within the "
+        "time for a call (zk.session_timeout_ms). Errors that will not pass are not repeated.",
         check=_not_negative,
     )
     table: str = option(
@@ -79,7 +139,7 @@ class HBaseOptions:
     call_timeout: int = option(
         "hoodie.index.hbase.zk.session_timeout_ms",
         60_000,
-        "Milliseconds that one call may take.",
+        "Milliseconds that one call may take, its repetitions included.",
         check=_positive,
     )
     connect_timeout: int = option(
@@ -98,6 +158,12 @@ class HBaseOptions:
         "hoodie.index.hbase.rollback.sync",
         False,
         "A rollback removes its commit's entries, which takes a scan of the index. They do not count either way.",
+    )
+    offline: bool = option(
+        "hoodie.index.hbase.rollback.offline",
+        False,
+        "Roll back or restore although the index cannot be reached, or is not named by the options. The table "
+        "remembers that its index is out of date; the next write with the index brings it up to date.",
     )
     buckets: int = option(
         "hoodie.index.hbase.bucket.number",

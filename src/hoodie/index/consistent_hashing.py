@@ -5,7 +5,7 @@ key's hash. The ring is in `.hoodie/.bucket_index/consistent_hashing_metadata/<p
 first one has the instant 00000000000000 and follows from the partition path and the number of buckets; a clustering
 that resizes buckets (Hudi's: this library makes none) writes the next one, which counts once its instant is completed.
 
-Source: spec/clustering.md 7 and Hudi's ConsistentBucketIdentifier, HoodieConsistentHashingMetadata and
+Source: docs/format/clustering.md 7 and Hudi's ConsistentBucketIdentifier, HoodieConsistentHashingMetadata and
 ConsistentBucketIndexUtils; pinned by tests/fixtures/buckets/consistent_mor.
 """
 

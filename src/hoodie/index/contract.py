@@ -14,8 +14,11 @@ run in driver threads (near) and in Spark's tasks (spread), which know no Spark.
                         which file group. An error fails the write: nothing is published, its files are rolled back.
                         An attempt may be repeated, and a write may still fail afterwards: what is learnt must not count
                         until the instant is completed on the timeline.
-5. the commit is published.
-6. `settle(...)`        once, on the driver, after publication: what `learn` gave back to be done only now (such as
+5. `announce(...)`      on the driver, once all tasks are done, with the instant, their statistics and what `learn` gave
+                        back: the last word before publication. What it returns is kept with the commit. An error fails
+                        the write.
+6. the commit is published.
+7. `settle(...)`        once, on the driver, after publication: what `learn` gave back to be done only now (such as
                         forgetting deleted keys: before, a failing commit would make them unknown). An error is told as
                         a warning: the commit stands.
    or `rolled_back(i)`  on the driver, after instant i was rolled back and its files are gone.
@@ -139,7 +142,7 @@ class Index:
                  inserted where it says (True), or updated where it is stored (False)
     replaceable  whether whole file groups may be replaced (overwrites, deletes of partitions); False: their ids are
                  used again, and readers would leave out what is written to a replaced one
-    prepare, learn, settle, rolled_back  see the module's head; None: the index has nothing of its own to keep
+    prepare, learn, announce, settle, rolled_back  see the module's head; None: the index has nothing of its own to keep
     """
 
     name: str
@@ -151,6 +154,7 @@ class Index:
     check: Callable[[There], None] = _no_check
     prepare: Callable[[There], None] | None = None
     learn: Learn | None = None
+    announce: Callable[[str, Sequence[WriteStat], Sequence[pa.Table]], Mapping[str, str]] | None = None
     settle: Callable[[str, pa.Table], None] | None = None  # (instant, rows of all `learn` calls that gave some)
     rolled_back: Callable[[str], None] | None = None
 

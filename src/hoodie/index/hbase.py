@@ -8,6 +8,7 @@ and deleted keys are deleted. So neither a failed write nor a dead one leaves an
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -18,13 +19,15 @@ import pyarrow.compute as pc
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig, TimelineZone
-from hoodie.errors import IndexUnavailable, InvalidOption
+from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption
 from hoodie.formats.timeline_avro import decode_restore_metadata, decode_rollback_metadata
 from hoodie.index.contract import ByKey, Index, Placed, Tags, There
-from hoodie.index.hbase_client import FAMILY, HBaseClient, require_happybase
+from hoodie.index.hbase_client import FAMILY, HBaseClient
+from hoodie.index.hbase_connect import check_reachable, require_happybase
 from hoodie.index.hbase_entries import (
     ENTRY,
     NEXT,
+    NO_LATER,
     Entry,
     Validity,
     delete_rows,
@@ -33,8 +36,11 @@ from hoodie.index.hbase_entries import (
     put_entries,
     row_keys,
 )
+from hoodie.index.hbase_mark import MARK, SEEN, Mark, put_mark, puts_entries, require_seen
+from hoodie.index.hbase_missed import due, remembered
 from hoodie.index.pruning import IndexStats
-from hoodie.model.commit import Operation
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, parse_time
 from hoodie.timeline.load import read_commit
 
@@ -44,9 +50,16 @@ CLASSES = {
     "org.apache.hudi.index.hbase.SparkHoodieHBaseIndex": False,
     "org.apache.hudi.index.hbase.RebalancedSparkHoodieHBaseIndex": True,
 }
+#: In the extra metadata of a commit: further file groups whose keys got entries elsewhere, as JSON [[partition, id]].
+LOST = "hoodie.index.hbase.lost"
+#: Their rows lose nothing, whatever they count as deleted.
+_SERVICES = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 _ROWS_GO = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
 #: What `learn` gives to `settle`: the row, and its new entry; null: the row is to be deleted.
-_SETTLE = pa.schema([("row", pa.binary()), ("file_id", pa.string()), ("partition", pa.string())])
+#: With the file group of its old entry, where that is in no statistic of the commit: null elsewhere.
+_SETTLE = pa.schema(
+    [("row", pa.binary()), *((name, pa.string()) for name in ("file_id", "partition", "old_file_id", "old_partition"))]
+)
 #: Rows that are settled at a time.
 _SETTLE_ROWS = 10_000
 
@@ -57,21 +70,29 @@ class HBaseIndex:
 
     buckets  prefixes of row keys; 0: none
     ahead    seconds that the clock of the table's instants is ahead of UTC
+    table    name of the table whose index it is
     """
 
     options: HBaseOptions
     buckets: int
     ahead: float
+    table: str
 
-    def client(self) -> HBaseClient:
-        return HBaseClient(self.options)
+    def client(self, *, limited: bool = True) -> HBaseClient:
+        return HBaseClient(self.options, limited=limited)
+
+    @property
+    def where(self) -> str:
+        """For errors."""
+        return f"the index in HBase at {self.options.host}:{self.options.port}, table {self.options.table!r},"
 
     def timestamp(self, instant: str) -> int:
         """HBase's timestamp of all cells that a write at `instant` makes, ms since 1970.
 
         Instants increase with writes, clocks of machines need not: so a later write's cells are later, whoever writes.
         """
-        return int((parse_time(instant).replace(tzinfo=dt.UTC).timestamp() - self.ahead) * 1000)
+        # The gateway closes the connection on one that is negative.
+        return max(0, int((parse_time(instant).replace(tzinfo=dt.UTC).timestamp() - self.ahead) * 1000))
 
 
 def make(options: Mapping[str, str], config: TableConfig) -> Index:
@@ -86,6 +107,7 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
         check=partial(_check, hbase),
         learn=partial(_learn, hbase),
         settle=partial(_settle, hbase),
+        announce=partial(_announce, hbase),
         rolled_back=partial(roll_back, hbase) if hbase.options.rollback_sync else None,
     )
 
@@ -102,6 +124,7 @@ def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
             "hoodie.index.type=HBASE needs hoodie.index.hbase.thrift.host (and .port, 9090 by default): HBase is "
             f"reached through its Thrift gateway, which `hbase thrift start` runs.{also}"
         )
+    check_reachable(given)
     named = options.get("hoodie.index.class", "")
     if named.startswith("org.apache.hudi.") and named not in CLASSES:
         raise InvalidOption(f"hoodie.index.class={named!r}: of Hudi's classes only {', '.join(CLASSES)} are known")
@@ -110,19 +133,33 @@ def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
     ahead = (
         dt.timedelta(0) if zone is TimelineZone.UTC else dt.datetime.now().astimezone().utcoffset() or dt.timedelta()
     )
-    return HBaseIndex(given, given.buckets if rebalanced else 0, ahead.total_seconds())
+    return HBaseIndex(given, given.buckets if rebalanced else 0, ahead.total_seconds(), config.name)
 
 
 def _check(hbase: HBaseIndex, there: There) -> None:
     with hbase.client() as client:
         client.check_table()
+        require_seen(client, there, hbase.where)
 
 
 # --- tagging ---
 
 
 def _tagger(hbase: HBaseIndex, there: There) -> partial[Tags]:
+    require_told(hbase, there)
     return partial(tag, hbase, validity_of(there))
+
+
+def require_told(hbase: HBaseIndex, there: There) -> None:
+    """Raises CorruptIndex while instants are taken back of which the index has not heard: a write sees to it when it
+    begins, so this is somebody who only reads, or a rollback that goes on at this moment. One listing."""
+    missed = due(remembered(there.storage), there.timeline)
+    if missed:
+        raise CorruptIndex(
+            f"{hbase.where} is out of date: {', '.join(each.instant for each in missed)} was rolled back, and entries "
+            "of rows that came back are missing. The next write with this index puts them, or hoodie index rebuild "
+            f"{there.storage.root}"
+        )
 
 
 def validity_of(there: There) -> Validity:
@@ -176,14 +213,15 @@ def _learn(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | None:
             at = hbase.timestamp(part.instant)
             new = row_keys(part.inserted, hbase.buckets)
             moved = row_keys(part.moved, hbase.buckets)
+            elsewhere: dict[bytes, Entry] = {}
             if not part.looked_up:
-                known = _of_others(client, new, entry)
-                moved += known
-                new = [row for row in new if row not in set(known)] if known else new
+                elsewhere = _of_others(client, new, entry)
+                new = [row for row in new if row not in elsewhere] if elsewhere else new
             put_entries(client, new, [entry] * len(new), at)
-            put_entries(client, moved, [entry] * len(moved), at, NEXT)
-            later.append(_to_settle(moved, part.group.file_id, part.group.partition))
-            later.append(_to_settle(row_keys(part.deleted, hbase.buckets), None, None))
+            put_entries(client, [*moved, *elsewhere], [entry] * (len(moved) + len(elsewhere)), at, NEXT)
+            later.append(_to_settle(moved, entry))
+            later.append(_to_settle(list(elsewhere), entry, list(elsewhere.values())))
+            later.append(_to_settle(row_keys(part.deleted, hbase.buckets), None))
     table = pa.concat_tables([_SETTLE.empty_table(), *later])
     return table if table.num_rows else None
 
@@ -192,19 +230,66 @@ def _entry_of(part: Placed) -> Entry:
     return Entry(part.instant.encode(), part.group.file_id.encode(), part.group.partition.encode())
 
 
-def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: Entry) -> list[bytes]:
+def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: Entry) -> dict[bytes, Entry]:
     """Those of the rows that have an entry of another write, which must stay should this one fail."""
-    found = client.get(rows, ENTRY[:1])
-    return [row for row, cells in found.items() if cells[ENTRY[0]].value != entry.commit]
+    found = client.get(rows, ENTRY)
+    return {
+        row: Entry(*(cells[name].value if name in cells else b"" for name in ENTRY))
+        for row, cells in found.items()
+        if ENTRY[0] not in cells or cells[ENTRY[0]].value != entry.commit
+    }
 
 
-def _to_settle(rows: Sequence[bytes], file_id: str | None, partition: str | None) -> pa.Table:
+def _to_settle(rows: Sequence[bytes], entry: Entry | None, old: Sequence[Entry] = ()) -> pa.Table:
+    """entry  None: the rows are to be deleted"""
     count = len(rows)
+    place = (None, None) if entry is None else (entry.file_id.decode(), entry.partition.decode())
+    before: list[pa.Array] = [pa.nulls(count, pa.string())] * 2
+    if old:
+        before = [pa.array([each[part].decode(errors="replace") for each in old], pa.string()) for part in (1, 2)]
     columns = [
         pa.array(rows, pa.binary()),
-        *(pa.repeat(pa.scalar(v, pa.string()), count) for v in (file_id, partition)),
+        *(pa.repeat(pa.scalar(value, pa.string()), count) for value in place),
+        *before,
     ]
     return pa.Table.from_arrays(columns, schema=_SETTLE)
+
+
+def _announce(
+    hbase: HBaseIndex, instant: str, stats: Sequence[WriteStat], later: Sequence[pa.Table]
+) -> Mapping[str, str]:
+    """Before publication, once all entries are there: mark the index as having them. What the commit is to say."""
+    said = {SEEN: ""}
+    old = {
+        (partition, file_id)
+        for table in later
+        for pairs in (table.select(["old_partition", "old_file_id"]).group_by(["old_partition", "old_file_id"]),)
+        for partition, file_id in zip(*pairs.aggregate([]).to_pydict().values(), strict=True)
+        if file_id
+    }
+    if old:
+        said[LOST] = json.dumps(sorted(old))
+    if puts_entries(stats):
+        with hbase.client() as client:
+            put_mark(client, Mark(instant, hbase.table), hbase.timestamp(instant))
+        said[SEEN] = hbase.table
+    return said
+
+
+def lost_keys(commit: CommitMetadata) -> frozenset[FileGroupId]:
+    """The file groups whose keys lost their entries by a commit, and need them again when it is rolled back.
+
+    Raises ValueError when it says so in a form that is not ours
+    """
+    lost = {
+        FileGroupId(partition, stat.file_id)
+        for partition, stats in commit.stats.items()
+        for stat in stats
+        if stat.num_deletes > 0 and not commit.compacted and commit.operation not in _SERVICES
+    }
+    lost.update(FileGroupId(partition, file_id) for partition, ids in commit.replaced.items() for file_id in ids)
+    lost.update(FileGroupId(partition, file_id) for partition, file_id in json.loads(commit.extra.get(LOST, "[]")))
+    return frozenset(lost)
 
 
 def _settle(hbase: HBaseIndex, instant: str, rows: pa.Table) -> None:
@@ -245,9 +330,11 @@ def roll_back(hbase: HBaseIndex, instant: str) -> None:
     )
     with hbase.client() as client:
         for row, cells in client.scan(ENTRY, wanted):
+            if row == MARK:
+                continue
             at = max(cell.timestamp for cell in cells.values())
             before = client.get_before(row, ENTRY, min(cell.timestamp for cell in cells.values()))
             if all(name in before for name in ENTRY):
-                put_entries(client, [row], [Entry(*(before[name].value for name in ENTRY))], at + 1, yields=False)
+                put_entries(client, [row], [Entry(*(before[name].value for name in ENTRY))], at + 1, last=NO_LATER)
             else:
                 client.delete([row], [FAMILY], at)

@@ -5,16 +5,18 @@ Every mutation has an explicit timestamp, so that a call can be repeated, and no
 
 from __future__ import annotations
 
+import math
+import ssl
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from types import ModuleType
 from typing import Any, TypeVar
 
 from hoodie.config.hbase import HBaseOptions
-from hoodie.errors import IndexUnavailable, InvalidOption
+from hoodie.errors import IndexUnavailable
+from hoodie.index.hbase_connect import Channel, open_channel, require_happybase
 
 T = TypeVar("T")
 
@@ -25,19 +27,21 @@ Cells = dict[bytes, Any]
 #: Rows that a scanner brings at a time.
 _SCAN_BATCH = 1000
 _FIRST_WAIT, _LONGEST_WAIT = 0.1, 10.0  # seconds between two tries of a call
-
-
-def require_happybase() -> ModuleType:
-    """The module happybase. Raises InvalidOption naming the extra that brings it."""
-    try:
-        import happybase
-        import tenacity  # noqa: F401
-    except ImportError as missing:
-        raise InvalidOption(
-            f"hoodie.index.type=HBASE needs {missing.name or 'happybase'}: pip install 'hoodie[hbase]', for the "
-            "driver's Python and for that of the executors"
-        ) from missing
-    return happybase  # type: ignore[no-any-return]  # untyped
+_TIME_TO_EXPLAIN = 5.0  # seconds that it may take to find out why a call failed
+_FOREVER = 2**31 - 1  # the time to live of cells that do not expire
+#: Java exceptions that HBase does not retry either: the same call fails again.
+_LASTING = (
+    "DoNotRetryIOException",
+    "AccessDeniedException",
+    "NoSuchColumnFamilyException",
+    "TableNotFoundException",
+    "NamespaceNotFoundException",
+    "InvalidFamilyOperationException",
+    "RowTooBigException",
+    "CorruptHFileException",
+)
+#: Bytes of a message beside keys, columns and values: once, of a row of puts, of a cell.
+_MESSAGE_BYTES, _ROW_BYTES, _CELL_BYTES = 256, 16, 23
 
 
 @dataclass(slots=True)
@@ -56,6 +60,8 @@ class Rate:
 
     def take(self, rows: int) -> None:
         """Wait until `rows` may go."""
+        if math.isinf(self.limit):
+            return
         self._refill()
         missing = min(rows, self.limit) - self._left
         if missing > 0:
@@ -73,20 +79,24 @@ class Rate:
 class HBaseClient:
     """Calls on the index table. For one thread; a `with` block closes the connection.
 
-    All methods raise IndexUnavailable once a call has failed as often as it may, or when table or family is missing.
+    All methods raise IndexUnavailable once a call has failed as often as it may or takes longer than it may, when table
+    or family is missing, and when the table is disabled.
+
+    limited  keep to the rates of the options, as writes do; False: repairs, which hold everybody else up
     """
 
-    def __init__(self, options: HBaseOptions) -> None:
-        self._happybase = require_happybase()
+    def __init__(self, options: HBaseOptions, *, limited: bool = True) -> None:
+        require_happybase()
         self._options = options
         self._name = options.table.encode()
-        self._connection: Any = None
+        self._channel: Channel | None = None
+        self._until = 0.0  # when the call that is made now must have ended
         self.calling = 0.0  # seconds that calls took, their answers decoded
-        self._gets = Rate(10 * options.get_batch)
-        self._puts = Rate(options.put_batch)
+        self._gets = Rate(10 * options.get_batch if limited else math.inf)
+        self._puts = Rate(options.put_batch if limited else math.inf)
         self._put_batch = options.put_batch
         if options.put_autocompute:
-            self._limit_puts()
+            self._limit_puts(limited)
 
     @property
     def waited(self) -> float:
@@ -104,20 +114,27 @@ class HBaseClient:
         self.close()
 
     def close(self) -> None:
-        if self._connection is not None:
-            with suppress(OSError):
-                self._connection.close()
-            self._connection = None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
 
     def check_table(self) -> None:
-        """Raises IndexUnavailable when the table or its column family is missing."""
-        self._call("getColumnDescriptors", lambda client: client.getColumnDescriptors(self._name))
-        self._refuse_missing()
+        """Raises IndexUnavailable when the table or its column family is missing, the table is disabled, or its cells
+        expire.
+        """
+        self._call("getColumnDescriptors", lambda client: self._refuse_unfit(client))
+
+    def is_empty(self) -> bool:
+        """Whether the table has no row."""
+        from Hbase_thrift import TScan
+
+        scan = TScan(columns=[FAMILY], caching=1)
+        return not self._call("scan", partial(_scan_part, self._name, scan, 1))
 
     def get(self, rows: Sequence[bytes], columns: Sequence[bytes]) -> dict[bytes, Cells]:
         """The newest cells of some rows; rows that have none are left out."""
         found: dict[bytes, Cells] = {}
-        for batch in _batches(rows, self._options.get_batch):
+        for batch in batches(rows, self._options.get_batch, _get_bytes, self._options.max_message):
             self._gets.take(len(batch))
             answer = self._call("getRowsWithColumns", partial(_get, self._name, batch, list(columns)))
             found.update((row.row, row.columns) for row in answer)
@@ -158,7 +175,7 @@ class HBaseClient:
         after = b""
         while True:
             scan = TScan(startRow=after, columns=list(columns), caching=_SCAN_BATCH, filterString=filter)
-            part = self._call("scan", partial(_scan_part, self._name, scan))
+            part = self._call("scan", partial(_scan_part, self._name, scan, _SCAN_BATCH))
             yield from ((row.row, row.columns) for row in part)
             if len(part) < _SCAN_BATCH:
                 return
@@ -167,21 +184,26 @@ class HBaseClient:
     # --- beneath ---
 
     def _mutate(self, mutations: Sequence[Any], timestamp: int) -> None:
-        for batch in _batches(mutations, self._put_batch):
+        for batch in batches(mutations, self._put_batch, _put_bytes, self._options.max_message):
             self._puts.take(len(batch))
             self._call("mutateRowsTs", partial(_mutate, self._name, batch, timestamp))
 
-    def _limit_puts(self) -> None:
+    def _limit_puts(self, limited: bool) -> None:
         regions = self._call("getTableRegions", lambda client: client.getTableRegions(self._name))
+        if not regions:  # what the gateway says of a table that is missing
+            self.check_table()
         servers = len({(region.serverName, region.port) for region in regions})
         self._put_batch = put_batch_size(self._options, max(1, servers))
-        self._puts = Rate(self._put_batch)
+        self._puts = Rate(self._put_batch if limited else math.inf)
 
     def _call(self, name: str, call: Callable[[Any], T]) -> T:
-        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_exponential
+        from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, stop_before_delay, wait_exponential
 
+        seconds = self._options.call_timeout / 1000
+        begun = time.monotonic()
+        self._until = begun + seconds
         tries = Retrying(
-            stop=stop_after_attempt(1 + self._options.retries),
+            stop=stop_after_attempt(1 + self._options.retries) | stop_before_delay(seconds),
             wait=wait_exponential(multiplier=_FIRST_WAIT, max=_LONGEST_WAIT),
             retry=retry_if_exception_type(_TryAgain),
             reraise=True,
@@ -189,10 +211,20 @@ class HBaseClient:
         try:
             result: T = tries(self._once, call)
         except _TryAgain as failed:
-            cause = failed.__cause__
+            cause, took = failed.__cause__, time.monotonic() - begun
+            self.close()
+            self._refuse_disabled()
+            count = tries.statistics["attempt_number"]
+            times = "once" if count == 1 else f"{count} times"
+            advice = "Is the Thrift gateway up, and does it reach the region servers?"
+            if took >= 0.9 * seconds:
+                advice = (
+                    "The gateway took the call and did not answer: a region server may be down, or its regions on the "
+                    "move. hoodie.index.hbase.zk.session_timeout_ms is the time for a call."
+                )
             raise IndexUnavailable(
-                f"{self.where}: {name} of table {self._options.table!r} failed {1 + self._options.retries} times, at "
-                f"last with {_shown(cause)}. Is the Thrift gateway up, and does it reach the region servers?"
+                f"{self.where}: {name} of table {self._options.table!r} failed {times} in {took:.1f} s, at last "
+                f"with {_shown(cause)}. {advice}"
             ) from cause
         return result
 
@@ -206,11 +238,9 @@ class HBaseClient:
 
         begun = time.perf_counter()
         try:
-            if self._connection is None:
-                self._connection = self._open()
-            return call(self._connection.client)
+            return call(self._connected())
         except HBaseIOError as problem:  # the connection is good; its messages differ between releases: ask
-            self._refuse_missing()
+            self._explain(problem)
             raise _TryAgain from problem
         except IllegalArgument as problem:
             raise IndexUnavailable(f"{self.where} refuses a call: {_shown(problem)}") from problem
@@ -222,51 +252,119 @@ class HBaseClient:
                     "later (`hbase thrift start`, not thrift2)?"
                 ) from problem
             raise _TryAgain from problem
+        except ssl.SSLCertVerificationError as problem:
+            self.close()
+            raise IndexUnavailable(
+                f"{self.where}: its certificate is not accepted: {problem.verify_message}. "
+                "hoodie.index.hbase.thrift.ssl.ca.file names the authorities that are."
+            ) from problem
         except (OSError, TTransportException, TProtocolException) as problem:
             self.close()  # the answer of this call may still be on its way
+            certificate = problem.__context__
+            if isinstance(certificate, ssl.SSLCertVerificationError):  # thriftpy2 says only that it did not connect
+                raise IndexUnavailable(
+                    f"{self.where}: its certificate is not accepted: {certificate.verify_message}. "
+                    "hoodie.index.hbase.thrift.ssl.ca.file names the authorities that are."
+                ) from problem
             raise _TryAgain from problem
         finally:
             self.calling += time.perf_counter() - begun
 
-    def _open(self) -> Any:
-        from Hbase_thrift import Hbase
-        from thriftpy2.protocol import TBinaryProtocol
-        from thriftpy2.thrift import TClient
-        from thriftpy2.transport import TBufferedTransport, TFramedTransport, TSocket
+    def _connected(self) -> Any:
+        """The client of an open connection, for what is left of the call's time."""
+        left = max(0.001, self._until - time.monotonic())
+        if self._channel is None:
+            self._channel = open_channel(self._options, left)
+            left = max(0.001, self._until - time.monotonic())
+        self._channel.set_timeout(left)
+        return self._channel.client
 
-        given = self._options
-        connection = self._happybase.Connection(given.host, given.port, autoconnect=False)
-        # happybase's own transport has one time for connecting and for calls.
-        socket = TSocket(
-            given.host, given.port, socket_timeout=given.call_timeout, connect_timeout=given.connect_timeout
-        )
-        connection.transport = (TFramedTransport if given.framed else TBufferedTransport)(socket)
-        connection.client = TClient(Hbase, TBinaryProtocol(connection.transport, decode_response=False))
-        connection.open()
-        return connection
+    def _explain(self, problem: Any) -> None:
+        """Raises IndexUnavailable when an error of HBase's will not pass; _TryAgain when even this is not known."""
+        from Hbase_thrift import IOError as HBaseIOError
+        from thriftpy2.protocol.exc import TProtocolException
+        from thriftpy2.thrift import TApplicationException
+        from thriftpy2.transport import TTransportException
 
-    def _refuse_missing(self) -> None:
-        """Raises IndexUnavailable when that is why a call failed; _TryAgain when even this cannot be found out."""
+        try:
+            self._refuse_unfit(self._connected())
+        except HBaseIOError as second:
+            if not may_pass(second):
+                raise self._final(second) from second
+            raise _TryAgain from second
+        except (OSError, TTransportException, TProtocolException, TApplicationException) as second:
+            self.close()
+            raise _TryAgain from second
+        if not may_pass(problem):
+            raise self._final(problem) from problem
+
+    def _final(self, problem: Any) -> IndexUnavailable:
+        return IndexUnavailable(f"{self.where} refuses a call on table {self._options.table!r}: {_shown(problem)}")
+
+    def _refuse_unfit(self, client: Any) -> None:
+        """Raises IndexUnavailable when the table is missing, disabled, without the family, or forgets by itself.
+
+        A call on a disabled table may block for minutes: so it is asked about first.
+        """
         from Hbase_thrift import IOError as HBaseIOError
 
         table = self._options.table
-        client = self._connection.client
         try:
+            enabled = client.isTableEnabled(self._name)
+            columns = client.getColumnDescriptors(self._name) if enabled else {}
+        except HBaseIOError:
             names = {name.removeprefix(b"default:") for name in client.getTableNames()}
-            if self._name.removeprefix(b"default:") not in names:
-                raise IndexUnavailable(
-                    f"{self.where} has no table {table!r}, which hoodie.index.hbase.table names. Create it in the "
-                    f"HBase shell: create '{table}', '{FAMILY.decode()}'; then `hoodie index rebuild` if the table "
-                    "has rows."
-                )
-            families = {family.rstrip(b":") for family in client.getColumnDescriptors(self._name)}
-        except HBaseIOError as problem:
-            raise _TryAgain from problem
+            if self._name.removeprefix(b"default:") in names:
+                raise
+            raise IndexUnavailable(
+                f"{self.where} has no table {table!r}, which hoodie.index.hbase.table names. Create it in the "
+                f"HBase shell: create '{table}', '{FAMILY.decode()}'; then `hoodie index rebuild` if the table "
+                "has rows."
+            ) from None
+        if not enabled:
+            raise self._disabled()
+        families = {family.rstrip(b":"): described for family, described in columns.items()}
         if FAMILY not in families:
             raise IndexUnavailable(
                 f"{self.where}: table {table!r} has no column family '{FAMILY.decode()}'. Add it in the HBase shell: "
                 f"alter '{table}', '{FAMILY.decode()}'; or name another table in hoodie.index.hbase.table."
             )
+        seconds = families[FAMILY].timeToLive
+        if 0 < (seconds or 0) < _FOREVER:
+            raise IndexUnavailable(
+                f"{self.where}: the cells of table {table!r} expire after {seconds} s (TTL), and keys that the index "
+                f"forgets are written twice. Set in the HBase shell: alter '{table}', {{NAME => "
+                f"'{FAMILY.decode()}', TTL => 'FOREVER'}}; then `hoodie index rebuild`."
+            )
+
+    def _disabled(self) -> IndexUnavailable:
+        table = self._options.table
+        return IndexUnavailable(
+            f"{self.where}: table {table!r} is disabled. Enable it in the HBase shell: enable '{table}'"
+        )
+
+    def _refuse_disabled(self) -> None:
+        """After a call that failed: raises IndexUnavailable when that is because the table is disabled.
+
+        The gateway answers nothing to some calls on such a table, but does say that it is disabled.
+        """
+        from Hbase_thrift import IOError as HBaseIOError
+        from thriftpy2.protocol.exc import TProtocolException
+        from thriftpy2.thrift import TApplicationException
+        from thriftpy2.transport import TTransportException
+
+        try:
+            channel = open_channel(self._options, _TIME_TO_EXPLAIN)
+        except (OSError, TTransportException):
+            return
+        try:
+            enabled = channel.client.isTableEnabled(self._name)
+        except (OSError, TTransportException, TProtocolException, TApplicationException, HBaseIOError):
+            return
+        finally:
+            channel.close()
+        if not enabled:
+            raise self._disabled()
 
 
 class _TryAgain(Exception):
@@ -291,13 +389,13 @@ def _mutate(table: bytes, mutations: Sequence[Any], timestamp: int, client: Any)
     client.mutateRowsTs(table, mutations, timestamp, {})
 
 
-def _scan_part(table: bytes, scan: Any, client: Any) -> list[Any]:
+def _scan_part(table: bytes, scan: Any, count: int, client: Any) -> list[Any]:
     """The first rows of a scan: one scanner, opened and closed."""
     number = client.scannerOpenWithScan(table, scan, {})
     found: list[Any] = []
     try:
-        while len(found) < _SCAN_BATCH:
-            rows = client.scannerGetList(number, _SCAN_BATCH - len(found))
+        while len(found) < count:
+            rows = client.scannerGetList(number, count - len(found))
             if not rows:
                 break
             found += rows
@@ -306,9 +404,41 @@ def _scan_part(table: bytes, scan: Any, client: Any) -> list[Any]:
     return found
 
 
-def _batches(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
-    for start in range(0, len(items), size):
-        yield items[start : start + size]
+def may_pass(problem: Any) -> bool:
+    """Whether an IOError of HBase's may be gone when the call is repeated.
+
+    HBase 2 says so; before, the message holds the Java exception and its causes.
+    """
+    if getattr(problem, "canRetry", None) is False:
+        return False
+    message = problem.message or b""
+    text = message.decode(errors="replace") if isinstance(message, bytes) else message
+    return not any(name in text for name in _LASTING)
+
+
+def batches(
+    items: Sequence[T], count: int, weigh: Callable[[T], int], most: int = sys.maxsize
+) -> Iterator[Sequence[T]]:
+    """Items in their order, at most `count` at a time, together not heavier than `most` unless one alone is."""
+    start, weight = 0, _MESSAGE_BYTES
+    for position, item in enumerate(items):
+        heavy = weigh(item)
+        if position > start and (position - start == count or weight + heavy > most):
+            yield items[start:position]
+            start, weight = position, _MESSAGE_BYTES
+        weight += heavy
+    if start < len(items):
+        yield items[start:]
+
+
+def _get_bytes(row: bytes) -> int:
+    return len(row) + 4
+
+
+def _put_bytes(batch: Any) -> int:
+    """What a row takes in a message, in the binary protocol: the compact one takes less."""
+    cells = sum(len(each.column) + len(each.value or b"") + _CELL_BYTES for each in batch.mutations)
+    return len(batch.row) + _ROW_BYTES + cells
 
 
 def _shown(problem: BaseException | None) -> str:

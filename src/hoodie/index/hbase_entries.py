@@ -10,8 +10,8 @@ Source: docs/format/indexing-and-write-path.md 5.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -30,6 +30,8 @@ NEXT = (b"_s:next_commit_ts", b"_s:next_file_name", b"_s:next_partition_path")
 MAX_KEY = 32_767
 #: How far HBase's clock may be ahead of this machine's without hiding what is put, ms.
 _AHEAD = 1000
+#: For `put_entries`: an instant after all.
+NO_LATER = b"~"
 _REBUILD = "Make the index anew: hoodie index rebuild <path of the table>."
 
 
@@ -58,6 +60,10 @@ class Validity:
     def counts(self, commit: str) -> bool:
         """Whether an instant is completed, or older than the active timeline."""
         return self.visible.committed(commit) and commit not in self.visible.open and commit not in self.undone
+
+    def without(self, undone: Collection[str]) -> Validity:
+        """The same once further instants were taken back."""
+        return replace(self, undone=self.undone.union(undone))
 
     def has_published(self, commit: str) -> bool:
         """Whether an instant is completed for certain: of one older than the active timeline nobody knows any more."""
@@ -194,12 +200,13 @@ def put_entries(
     timestamp: int,
     columns: Sequence[bytes] = ENTRY,
     *,
-    yields: bool = True,
+    last: bytes | None = None,
 ) -> None:
     """Put an entry for each row, and see that it is there.
 
     timestamp  ms since 1970, of all cells: later than that of any earlier mutation of the rows
-    yields     an entry of a later instant is left as it is: another writer has the last word
+    last       an entry of an instant later than this is left as it is: another writer has the last word. None: later
+               than the entry's own instant; NO_LATER: none is
     Raises     IndexUnavailable when HBase took the entries but does not show them
     """
     wanted = dict(zip(rows, entries, strict=True))
@@ -210,7 +217,7 @@ def put_entries(
     def differs(row: bytes, cells: Cells | None) -> bool:
         if cells is None or any(name not in cells for name in columns):
             return True
-        if yields and cells[columns[0]].value > wanted[row][0]:
+        if cells[columns[0]].value > (wanted[row][0] if last is None else last):
             return False
         return any(cells[name].value != value for name, value in zip(columns, wanted[row], strict=True))
 

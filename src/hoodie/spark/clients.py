@@ -14,6 +14,7 @@ from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.spark.compaction import carry_out
+from hoodie.spark.index_repair import put_again
 from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
 from hoodie.spark.table import HoodieTable
@@ -25,7 +26,7 @@ from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
 from hoodie.table.index_follows import index_follows
-from hoodie.table.job import action_of, writable_state
+from hoodie.table.job import action_of, bring_up_to_date, writable_state
 from hoodie.table.learn import settle_index, tell_of_dead, tell_rolled_back
 from hoodie.table.result import WriteResult
 from hoodie.table.rollback_commit import rollback
@@ -63,6 +64,7 @@ class HoodieWriteClient:
         index = choose_index(state, self.settings).index
         begun = begin(state, word, action_of(word, self._kind(state)), writers=self.settings.writers)
         tell_of_dead(index, state.timeline, begun.state.timeline)
+        bring_up_to_date(index, state, begun, self.settings)
         self._begun[begun.time] = begun
         return begun.time
 
@@ -129,7 +131,7 @@ class HoodieWriteClient:
         `HoodieTable.rollback`.
         """
         if any(done.requested == instant for done in load_state(self.storage).timeline.commits):
-            rollback(self.storage, self.options, instant)
+            rollback(self.storage, self.options, instant, repair=partial(put_again, self.session))
             return
         with index_follows(self.storage, self.options):
             abandon(self._open(instant, WriteOperation.UPSERT))

@@ -18,6 +18,7 @@ from hoodie.model.instant import Instant
 from hoodie.spark import incremental, read
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.explain import WriteExplanation, explain
+from hoodie.spark.index_repair import put_again
 from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
 from hoodie.storage import storage_for
@@ -172,7 +173,8 @@ class HoodieTable:
         Raises   InstantNotFound; InvalidInput when newer commits, pending instants or a savepoint stand in the way;
                  InvalidPlan when older files that the table needs then are cleaned; WriteConflict
         """
-        return rollback(self.storage, self._options(options), instant, dry_run=dry_run)
+        repair = partial(put_again, self.session)
+        return rollback(self.storage, self._options(options), instant, dry_run=dry_run, repair=repair)
 
     def savepoint(self, instant: str | None = None, comment: str = "", user: str = "") -> Savepoint:
         """Keep the files that a read as of a commit needs, until the savepoint is deleted.
@@ -198,7 +200,8 @@ class HoodieTable:
         Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
                  InvalidPlan when what it needs is gone; WriteConflict: see docs/recovery.md
         """
-        return restore(self.storage, self._options(options), instant, dry_run=dry_run)
+        repair = partial(put_again, self.session)
+        return restore(self.storage, self._options(options), instant, dry_run=dry_run, repair=repair)
 
     # --- reading ---
 

@@ -41,7 +41,10 @@ def _finish(
     commit: bool,
 ) -> WriteResult:
     with phases.time("commit"):
-        metadata = describe(job.transaction, outcome.stats, replaced, _extra(job, options))
+        told: Mapping[str, str] = {}
+        if job.checked.index.announce is not None:
+            told = job.checked.index.announce(job.transaction.time, outcome.stats, outcome.later)
+        metadata = describe(job.transaction, outcome.stats, replaced, {**_extra(job, options), **told})
         if commit:
             metadata = publish(job.transaction, metadata)
             settle_index(job.checked.index, job.transaction.time, outcome.later)

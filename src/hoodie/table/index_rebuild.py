@@ -3,60 +3,76 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
-import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.table import require_writable
 from hoodie.errors import InvalidOption
 from hoodie.index import hbase
-from hoodie.index.contract import There
 from hoodie.index.hbase_client import Cells, HBaseClient
-from hoodie.index.hbase_entries import ENTRY, NEXT, Entry, delete_rows, find_entries, places, put_entries, row_keys
+from hoodie.index.hbase_entries import ENTRY, NEXT, NO_LATER, Entry, delete_rows, put_entries, row_keys
+from hoodie.index.hbase_mark import MARK, Mark, put_mark, read_mark
+from hoodie.index.hbase_missed import forget, remembered
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.meta import RECORD_KEY
-from hoodie.model.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.choose_index import named_index
-from hoodie.table.log_reader import slice_reader
-from hoodie.table.read import merged_rows, read_slices_arrow, table_schema
+from hoodie.table.index_mend import mend
+from hoodie.table.index_repair import ROWS, KeyReader, entry_of, parts
 from hoodie.table.state import TableState, load_state
 from hoodie.view.load import load_view
-from hoodie.view.slices import FileSystemView, committed_slices, merged_slices
+from hoodie.view.slices import FileSystemView, merged_slices
 
-#: Keys whose entries are put, or that are deleted, at a time.
-_ROWS = 50_000
+_SHOWN = 10  # keys that the command names
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What was done: entries put, entries removed that no row of the table has, file groups read, wall time."""
+    """What was done: entries put, entries removed that no row of the table has, file groups read, wall time.
+
+    doubled  record keys of which the table has rows in several file groups -> these file groups
+    mended   whether the rows of these keys but one each were deleted
+    """
 
     entries: int
     removed: int
     groups: int
     seconds: float
+    doubled: Mapping[str, tuple[FileGroupId, ...]]
+    mended: bool = False
 
     def __str__(self) -> str:
-        return (
+        text = (
             f"{self.entries} entries of {self.groups} file groups written, {self.removed} removed that no row has "
             f"({self.seconds:.1f} s)"
         )
+        if not self.doubled:
+            return text
+        shown = [
+            f"  {key!r} in {', '.join(f'{group.file_id} of {group.partition!r}' for group in groups)}"
+            for key, groups in list(self.doubled.items())[:_SHOWN]
+        ]
+        more = [f"  and {len(self.doubled) - _SHOWN} more"] if len(self.doubled) > _SHOWN else []
+        what = "; of each the newest row was kept" if self.mended else ": --mend keeps the newest row of each"
+        return "\n".join([text, f"{len(self.doubled)} keys in more than one file group{what}", *shown, *more])
 
 
-def rebuild_index(storage: Storage, options: Mapping[str, str]) -> Rebuilt:
-    """Put an entry for each row of the table, and remove entries that are of no row. The table is only read.
+def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled: bool = False) -> Rebuilt:
+    """Put an entry for each row of the table, and remove entries that are of no row. The table is only read, but for
+    `mend_doubled`.
 
-    options  of a write: hoodie.index.hbase.*
-    Raises   InvalidOption when the index is another one, or cannot be reached by the options; IndexUnavailable;
-             TableNotFound; UnsupportedTable; CorruptFile; MissingFile
+    options       of a write: hoodie.index.hbase.*
+    mend_doubled  delete the rows of keys that are in several file groups, all but the newest of each: by the table's
+                  ordering columns, then by the instant that wrote it. One commit
+    Raises        InvalidOption when the index is another one, or cannot be reached by the options; IndexUnavailable;
+                  TableNotFound; UnsupportedTable; CorruptFile; MissingFile; `mend_doubled`: as a write
 
-    While it runs nothing else should write to the table: entries of a write that is pending are left as they are.
+    While it runs nothing else should write to the table: entries of a write that is pending are left as they are. The
+    mark that says that the index is the table's comes last: one whose making broke off is refused by writes, unless it
+    had one before.
     """
     begun = time.perf_counter()
     state = load_state(storage)
@@ -65,45 +81,44 @@ def rebuild_index(storage: Storage, options: Mapping[str, str]) -> Rebuilt:
         raise InvalidOption(f"the index {named} keeps nothing outside the table: there is nothing to rebuild")
     require_writable(state.config, KNOWN_PAYLOADS)
     index = hbase.reach(options, state.config)
+    missed = remembered(storage)
     view = load_view(storage, state.timeline, state.config)
     state.require_complete(view)
     slices = list(merged_slices(view).values())
+    reader = KeyReader.of(state, view, slices)
     at = _now(index, state)
-    written, known = 0, set()
+    keys_of: dict[Entry, int] = {}
+    written = 0
     with index.client() as client:
         client.check_table()
-        for slice_, keys in _keys(state, view, slices):
-            entry = _entry(view, slice_)
-            known.add(entry)
-            rows = row_keys(keys, index.buckets)
-            put_entries(client, rows, [entry] * len(rows), at, yields=False)
-            written += len(rows)
-        removed = _sweep(client, state, known, at)
-    return Rebuilt(written, removed, len(slices), time.perf_counter() - begun)
+        for slice_ in slices:
+            entry, keys = entry_of(view, slice_), reader.keys(slice_)
+            keys_of[entry] = pc.count_distinct(keys).as_py()
+            for part in parts(keys):
+                rows = row_keys(part, index.buckets)
+                put_entries(client, rows, [entry] * len(rows), at, last=NO_LATER)
+            written += len(keys)
+        removed, shown = _sweep(client, state, keys_of.keys(), at)
+        # The entry of a key in two file groups is that of the last one: the others show fewer than they have keys.
+        short = {entry for entry, keys in keys_of.items() if shown[entry] < keys}
+        doubled = _doubled(client, index, view, reader, slices, short, keys_of.keys()) if short else {}
+        _mark(client, index, state)
+    for each in missed:
+        forget(storage, each.instant)
+    if doubled and mend_doubled:
+        mend(storage, options, doubled)
+    return Rebuilt(written, removed, len(slices), time.perf_counter() - begun, doubled, bool(doubled) and mend_doubled)
 
 
-def find_again(storage: Storage, options: Mapping[str, str], groups: Collection[FileGroupId]) -> int:
-    """Put the entries that rows of some file groups lack, as a rollback brought the rows back. Returns how many.
-
-    Costs the key columns of these file groups, and a look-up of their keys. Raises as `rebuild_index`.
-    """
-    state = load_state(storage)
-    index = hbase.reach(options, state.config)
-    validity = hbase.validity_of(There(storage, state.config, state.timeline))
-    view = load_view(storage, state.timeline, state.config, {group.partition for group in groups})
-    slices = [slice_ for group, slice_ in merged_slices(view).items() if group in groups]
-    at, written = _now(index, state), 0
-    with index.client() as client:
-        for slice_, keys in _keys(state, view, slices):
-            rows = row_keys(keys, index.buckets)
-            found = places(rows, find_entries(client, rows, validity), validity, client.where)
-            here = [pa.scalar(text, pa.string()) for text in (slice_.group.partition, slice_.group.file_id)]
-            right = pc.and_(*(pc.fill_null(pc.equal(a, b), False) for a, b in zip(found, here, strict=True)))
-            lost = [rows[number] for number in np.flatnonzero(~np.asarray(right)).tolist()]
-            put_entries(client, lost, [_entry(view, slice_)] * len(lost), at, yields=False)
-            client.delete(lost, NEXT, at)
-            written += len(lost)
-    return written
+def _mark(client: HBaseClient, index: hbase.HBaseIndex, state: TableState) -> None:
+    """Say that the index has the keys of all commits."""
+    if not state.timeline.commits:
+        return
+    newest = state.timeline.commits[-1].requested
+    before = read_mark(client)
+    if before is not None and before.table == index.table:
+        newest = max(newest, before.instant)  # of a write that is at work
+    put_mark(client, Mark(newest, index.table), index.timestamp(newest), force=True)
 
 
 def _now(index: hbase.HBaseIndex, state: TableState) -> int:
@@ -112,37 +127,43 @@ def _now(index: hbase.HBaseIndex, state: TableState) -> int:
     return max(time.time_ns() // 1_000_000, newest)
 
 
-def _keys(
-    state: TableState, view: FileSystemView, slices: Collection[FileSlice]
-) -> Iterator[tuple[FileSlice, pa.Array]]:
-    """The record keys of each slice, in parts."""
-    schema = with_meta_fields(table_schema(state, view))
-    merge = None
-    if any(slice_.logs for slice_ in slices):
-        merge = partial(merged_rows, slice_reader(state, schema))
+def _doubled(
+    client: HBaseClient,
+    index: hbase.HBaseIndex,
+    view: FileSystemView,
+    reader: KeyReader,
+    slices: Sequence[FileSlice],
+    short: Collection[Entry],
+    known: Collection[Entry],
+) -> dict[str, tuple[FileGroupId, ...]]:
+    """The keys of some file groups whose entries name others: record key -> all groups that hold it."""
+    found: dict[str, set[FileGroupId]] = {}
     for slice_ in slices:
-        keys = read_slices_arrow(state.storage, [slice_], schema, [RECORD_KEY], merge=merge).column(RECORD_KEY)
-        for start in range(0, len(keys), _ROWS):
-            yield slice_, pa.concat_arrays(keys.slice(start, _ROWS).chunks)
+        entry = entry_of(view, slice_)
+        if entry not in short:
+            continue
+        for keys in parts(reader.keys(slice_)):
+            rows = row_keys(keys, index.buckets)
+            cells = client.get(rows, ENTRY)
+            for key, row in zip(keys.to_pylist(), rows, strict=True):
+                shown = Entry(*(cells[row][name].value for name in ENTRY)) if row in cells else entry
+                if shown != entry and shown in known:
+                    other = FileGroupId(shown.partition.decode(), shown.file_id.decode())
+                    found.setdefault(key, set()).update((slice_.group, other))
+    order = [slice_.group for slice_ in slices]
+    return {key: tuple(sorted(groups, key=order.index)) for key, groups in sorted(found.items())}
 
 
-def _entry(view: FileSystemView, slice_: FileSlice) -> Entry:
-    """The entry of the rows of a slice.
+def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at: int) -> tuple[int, Counter[Entry]]:
+    """Remove the entries that were not put just now, and what moves left unsettled.
 
-    A row does not tell the instant that inserted it, only the one that changed it last: should that one be rolled back,
-    the row stays, and an entry with its instant would not count any more. The oldest instant of the file group is never
-    later than the row.
+    returns  how many rows went, and how many there are of each entry
     """
-    oldest = committed_slices(view, slice_.group)[0].base_instant
-    return Entry(oldest.encode(), slice_.group.file_id.encode(), slice_.group.partition.encode())
-
-
-def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at: int) -> int:
-    """Remove the entries that were not put just now, and what moves left unsettled. Returns how many rows went."""
     pending = {instant.requested for instant in state.timeline.pending()}
     stale: dict[bytes, int] = {}
     moved: list[bytes] = []
     removed = 0
+    shown: Counter[Entry] = Counter()
 
     def remove() -> None:
         nonlocal removed
@@ -153,14 +174,18 @@ def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at:
         moved.clear()
 
     for row, cells in client.scan((*ENTRY, *NEXT)):
+        if row == MARK:
+            continue
+        if all(name in cells for name in ENTRY):
+            shown[Entry(*(cells[name].value for name in ENTRY))] += 1
         if _is_stale(cells, state, pending, known, at):
             stale[row] = max(cell.timestamp for cell in cells.values())
         elif NEXT[0] in cells and cells[NEXT[0]].value.decode(errors="replace") not in pending:
             moved.append(row)
-        if len(stale) + len(moved) >= _ROWS:
+        if len(stale) + len(moved) >= ROWS:
             remove()
     remove()
-    return removed
+    return removed, shown
 
 
 def _is_stale(cells: Cells, state: TableState, pending: Collection[str], known: Collection[Entry], at: int) -> bool:

@@ -24,6 +24,7 @@ from hoodie.table.base_file import WriteSpec
 from hoodie.table.batches import require_new
 from hoodie.table.choose_index import choose_index, refuse_groups_of_logs
 from hoodie.table.combine import KEY
+from hoodie.table.index_follows import catch_up
 from hoodie.table.late_keys import late_logs, with_late_keys
 from hoodie.table.learn import Learning, tell_of_dead
 from hoodie.table.log_reader import slice_reader
@@ -235,8 +236,26 @@ def start(checked: Checked) -> WriteJob:
     action = action_of(checked.operation, checked.kind)
     transaction = begin(checked.state, checked.operation, action, writers=writers)
     tell_of_dead(checked.index, checked.state.timeline, transaction.state.timeline)
+    bring_up_to_date(checked.index, checked.state, transaction, checked.settings)
     _require_checked(checked, transaction)
     return with_transaction(checked, transaction)
+
+
+def bring_up_to_date(index: Index, before: TableState, transaction: Transaction, settings: Settings) -> None:
+    """Let an index outside the table catch up with it before any key is looked up. Raises as `catch_up`: the write is
+    given up then."""
+    try:
+        catch_up(before, transaction.state, index, settings.given)
+    except HoodieError as problem:
+        _give_up(transaction, problem)
+        raise
+
+
+def _give_up(transaction: Transaction, problem: HoodieError) -> None:
+    try:
+        abandon(transaction)
+    except (HoodieError, OSError) as second:
+        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
 
 
 def _require_checked(checked: Checked, transaction: Transaction) -> None:
@@ -248,10 +267,7 @@ def _require_checked(checked: Checked, transaction: Transaction) -> None:
     if checked.state.timeline.commits == now.timeline.commits or checked.declared == declared_schema(now):
         return
     problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
-    try:
-        abandon(transaction)
-    except (HoodieError, OSError) as second:
-        problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
+    _give_up(transaction, problem)
     raise problem
 
 

@@ -8,8 +8,9 @@ Source: docs/format/table-services.md 4.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline_avro import (
@@ -24,6 +25,7 @@ from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, Rollbac
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.heartbeat import remove_heartbeat
 from hoodie.table.index_follows import index_follows
+from hoodie.table.index_repair import RunRepair
 from hoodie.table.job import writable_state
 from hoodie.table.markers import delete_markers
 from hoodie.table.rollback import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
@@ -68,13 +70,21 @@ class RestoreResult:
 
 
 def restore(
-    storage: Storage, options: Mapping[str, str], instant: str, *, dry_run: bool = False, clock: Clock = utc_now
+    storage: Storage,
+    options: Mapping[str, str],
+    instant: str,
+    *,
+    dry_run: bool = False,
+    clock: Clock = utc_now,
+    repair: RunRepair | None = None,
 ) -> RestoreResult:
     """Take all writes after a savepoint back. There is no way back from that.
 
     instant  of the savepoint
     dry_run  only say what would be done
-    Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
+    repair   puts entries of an HBase index that rows lack then; None: threads of this process
+    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot hear of it (see `index_follows`);
+             InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
              InvalidPlan when files of the savepoint are gone, later commits are archived, or older ones wrote to the
              files that would go; WriteConflict when another restore, or an older write, is pending: nothing has changed
              then. WriteConflict when a writer went on during the restore: then call it again
@@ -86,9 +96,14 @@ def restore(
         rollbacks = tuple(_rollback_plan(state, each) for each in _instants(state, plan))
         return RestoreResult(instant, "", plan, rollbacks)
     settings = Settings.read(options)
-    with lock_for(options, storage) as lock, index_follows(storage, options):
+    with lock_for(options, storage) as lock, index_follows(storage, options, partial(_going, instant), repair):
         state = writable_state(storage, settings, places_keys=False)
         return _restore(state, instant, lock, clock)
+
+
+def _going(savepoint: str, state: TableState) -> Collection[str]:
+    """The completed instants that are meant to go."""
+    return {commit.requested for commit in state.timeline.commits if commit.requested > savepoint}
 
 
 def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> RestoreResult:

@@ -6,8 +6,9 @@ Source: docs/format/table-services.md 3.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 from hoodie.config.options import read_options
 from hoodie.config.rollback import RollbackOptions
@@ -24,6 +25,7 @@ from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, 
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.heartbeat import remove_heartbeat
 from hoodie.table.index_follows import index_follows
+from hoodie.table.index_repair import RunRepair
 from hoodie.table.job import writable_state
 from hoodie.table.rollback import (
     execute,
@@ -79,13 +81,16 @@ def rollback(
     *,
     dry_run: bool = False,
     clock: Clock = utc_now,
+    repair: RunRepair | None = None,
 ) -> RollbackResult:
     """Take back the newest completed commit, or a pending instant.
 
     instant  of either; None: the newest completed commit. A rollback that died before it ended is finished, and is the
              result when it is of this instant, or none is given
     dry_run  only say what would be done
-    Raises   InstantNotFound when it is not on the active timeline; InvalidInput when it may not be rolled back: newer
+    repair   puts entries of an HBase index that rows lack then; None: threads of this process
+    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot hear of it (see `index_follows`);
+             InstantNotFound when it is not on the active timeline; InvalidInput when it may not be rolled back: newer
              commits, pending instants that build on it, a savepoint; InvalidPlan when cleaning has removed, or is to
              remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
              when something of this came in between. Nothing has changed then
@@ -94,8 +99,15 @@ def rollback(
     if dry_run:
         return _rollback(looked_at(storage), instant, listing, None)
     settings = Settings.read(options)
-    with lock_for(options, storage), index_follows(storage, options):
+    with lock_for(options, storage), index_follows(storage, options, partial(_going, instant), repair):
         return _rollback(writable_state(storage, settings, places_keys=False), instant, listing, clock)
+
+
+def _going(instant: str | None, state: TableState) -> Collection[str]:
+    """The completed instant that is meant to go."""
+    if instant is not None:
+        return (instant,)
+    return tuple(commit.requested for commit in state.timeline.commits[-1:])
 
 
 def _rollback(state: TableState, instant: str | None, listing: bool, clock: Clock | None) -> RollbackResult:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import socket
+import ssl
 import sys
 import threading
 import time
@@ -25,11 +26,12 @@ from uuid import uuid4
 import happybase  # before Hbase_thrift, which its import makes
 from Hbase_thrift import Hbase
 from Hbase_thrift import IOError as HBaseIOError
-from thriftpy2.protocol import TBinaryProtocolFactory
 from thriftpy2.thrift import TProcessor
-from thriftpy2.transport import TBufferedTransportFactory, TSocket, TTransportException
+from thriftpy2.transport import TTransportException
 
+from hoodie.index.hbase_mark import MARK
 from hoodie.testing.hbase_gateway import Gateway, UnexpectedError
+from hoodie.testing.hbase_serving import MAX_FRAME, serve
 from hoodie.testing.hbase_store import HBaseStore
 
 
@@ -41,6 +43,8 @@ class Faults:
     lost_puts   puts of this many rows to come are acknowledged and dropped
     errors      this many calls to come end in IOError, before they do anything
     hang_ups    for this many calls to come the connection is closed after the work is done, before the answer
+    lasting     those IOErrors are ones that HBase says need not be tried again
+    after       this many calls to come go through first, before one ends in IOError or the connection is closed
     calls       only calls of these names go wrong; empty: any
     """
 
@@ -48,6 +52,8 @@ class Faults:
     lost_puts: int = 0
     errors: int = 0
     hang_ups: int = 0
+    lasting: bool = False
+    after: int = 0
     calls: frozenset[str] = frozenset()
 
 
@@ -88,9 +94,9 @@ class HBaseGateway:
         self.made.clear()
 
     def dump(self, table: str) -> dict[bytes, dict[bytes, bytes]]:
-        """What a scan of a table shows: row -> column -> value."""
+        """The entries that a scan of a table shows, without the index's mark: row -> column -> value."""
         with self.connected() as connection:
-            return dict(connection.table(table).scan())
+            return {row: cells for row, cells in connection.table(table).scan() if row != MARK}
 
     def options(self, table: str) -> dict[str, str]:
         """The options of a write with its index in `table`: few retries, and rates that a test does not feel."""
@@ -124,9 +130,27 @@ def gateway_for_tests() -> Iterator[HBaseGateway]:
 class HBaseServer(HBaseGateway):
     """The stand-in. `store` has what it stores; `calls` counts calls by name, `seconds` is the time spent on them."""
 
-    def __init__(self, port: int = 0) -> None:
-        """port  to listen on, at 127.0.0.1; 0: any"""
+    def __init__(
+        self,
+        port: int = 0,
+        *,
+        transport: str = "BUFFERED",
+        protocol: str = "BINARY",
+        tls: ssl.SSLContext | None = None,
+        max_frame: int = MAX_FRAME,
+        blocks: float = 600.0,
+    ) -> None:
+        """
+        port       to listen on, at 127.0.0.1; 0: any
+        transport  BUFFERED, FRAMED or HTTP
+        protocol   BINARY or COMPACT
+        tls        of the server
+        max_frame  bytes of a message, with the transport FRAMED
+        blocks     seconds that puts, and large multi-gets, on a disabled table wait for it to be enabled
+        """
         super().__init__("127.0.0.1", port)
+        self.transport, self.protocol, self.tls, self.max_frame = transport, protocol, tls, max_frame
+        self.blocks = blocks
         self.store = HBaseStore()
         self.faults = Faults()
         self.calls: Counter[str] = Counter()
@@ -147,8 +171,36 @@ class HBaseServer(HBaseGateway):
     def __exit__(self, *raised: object) -> None:
         self.stop()
 
+    @contextmanager
+    def connected(self) -> Iterator[happybase.Connection]:
+        """A connection of happybase's, for looking, whatever transport the clients use."""
+        with HBaseServer._beside(self) as port:
+            connection = happybase.Connection(self.host, port, timeout=60_000)
+            try:
+                yield connection
+            finally:
+                connection.close()
+
+    @contextmanager
+    def _beside(self) -> Iterator[int]:
+        """A port where the plain protocol is spoken, without faults."""
+        if (self.transport, self.protocol, self.tls) == ("BUFFERED", "BINARY", None):
+            yield self.port
+            return
+        with HBaseServer() as plain:
+            plain.store = self.store
+            yield plain.port
+
+    def options(self, table: str) -> dict[str, str]:
+        named = {
+            "hoodie.index.hbase.thrift.transport": self.transport,
+            "hoodie.index.hbase.thrift.protocol": self.protocol,
+        }
+        return super().options(table) | named
+
     def start(self) -> None:
         """Begin to listen; after `stop` at the same port, with what is stored."""
+        self.store.stopping = False
         self._listener = socket.create_server(("127.0.0.1", self.port), backlog=64)
         self.port = self._listener.getsockname()[1]
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
@@ -163,6 +215,9 @@ class HBaseServer(HBaseGateway):
         for client in list(self._open):
             with suppress(OSError):
                 client.shutdown(socket.SHUT_RDWR)
+        with self.store.changed:  # what a disabled table holds up never lands then
+            self.store.stopping = True
+            self.store.changed.notify_all()
 
     def _accept(self, listener: socket.socket) -> None:
         while True:
@@ -177,20 +232,18 @@ class HBaseServer(HBaseGateway):
 
     def _serve(self, client: socket.socket) -> None:
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        handle = TSocket()
-        handle.set_handle(client)
-        transport = TBufferedTransportFactory().get_transport(handle)
-        protocol = TBinaryProtocolFactory(decode_response=False).get_protocol(transport)
-        processor = TProcessor(Hbase, _Calls(self, Gateway(self.store)))
+        processor = TProcessor(Hbase, _Calls(self, Gateway(self.store, self.blocks)))
+        spoken = client
         try:
-            while True:
-                processor.process(protocol, protocol)
-        except (TTransportException, UnexpectedError, OSError):
+            if self.tls is not None:
+                spoken = self.tls.wrap_socket(client, server_side=True)
+            serve(spoken, processor, self.transport, self.protocol, self.max_frame)
+        except (TTransportException, UnexpectedError, OSError, EOFError):
             pass  # the client is gone, or what a real gateway does not expect: it closes the connection
         finally:
             with self._lock:
                 self._open.discard(client)
-            transport.close()
+            spoken.close()
 
     def _called(self, name: str, call: Callable[..., Any], arguments: tuple[Any, ...]) -> Any:
         begun = time.perf_counter()
@@ -199,13 +252,17 @@ class HBaseServer(HBaseGateway):
             with self._lock:
                 self.calls[name] += 1
                 meant = not faults.calls or name in faults.calls
-                failing = meant and faults.errors > 0
-                hanging_up = meant and not failing and faults.hang_ups > 0
+                waiting = meant and faults.after > 0
+                failing = meant and not waiting and faults.errors > 0
+                hanging_up = meant and not waiting and not failing and faults.hang_ups > 0
+                faults.after -= waiting
                 faults.errors -= failing
                 faults.hang_ups -= hanging_up
             if meant and faults.delay:
                 time.sleep(faults.delay)
             if failing:
+                if faults.lasting:
+                    raise HBaseIOError(message="org.apache.hadoop.hbase.security.AccessDeniedException: injected")
                 raise HBaseIOError(message="org.apache.hadoop.hbase.NotServingRegionException: injected")
             answer = call(*self._without_lost(name, arguments))
             if hanging_up:

@@ -36,6 +36,10 @@ _FILTER = re.compile(
 )
 
 
+#: A multi-get of more rows than this on a disabled table does not fail: it blocks.
+LARGE_GET = 10
+
+
 class UnexpectedError(Exception):
     """What the gateway does not turn into an exception of its interface: it closes the connection."""
 
@@ -43,8 +47,10 @@ class UnexpectedError(Exception):
 class Gateway:
     """One connection. Scanners belong to it; the store is shared."""
 
-    def __init__(self, store: HBaseStore) -> None:
+    def __init__(self, store: HBaseStore, blocks: float = 600.0) -> None:
+        """blocks  seconds that calls on a disabled table wait for it to be enabled, which do not fail at once"""
         self._store = store
+        self._blocks = blocks
         self._scanners: dict[int, Scanner] = {}
         self._last_scanner = 0
 
@@ -71,10 +77,14 @@ class Gateway:
 
     def getColumnDescriptors(self, name: bytes) -> dict[bytes, ColumnDescriptor]:
         table = self._table(name, enabled=False)
-        return {family: ColumnDescriptor(name=family, maxVersions=kept) for family, kept in table.families.items()}
+        return {
+            family: ColumnDescriptor(name=family, maxVersions=kept, timeToLive=table.time_to_live)
+            for family, kept in table.families.items()
+        }
 
     def getTableRegions(self, name: bytes) -> list[TRegionInfo]:
-        self._table(name, enabled=False)
+        if self._checked(name) not in self._store.tables:
+            return []  # a table that is missing has no regions, and that is no error
         region = name + b",,1.0."
         return [TRegionInfo(b"", b"", 1, region, 1, b"127.0.0.1", 16020)]
 
@@ -82,7 +92,9 @@ class Gateway:
         table = self._table(name, enabled=False)
         if table.enabled:
             raise HBaseIOError(message=f"org.apache.hadoop.hbase.TableNotDisabledException: {_text(name)}")
-        table.enabled = True
+        with self._store.changed:
+            table.enabled = True
+            self._store.changed.notify_all()
 
     def disableTable(self, name: bytes) -> None:
         self._table(name).enabled = False
@@ -142,7 +154,7 @@ class Gateway:
 
     def mutateRowsTs(self, table: bytes, batches: Sequence[BatchMutation], timestamp: int, attributes: Any) -> None:
         if timestamp < 0:
-            raise IllegalArgument(message=f"Timestamp cannot be negative. ts={timestamp}")
+            raise UnexpectedError(f"Timestamp cannot be negative. ts={timestamp}")
         self._mutate(table, batches, timestamp)
 
     def checkAndPut(
@@ -195,8 +207,26 @@ class Gateway:
             raise IllegalArgument(message="scanner ID is invalid")
         return self._scanners[number]
 
+    def _checked(self, name: bytes) -> bytes:
+        """A table name that HBase allows. What it says of others, the gateway does not expect."""
+        if not _TABLE_NAME.fullmatch(name or b""):
+            raise UnexpectedError(f"Illegal table name {name!r}")
+        return name
+
+    def _enabled(self, name: bytes) -> None:
+        """Wait until a table is enabled, as long as the region servers' client does.
+
+        The caller of the gateway may be gone by then: what it asked for is done all the same.
+        """
+        with self._store.changed:
+            table = self._table(name, enabled=False)
+            if not self._store.changed.wait_for(lambda: table.enabled or self._store.stopping, self._blocks):
+                raise HBaseIOError(message="org.apache.hadoop.hbase.client.RetriesExhaustedException: disabled")
+            if not table.enabled:
+                raise UnexpectedError("the gateway stops")
+
     def _table(self, name: bytes, *, enabled: bool = True) -> StoredTable:
-        table = self._store.tables.get(name)
+        table = self._store.tables.get(self._checked(name))
         if table is None:
             raise HBaseIOError(message=f"org.apache.hadoop.hbase.TableNotFoundException: {_text(name)}")
         if enabled and not table.enabled:
@@ -217,6 +247,8 @@ class Gateway:
     def _rows(
         self, name: bytes, keys: Sequence[bytes], columns: Sequence[bytes] | None, before: int | None
     ) -> list[TRowResult]:
+        if len(keys) > LARGE_GET:
+            self._enabled(name)
         with self._locked(name, keys) as table:
             _check_families(table, columns)
             columns = _whole_families(columns)
@@ -231,6 +263,7 @@ class Gateway:
 
     def _mutate(self, name: bytes, batches: Sequence[BatchMutation], timestamp: int | None) -> None:
         """All puts, then all deletes: what is deleted and put with one timestamp is gone."""
+        self._enabled(name)
         with self._locked(name, [batch.row for batch in batches]) as table:
             flat = [(batch.row, m) for batch in batches for m in batch.mutations]
             for _, m in flat:

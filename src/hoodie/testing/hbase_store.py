@@ -50,11 +50,14 @@ class Row:
 
 @dataclass(slots=True)
 class StoredTable:
-    """families  name with its colon -> versions that it keeps"""
+    """families      name with its colon -> versions that it keeps
+    time_to_live  seconds after which cells expire, as the table says: nothing expires here
+    """
 
     families: dict[bytes, int]
     rows: dict[bytes, Row] = field(default_factory=dict)
     enabled: bool = True
+    time_to_live: int = 2**31 - 1
 
     def major_compact(self) -> None:
         """Drop what is hidden, and versions beyond the family's number; then forget the tombstones."""
@@ -75,6 +78,8 @@ class HBaseStore:
     def __init__(self) -> None:
         self.tables: dict[bytes, StoredTable] = {}
         self.lock = threading.RLock()
+        self.stopping = False
+        self.changed = threading.Condition(self.lock)  # a table was enabled, or the gateway stops
 
     def create(self, name: bytes, families: Mapping[bytes, int]) -> None:
         """A new table; families as `StoredTable` has them."""

@@ -1,0 +1,109 @@
+"""What a table and its HBase index say of each other: that the index has the keys of a commit. So it is no other
+table's, no older copy, and nobody has emptied it.
+
+A write that puts entries also puts one row of its own, the mark, before it is published: with its instant, and the name
+of the table. The commit says that it did. So the index is never behind the table, whoever dies when; and commits of
+Hudi's writers, which know no mark, ask for none. The mark has the form of an entry and the time of its commit's
+entries: what takes those away (a scan of Hudi's `rollback.sync`, an older snapshot) takes it along.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hoodie.errors import CorruptIndex
+from hoodie.index.contract import There
+from hoodie.index.hbase_client import Cells, HBaseClient
+from hoodie.index.hbase_entries import ENTRY, NO_LATER, Entry, put_entries
+from hoodie.model.commit import WriteStat
+from hoodie.timeline.load import read_commit
+
+#: The row of the mark. No record key begins so, unless somebody wants it to.
+MARK = b"\0hoodie.index"
+#: In the extra metadata of a commit whose keys went to the index: the table's name as in the mark; "" when the commit
+#: put no entries, and no mark.
+SEEN = "hoodie.index.hbase.seen"
+_FILE_ID = b"hoodie-index-mark"  # for readers that take the mark for an entry
+#: Commits that are looked at, at most, for the newest one that put a mark.
+_LOOKED_AT = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """instant  of the newest commit whose entries the index has, or of a later write that was not published
+    table       whose index it is
+    """
+
+    instant: str
+    table: str
+
+
+def read_mark(client: HBaseClient) -> Mark | None:
+    """The mark of an index; None where there is none."""
+    cells: Cells = client.get([MARK], ENTRY).get(MARK, {})
+    if any(name not in cells for name in ENTRY):
+        return None
+    instant, _, table = (cells[name].value.decode(errors="replace") for name in ENTRY)
+    return Mark(instant, table)
+
+
+def put_mark(client: HBaseClient, mark: Mark, timestamp: int, *, force: bool = False) -> None:
+    """Put the mark, and see that it is there, or that of a later write. Raises IndexUnavailable.
+
+    force  in place of another table's, too
+    """
+    entry = Entry(mark.instant.encode(), _FILE_ID, mark.table.encode())
+    put_entries(client, [MARK], [entry], timestamp, last=NO_LATER if force else None)
+
+
+def puts_entries(stats: Sequence[WriteStat]) -> bool:
+    """Whether a write put entries, as far as its statistics tell."""
+    return any(stat.num_inserts > 0 for stat in stats)
+
+
+def newest_seen(there: There) -> Mark | None:
+    """The newest of the last commits that put a mark, with the table's name then.
+
+    Costs a small read for each commit up to it, which is mostly one.
+    """
+    for instant in list(reversed(there.timeline.commits))[:_LOOKED_AT]:
+        with suppress(FileNotFoundError):  # rolled back meanwhile
+            if name := read_commit(there.storage, there.timeline, instant).extra.get(SEEN):
+                return Mark(instant.requested, name)
+    return None
+
+
+def told_the_index(extra: Mapping[str, str]) -> bool:
+    """Whether a commit with this extra metadata changed an HBase index."""
+    return SEEN in extra
+
+
+def require_seen(client: HBaseClient, there: There, where: str) -> None:
+    """Before keys that the index does not know are taken for new: see that it is the table's, and as new as the table.
+
+    where   the index, for errors
+    Raises  CorruptIndex saying what is wrong
+    """
+    expected, found = newest_seen(there), read_mark(client)
+    rebuild = f"Rows would be written twice. Make the index anew: hoodie index rebuild {there.storage.root}"
+    if expected is None:
+        rows = any(stat.num_writes > 0 for stat in there.written)
+        if found is None and rows and client.is_empty():
+            raise CorruptIndex(f"{where} is empty, and the table has rows. {rebuild}")
+        return
+    if found is None:
+        raise CorruptIndex(
+            f"{where} does not know that commit {expected.instant} put its keys there: it was emptied or made anew "
+            f"since, or is that of another table. {rebuild}"
+        )
+    if found.table != expected.table:
+        raise CorruptIndex(
+            f"{where} is that of the table {found.table!r}, not of {expected.table!r}: see hoodie.index.hbase.table."
+        )
+    if found.instant < expected.instant:
+        raise CorruptIndex(
+            f"{where} is as of {found.instant}, and does not have the keys of commit {expected.instant}: it is an "
+            f"older copy, or HBase lost what it had. {rebuild}"
+        )

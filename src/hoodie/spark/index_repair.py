@@ -1,0 +1,34 @@
+"""Putting entries of an HBase index again by Spark, after a rollback or restore: one task for each file slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.types import LongType, StructField, StructType
+
+from hoodie.spark.problems import as_in_worker, told_to_driver
+from hoodie.spark.spread import check_workers
+from hoodie.spark.stage import each
+from hoodie.table.index_repair import Repair, RepairJob, RepairTask, repair_near, repair_slice
+
+_PUT = StructType([StructField("put", LongType())])
+
+
+def put_again(session: SparkSession, job: RepairJob) -> Sequence[int]:
+    """Carry out the tasks of a job: a small one by threads of the driver, others on executors."""
+    if job.near or not job.tasks:
+        return repair_near(job)
+    check_workers(session)
+    with as_in_worker():
+        work = [(job.repair, task) for task in job.tasks]
+        found = each(session, work, _run, _PUT).toArrow()
+    put: list[int] = found.column("put").to_pylist()
+    return put
+
+
+def _run(work: tuple[Repair, RepairTask]) -> Iterator[pa.RecordBatch]:
+    with told_to_driver():
+        put = repair_slice(*work)
+    yield pa.record_batch({"put": pa.array([put], pa.int64())})

@@ -1,0 +1,105 @@
+"""Deleting rows of keys that are in several file groups of a table with a global index: the newest of each stays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config.write import WriteOperation
+from hoodie.index import hbase
+from hoodie.index.hbase_entries import NO_LATER, put_entries, row_keys
+from hoodie.index.pruning import IndexStats
+from hoodie.model.files import FileGroupId
+from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
+from hoodie.model.schema import with_meta_fields
+from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.storage.protocol import Storage
+from hoodie.table.fates import Fate, with_fates
+from hoodie.table.finish import abandoned_on_error, finish
+from hoodie.table.index_repair import entry_of
+from hoodie.table.job import check, start, writable_state
+from hoodie.table.log_reader import slice_reader
+from hoodie.table.outcome import Outcome
+from hoodie.table.read import merged_rows, read_slices_arrow, table_schema
+from hoodie.table.result import Phases, WriteResult
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState
+from hoodie.table.tasks import run_task
+from hoodie.view.load import load_view
+from hoodie.view.slices import merged_slices
+
+_GROUP = "_hoodie_group"
+Doubled = Mapping[str, tuple[FileGroupId, ...]]
+
+
+def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> WriteResult:
+    """Keep one row of each key: that with the greatest values of the ordering columns, then of the newest instant.
+
+    Entries name the row that stays before the others go: one that dies in between has only to be called again.
+
+    doubled  record keys -> the file groups that hold them
+    Raises   as a write. Nothing was deleted then
+    """
+    settings = Settings.read(options)
+    phases = Phases()
+    with phases.time("check"):
+        checked = check(writable_state(storage, settings), WriteOperation.DELETE, None, settings)
+    job = start(checked)
+    with abandoned_on_error(job.transaction, checked.index):
+        with phases.time("locate"):
+            going = _choose(job.state, options, doubled)
+            slices = job.state.slices({group.partition for group in going})
+            there = {slice_.group: slice_ for part in slices.values() for slice_ in part}
+            tasks = tuple(
+                WriteTask(number, group, checked.semantics.works.update, there[group], len(going[group]), 0)
+                for number, group in enumerate(going)
+            )
+        job = job.with_plan(WritePlan(tasks, {}, 0))
+        stats = []
+        with phases.time("write"):
+            for task in tasks:
+                keys = going[task.group]
+                paths = pa.array([task.group.partition] * len(keys), pa.string())
+                rows = with_fates(
+                    pa.table({RECORD_KEY: keys, PARTITION_PATH: paths}), np.full(len(keys), Fate.UPDATE, np.int8)
+                )
+                stats += run_task(job.spec, checked.rule, checked.semantics, task, rows, f"{task.number}-0-0")
+        outcome = Outcome(stats, frozenset(group.partition for group in going), IndexStats(), "near")
+        return finish(job, outcome, phases, options)
+
+
+def _choose(state: TableState, options: Mapping[str, str], doubled: Doubled) -> dict[FileGroupId, pa.Array]:
+    """Put the entries of the rows that stay. Returns the keys whose rows go, by file group."""
+    groups = sorted({group for found in doubled.values() for group in found})
+    view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
+    slices = merged_slices(view)
+    schema = with_meta_fields(table_schema(state, view))
+    merge = partial(merged_rows, slice_reader(state, schema, options=options))
+    ordering = [name for name in state.config.ordering if name in schema.names]
+    columns = list(dict.fromkeys([RECORD_KEY, *ordering, COMMIT_TIME, COMMIT_SEQNO]))
+    wanted = pa.array(list(doubled), pa.string())
+    found = []
+    for number, group in enumerate(groups):
+        rows = read_slices_arrow(state.storage, [slices[group]], schema, columns, merge=merge)
+        rows = rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=wanted))
+        found.append(rows.append_column(_GROUP, pa.array([number] * len(rows), pa.int64())))
+    rows = pa.concat_tables(found)
+    by = [*ordering, COMMIT_TIME, COMMIT_SEQNO]
+    rows = rows.sort_by([(RECORD_KEY, "ascending"), *((name, "descending") for name in dict.fromkeys(by))])
+    keys, at = rows.column(RECORD_KEY).combine_chunks(), rows.column(_GROUP).to_numpy()
+    first = np.ones(len(rows), np.bool_)
+    if len(rows) > 1:
+        first[1:] = np.asarray(pc.not_equal(keys[1:], keys[:-1]))
+    stays = at[np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))]
+    index = hbase.reach(options, state.config)
+    with index.client() as client:
+        for number in np.unique(at[first]).tolist():
+            kept = row_keys(keys.filter(pa.array(first & (at == number))), index.buckets)
+            entry = entry_of(view, slices[groups[number]])
+            put_entries(client, kept, [entry] * len(kept), index.timestamp(state.timeline.newest), last=NO_LATER)
+    goes = at != stays
+    return {groups[n]: keys.filter(pa.array(goes & (at == n))).unique() for n in np.unique(at[goes]).tolist()}

@@ -1,0 +1,171 @@
+"""Putting entries of an HBase index again that rows of some file groups lack, side by side."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.index import hbase
+from hoodie.index.contract import There
+from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, places, put_entries, row_keys
+from hoodie.index.hbase_missed import Missed
+from hoodie.model.files import FileSlice
+from hoodie.model.meta import RECORD_KEY
+from hoodie.model.schema import with_meta_fields
+from hoodie.storage.protocol import Storage
+from hoodie.table.log_reader import SliceReader, slice_reader
+from hoodie.table.read import merged_rows, read_slices_arrow, table_schema
+from hoodie.table.semantics import Settings
+from hoodie.table.state import TableState, load_state
+from hoodie.view.load import load_view
+from hoodie.view.slices import FileSystemView, committed_slices, merged_slices
+
+#: Keys whose entries are put, or that are deleted, at a time.
+ROWS = 50_000
+
+
+@dataclass(frozen=True, slots=True)
+class KeyReader:
+    """Reads the record keys of file slices; picklable.
+
+    schema  all columns of the table, meta columns included
+    reader  merges logs; None where no slice has any
+    """
+
+    storage: Storage
+    schema: pa.Schema
+    reader: SliceReader | None
+
+    @classmethod
+    def of(cls, state: TableState, view: FileSystemView, slices: Collection[FileSlice]) -> KeyReader:
+        schema = with_meta_fields(table_schema(state, view))
+        with_logs = any(slice_.logs for slice_ in slices)
+        return cls(state.storage, schema, slice_reader(state, schema) if with_logs else None)
+
+    def keys(self, slice_: FileSlice) -> pa.ChunkedArray:
+        """string[n], of the rows of a slice."""
+        merge = None if self.reader is None else partial(merged_rows, self.reader)
+        return read_slices_arrow(self.storage, [slice_], self.schema, [RECORD_KEY], merge=merge).column(RECORD_KEY)
+
+
+@dataclass(frozen=True, slots=True)
+class Repair:
+    """How the entries of rows that came back are put; picklable.
+
+    validity  which entries count, now that the instants are gone
+    at        timestamp of the entries, ms since 1970: after the instants that are gone, before all later ones
+    last      the newest instant that is gone: who wrote later has the last word
+    """
+
+    index: hbase.HBaseIndex
+    validity: Validity
+    reader: KeyReader
+    at: int
+    last: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepairTask:
+    """One file slice, and the entry of its rows."""
+
+    slice: FileSlice
+    entry: Entry
+
+
+@dataclass(frozen=True, slots=True)
+class RepairJob:
+    """near  whether it is little enough for threads of the driver, by the options that decide so for writes"""
+
+    repair: Repair
+    tasks: tuple[RepairTask, ...]
+    near: bool
+
+
+#: Carries the tasks of a job out: how many entries each put.
+RunRepair = Callable[[RepairJob], Iterable[int]]
+
+
+def find_again(
+    storage: Storage, options: Mapping[str, str], missed: Collection[Missed], run: RunRepair | None = None
+) -> int:
+    """Put the entries that rows lack since instants are gone. Returns how many.
+
+    Costs the key columns of the file groups that lost keys by these instants, and a look-up of those keys, without the
+    rates of writes.
+
+    run     None: threads of this process
+    Raises  IndexUnavailable; CorruptFile; InvalidOption
+    """
+    groups = {group for each in missed for group in each.groups}
+    if not groups:
+        return 0
+    state = load_state(storage)
+    index = hbase.reach(options, state.config)
+    gone = [each.instant for each in missed]
+    validity = hbase.validity_of(There(storage, state.config, state.timeline)).without(gone)
+    view = load_view(storage, state.timeline, state.config, {group.partition for group in groups})
+    slices = [slice_ for group, slice_ in merged_slices(view).items() if group in groups]
+    tasks = tuple(RepairTask(slice_, entry_of(view, slice_)) for slice_ in slices)
+    repair = Repair(index, validity, KeyReader.of(state, view, slices), index.timestamp(max(gone)) + 1, max(gone))
+    limits = Settings.read(options).spread
+    near = limits.near_batch > 0 and sum(_bytes_read(slice_) for slice_ in slices) <= limits.near_rewrite
+    return sum((run or repair_near)(RepairJob(repair, tasks, near)))
+
+
+def repair_near(job: RepairJob, threads: int = 0) -> list[int]:
+    """Carry the tasks out by threads. The first failure is raised once the tasks that had begun have ended.
+
+    threads  0: one a core
+    """
+    count = min(threads or os.cpu_count() or 1, max(1, len(job.tasks)))
+    with ThreadPoolExecutor(count, thread_name_prefix="hoodie-index") as pool:
+        calls = [pool.submit(repair_slice, job.repair, task) for task in job.tasks]
+        try:
+            return [call.result() for call in calls]
+        except BaseException:
+            for call in calls:
+                call.cancel()
+            raise
+
+
+def repair_slice(repair: Repair, task: RepairTask) -> int:
+    """Put the entries that rows of a slice lack. Returns how many. Raises as `find_again`."""
+    written = 0
+    with repair.index.client(limited=False) as client:
+        for keys in parts(repair.reader.keys(task.slice)):
+            rows = row_keys(keys, repair.index.buckets)
+            entries = find_entries(client, rows, repair.validity)
+            _, file_ids = places(rows, entries, repair.validity, client.where)
+            lost = [rows[number] for number in np.flatnonzero(np.asarray(pc.is_null(file_ids))).tolist()]
+            put_entries(client, lost, [task.entry] * len(lost), repair.at, last=repair.last.encode())
+            client.delete(lost, NEXT, repair.at)
+            written += len(lost)
+    return written
+
+
+def parts(keys: pa.ChunkedArray) -> Iterator[pa.Array]:
+    """Some at a time."""
+    for start in range(0, len(keys), ROWS):
+        yield pa.concat_arrays(keys.slice(start, ROWS).chunks)
+
+
+def entry_of(view: FileSystemView, slice_: FileSlice) -> Entry:
+    """The entry of the rows of a slice.
+
+    A row does not tell the instant that inserted it, only the one that changed it last: should that one be rolled back,
+    the row stays, and an entry with its instant would not count any more. The oldest instant of the file group is never
+    later than the row.
+    """
+    oldest = committed_slices(view, slice_.group)[0].base_instant
+    return Entry(oldest.encode(), slice_.group.file_id.encode(), slice_.group.partition.encode())
+
+
+def _bytes_read(slice_: FileSlice) -> int:
+    return (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
