@@ -11,6 +11,15 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import Timeline
 
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+TABLE = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
+
 CONFIG = from_properties(
     {
         "hoodie.table.name": "trips",
@@ -45,3 +54,13 @@ def where(index, keys, table):
     tags = index.look_up.tagger(table)(pa.array(keys, pa.string()), pa.array(["?"] * len(keys)))
     found = zip(tags.partitions.to_pylist(), tags.file_ids.to_pylist(), strict=True)
     return [None if file_id is None else FileGroupId(path, file_id) for path, file_id in found]
+
+
+def rows(*values, ts=1):
+    """values  (id, city, fare)"""
+    ids, cities, fares = zip(*values, strict=True)
+    return pa.table({"id": ids, "city": cities, "fare": pa.array(fares, pa.int64()), "ts": [ts] * len(ids)})
+
+
+def content(table):
+    return sorted((row["id"], row["city"], row["fare"]) for row in table.snapshot().to_pylist())

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pyarrow as pa
 import pytest
 
+from hbase_parts import MOVES, TABLE, TYPES, content, rows
 from hoodie.cli.main import main
 from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
@@ -19,24 +20,6 @@ from hoodie.table.semantics import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-
-TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
-TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-
-
-def rows(*values, ts=1):
-    """values  (id, city, fare)"""
-    ids, cities, fares = zip(*values, strict=True)
-    return pa.table({"id": ids, "city": cities, "fare": pa.array(fares, pa.int64()), "ts": [ts] * len(ids)})
-
-
-def content(table):
-    return sorted((row["id"], row["city"], row["fare"]) for row in table.snapshot().to_pylist())
 
 
 @pytest.fixture(params=TYPES)
@@ -55,9 +38,6 @@ def make_table(request, hbase):
 def server():
     with HBaseServer() as made:
         yield made
-
-
-MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
 
 
 def test_rows_are_inserted_updated_and_deleted(make_table, hbase):

@@ -165,9 +165,10 @@ def _make_up(
 def _finished_for_others(before: TableState, now: TableState) -> Iterator[Missed]:
     """Rollbacks that another writer began, and that were finished on the way. One of Hudi's writers remembers nothing
     for us: its target may have been completed."""
+    done = {each.requested for each in now.timeline.completed({Action.ROLLBACK})}
     for begun in before.timeline.pending({Action.ROLLBACK}):
-        plan = rollback_plan(now.storage, begun)
-        if now.timeline.find(plan.instant.time, Action(plan.instant.action)) is None:
+        if begun.requested in done:  # else it was withdrawn
+            plan = rollback_plan(now.storage, begun)
             yield Missed(plan.instant.time, frozenset(_groups(plan)))
 
 
