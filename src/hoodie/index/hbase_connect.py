@@ -94,24 +94,23 @@ def open_channel(options: HBaseOptions, seconds: float) -> Channel:
     require_happybase()  # its import makes Hbase_thrift
     from Hbase_thrift import Hbase
     from Hbase_thrift import IOError as HBaseIOError
-    from thriftpy2.protocol import TBinaryProtocol, TCompactProtocol
     from thriftpy2.thrift import TClient, TType
-    from thriftpy2.transport import TBufferedTransport, TFramedTransport, TSocket, TSSLSocket
+    from thriftpy2.transport import TSocket, TSSLSocket
 
     # HBase 2 says in a second field whether a call may be repeated; the interface that happybase has is older.
     HBaseIOError.thrift_spec.setdefault(2, (TType.BOOL, "canRetry", False))
     millis = max(1, int(seconds * 1000))
     how = transport_of(options)
     if how is ThriftTransport.HTTP:
-        socket = transport = _http_transport(options, seconds)
+        socket = _http_transport(options, seconds)
     else:
         times = {"socket_timeout": millis, "connect_timeout": min(millis, options.connect_timeout)}
         if options.ssl:
             socket = TSSLSocket(options.host, options.port, ssl_context=tls_context(options), **times)
         else:
             socket = TSocket(options.host, options.port, **times)
-        transport = (TFramedTransport if how is ThriftTransport.FRAMED else TBufferedTransport)(socket)
-    speaks = TCompactProtocol if options.protocol is ThriftProtocol.COMPACT else TBinaryProtocol
+    speaks, wraps = _spoken(options.protocol, how)
+    transport = wraps(socket)
     channel = Channel(TClient(Hbase, speaks(transport, decode_response=False)), transport, socket)
     try:
         transport.open()
@@ -119,6 +118,20 @@ def open_channel(options: HBaseOptions, seconds: float) -> Channel:
         channel.close()
         raise
     return channel
+
+
+def _spoken(protocol: ThriftProtocol, transport: ThriftTransport) -> tuple[Any, Any]:
+    """The classes of thriftpy2 for a protocol and a transport. Those in C serve the binary protocol only."""
+    if protocol is ThriftProtocol.BINARY:
+        from thriftpy2.protocol import TBinaryProtocol
+        from thriftpy2.transport import TBufferedTransport, TFramedTransport
+
+        return TBinaryProtocol, TFramedTransport if transport is ThriftTransport.FRAMED else TBufferedTransport
+    from thriftpy2.protocol import TCompactProtocol
+    from thriftpy2.transport.buffered import TBufferedTransport as Buffered
+    from thriftpy2.transport.framed import TFramedTransport as Framed
+
+    return TCompactProtocol, Framed if transport is ThriftTransport.FRAMED else Buffered
 
 
 def tls_context(options: HBaseOptions) -> ssl.SSLContext:
@@ -210,12 +223,9 @@ def _http_transport(options: HBaseOptions, seconds: float) -> Any:
                 raise TTransportException(message=f"HTTP {response.status} {response.reason}")
             self._answer = BytesIO(answer)
 
-        def _read(self, size: int) -> bytes:
-            return self._answer.read(size)
-
         def read(self, size: int) -> bytes:
             found = self._answer.read(size)
-            if len(found) < size:
+            if not found:
                 raise TTransportException(type=TTransportException.END_OF_FILE, message="the answer ends too early")
             return found
 

@@ -5,12 +5,17 @@ from __future__ import annotations
 import socket
 import struct
 from http.server import BaseHTTPRequestHandler
+from io import BytesIO
 from typing import Any
 
-from thriftpy2.protocol import TBinaryProtocolFactory, TCompactProtocolFactory
+from thriftpy2.protocol import TBinaryProtocol, TCompactProtocol
+from thriftpy2.protocol.binary import TBinaryProtocol as BinaryInPython
 from thriftpy2.thrift import TProcessor
-from thriftpy2.transport import TBufferedTransport, TFramedTransport, TMemoryBuffer, TSocket
+from thriftpy2.transport import TBufferedTransport, TSocket
 from thriftpy2.transport.base import readall
+from thriftpy2.transport.buffered import TBufferedTransport as BufferedInPython
+from thriftpy2.transport.framed import TFramedTransport
+from thriftpy2.transport.memory import TMemoryBuffer
 
 from hoodie.testing.hbase_gateway import UnexpectedError
 
@@ -31,10 +36,15 @@ class _LimitedFrames(TFramedTransport):
             raise UnexpectedError(
                 f"Read a frame size of {size}, which is bigger than the maximum allowable buffer size"
             )
-        self._rbuf.seek(0)
-        self._rbuf.truncate()
-        self._rbuf.write(readall(self._trans.read, size))
-        self._rbuf.seek(0)
+        self._rbuf = BytesIO(readall(self._trans.read, size))
+
+
+class _Compact(TCompactProtocol):
+    """Names of calls are text, whatever values are."""
+
+    def read_message_begin(self) -> tuple[str, int, int]:
+        name, kind, number = super().read_message_begin()  # type: ignore[no-untyped-call]
+        return name.decode() if isinstance(name, bytes) else name, kind, number
 
 
 def serve(client: socket.socket, processor: TProcessor, transport: str, protocol: str, max_frame: int) -> None:
@@ -42,26 +52,32 @@ def serve(client: socket.socket, processor: TProcessor, transport: str, protocol
 
     transport  BUFFERED, FRAMED or HTTP; protocol: BINARY or COMPACT
     """
-    factory = (TCompactProtocolFactory if protocol == "COMPACT" else TBinaryProtocolFactory)(decode_response=False)
+    speaks: Any = _Compact if protocol == "COMPACT" else BinaryInPython
     if transport == "HTTP":
-        _serve_http(client, processor, factory)
+        _serve_http(client, processor, speaks)
         return
     handle = TSocket()
     handle.set_handle(client)
-    framing = _LimitedFrames(handle, max_frame) if transport == "FRAMED" else TBufferedTransport(handle)
-    spoken = factory.get_protocol(framing)  # type: ignore[no-untyped-call]
+    framing: Any
+    if transport == "FRAMED":
+        framing = _LimitedFrames(handle, max_frame)
+    elif protocol == "COMPACT":
+        framing = BufferedInPython(handle)
+    else:
+        speaks, framing = TBinaryProtocol, TBufferedTransport(handle)
+    spoken = speaks(framing, decode_response=False)
     while True:
         processor.process(spoken, spoken)
 
 
-def _serve_http(client: socket.socket, processor: TProcessor, factory: Any) -> None:
+def _serve_http(client: socket.socket, processor: TProcessor, speaks: Any) -> None:
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
         def do_POST(self) -> None:
             came = TMemoryBuffer(self.rfile.read(int(self.headers["Content-Length"])))
             goes = TMemoryBuffer()
-            processor.process(factory.get_protocol(came), factory.get_protocol(goes))
+            processor.process(speaks(came, decode_response=False), speaks(goes, decode_response=False))
             self.send_response(200)
             self.send_header("Content-Type", "application/x-thrift")
             self.send_header("Content-Length", str(len(goes.getvalue())))
