@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import IndexUnavailable
+from hoodie.errors import IndexOutOfDate, IndexUnavailable
 from hoodie.testing.hbase import HBaseServer
 
 MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
@@ -107,3 +107,41 @@ def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, rout
     assert sorted(fresh.column("id").to_pylist()) == sorted(f"k{n}" for n in range(10, 15))
     found = reader.read(spark.createDataFrame(pa.table({"id": ["k1", "k9", "k99"]}).to_pandas())).rows
     assert sorted(found.toArrow().column("id").to_pylist()) == ["k1", "k9"]
+
+
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, tmp_path, hbase, table_type, route):
+    name = hbase.create_table()
+    options = {**hbase.options(name), **MOVES, **route}
+    table = made(spark, tmp_path / "t", table_type, options)
+    table.upsert(rows(spark, 0, 12, 1))
+    table.savepoint()
+    first = hbase.dump(name)
+    table.upsert(rows(spark, 0, 6, 2, "(id + 1) % 3"))
+    moved = hbase.dump(name)
+    table.delete(rows(spark, 6, 12, 1).select("id", "p"))
+    assert len(hbase.dump(name)) == 6
+    table.rollback()
+    assert hbase.dump(name) == moved
+    table.delete(rows(spark, 3, 9, 1).select("id", "p"))
+    table.restore(table.savepoints()[0].instant)
+    assert hbase.dump(name) == first
+    assert table.upsert(rows(spark, 0, 12, 3)).inserted == 0
+    assert table.snapshot().count() == 12
+
+
+def test_executors_that_cannot_put_entries_again_leave_that_to_the_next_write(spark, tmp_path):
+    with HBaseServer() as server:
+        given = {**server.options(server.create_table()), "hoodie.index.hbase.thrift.max.retries": 0, **SPREAD}
+        table = made(spark, tmp_path / "t", "COPY_ON_WRITE", given)
+        table.upsert(rows(spark, 0, 6, 1))
+        table.delete(rows(spark, 0, 3, 1).select("id", "p"))
+        server.faults.calls, server.faults.errors = frozenset({"mutateRowsTs"}), 10**6
+        with pytest.warns(IndexOutOfDate, match="mutateRowsTs"):
+            table.rollback()
+        server.faults.errors = 0
+        client = hoodie.HoodieWriteClient(spark, str(tmp_path / "t"), given)
+        instant = client.start_commit()
+        client.commit(instant, client.upsert(rows(spark, 0, 6, 2), instant))
+        assert table.snapshot().count() == 6
