@@ -255,8 +255,8 @@ def test_code_that_a_plan_names_is_not_imported():
     assert table.snapshot().num_rows == 1
 
 
-#: Where names become code: a merger, a strategy or an index that the caller's options name.
-LOADERS = {"index/own.py", "merge/merger.py", "plan/compaction_strategies.py"}
+#: Where names become code: mergers, strategies and indexes that the caller's options name; the package's own modules.
+LOADERS = {"__init__.py", "index/own.py", "merge/merger.py", "plan/compaction_strategies.py"}
 
 
 def test_names_become_code_in_a_few_places_only_and_bytes_nowhere():
