@@ -176,6 +176,81 @@ class CorruptIndex(HoodieError):
     """An index outside the table says what cannot be: `hoodie index rebuild` makes it anew from the table."""
 
 
+class StorageFailed(HoodieError, OSError):
+    """Storage refused a call or could not be reached; an OSError, too. What it said is the cause (`__cause__`).
+
+    A write that fails so is rolled back, or by the next write if even that fails: readers see nothing of it.
+    """
+
+    advice = "Repair that, and call again."
+
+    def __init__(self, number: int, problem: str) -> None:
+        """
+        number   of `errno`
+        problem  what storage said, with the path where it named one
+        """
+        super().__init__(number, problem)
+        self.problem = problem
+
+    def __str__(self) -> str:
+        return f"{self.problem}. {self.advice}"
+
+
+class StorageFull(StorageFailed):
+    """No space left, or a quota is used up."""
+
+    advice = (
+        "There is no space left, or a quota is used up. Free some and call again. What a failed write left is removed "
+        "when it is rolled back, at the latest by the next write; cleaning (HoodieTable.clean) frees old file versions."
+    )
+
+
+class AccessDenied(StorageFailed, PermissionError):
+    """Storage does not let this process do what it asked for."""
+
+    advice = (
+        "This process may not do that: see who owns the folder, its mode or policy, and whether it is mounted "
+        "read-only. Writers create and delete files in the whole folder of the table, .hoodie included; Spark's "
+        "executors run as a user of their own."
+    )
+
+
+class CredentialsRejected(AccessDenied):
+    """Storage does not know the credentials, or they have expired."""
+
+    advice = (
+        "The credentials are missing, wrong or expired. Renew them where they are looked for (environment, profile, "
+        "storage options), for the driver and for Spark's executors, and call again."
+    )
+
+
+class NameTooLong(StorageFailed, InvalidInput):
+    """A partition value, or the path of the table, makes a name that storage does not take."""
+
+    advice = (
+        "The name is too long for this storage: most file systems take 255 bytes for each folder or file name. Shorten "
+        "the partition value (or the table's path): another partition column, or fewer of them in one folder name."
+    )
+
+
+class StorageUnavailable(StorageFailed):
+    """Storage, or another service that the call needs, did not answer, however often it was tried."""
+
+    advice = (
+        "It may pass: call again later. If it does not, look at the network and the address of the storage; or, for a "
+        "connection that this machine refuses, whether Spark is still running."
+    )
+
+
+class FileGone(StorageFailed, FileNotFoundError):
+    """A file that a call was about to read is no longer there."""
+
+    advice = (
+        "A cleaning, a rollback or another writer may have removed it since the table was looked at: call again. If it "
+        "stays missing, `hoodie doctor` says what the table lacks."
+    )
+
+
 class WorkerEnvironment(HoodieError):
     """Spark's Python workers cannot run this library."""
 

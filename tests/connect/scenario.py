@@ -5,7 +5,9 @@ python scenario.py FOLDER
 
 from __future__ import annotations
 
+import io
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import hoodie
 from hoodie.errors import CorruptFile, HoodieError, InvalidInput
 from hoodie.spark.java import ensure_java
+from hoodie.spark.plan_size import estimated_bytes
 
 KEYS = 100
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
@@ -61,6 +64,22 @@ def run(spark: SparkSession, path: Path, table_type: str, route: dict[str, int])
         refused(CorruptFile, lambda: table.upsert(rows(spark, 0, 3, 4), route))
 
 
+def estimates(spark: SparkSession) -> None:
+    """Spark's sizes of frames, asked for by threads at once: each its own, and nothing printed."""
+    out, frames = sys.stdout, [spark.range(10**n) for n in range(2, 6)]
+    sys.stdout = told = io.StringIO()
+    try:
+        with ThreadPoolExecutor(4) as pool:
+            found = list(pool.map(estimated_bytes, frames * 3))
+    finally:
+        same, sys.stdout = sys.stdout is told, out
+    assert same
+    assert told.getvalue() == ""
+    assert found == found[:4] * 3
+    assert len(set(found)) == 4
+    assert None not in found
+
+
 def refused(kind: type[HoodieError], act: object) -> None:
     try:
         act()  # type: ignore[operator]
@@ -76,6 +95,7 @@ def main(folder: Path) -> None:
     for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
         for name, route in (("near", {}), ("spread", {"hoodie.spark.near.max.batch.bytes": 0})):
             run(spark, folder / f"{table_type}-{name}", table_type, route)
+    estimates(spark)
     spark.stop()
     print("all of it held")
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 import hoodie
-from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableNotFound, UnsupportedTable
+from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound, UnsupportedTable
+from hoodie.spark import reader
 from oracles import assert_same_rows
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
@@ -209,3 +212,80 @@ def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     more = batch.limit(3).withColumn("id", snapshot["id"].substr(1, 2))
     assert client.filter_exists(batch.unionAll(more)).count() == 3
     assert_same_rows(client.read(batch.unionAll(more)).rows.toArrow(), snapshot.toArrow())
+
+
+@pytest.mark.parametrize(
+    ("index", "kind"),
+    [
+        ("SIMPLE", "COPY_ON_WRITE"),
+        ("SIMPLE", "MERGE_ON_READ"),
+        ("BLOOM", "MERGE_ON_READ"),
+        ("GLOBAL_SIMPLE", "COPY_ON_WRITE"),
+        ("GLOBAL_BLOOM", "MERGE_ON_READ"),
+        ("BUCKET", "COPY_ON_WRITE"),
+        ("HBASE", "MERGE_ON_READ"),
+    ],
+)
+@ROUTES
+def test_keys_of_which_the_table_has_none_give_no_rows(request, spark, tmp_path, kind, route, index):
+    options = {INDEX: index, **(BUCKETS if index == "BUCKET" else {})}
+    if index == "HBASE":
+        hbase = request.getfixturevalue("hbase")
+        options = hbase.options(hbase.create_table())
+    one = table(spark, tmp_path / "t", kind, **options)
+    client = hoodie.HoodieReadClient(spark, one.path, {**options, **route})
+    absent = rows(spark, 100, 103, 2).withColumn("p", F.concat(F.lit("new"), "p")).coalesce(1)
+    nothing = absent.where("id is null")
+
+    def finds_none(batch: DataFrame, count: int) -> None:
+        found = client.read(batch.select("id", "p"))
+        assert (found.rows.toArrow().num_rows, found.stats.files_opened) == (0, 0)
+        assert client.filter_exists(batch).toArrow().num_rows == count
+        tagged = client.tag_location(batch).toArrow().to_pylist()
+        assert len(tagged) == count
+        assert all(row["_hoodie_file_id"] is None and row["_hoodie_instant_time"] is None for row in tagged)
+
+    finds_none(absent, 3)  # the table is empty
+    one.bulk_insert(rows(spark, 0, 9, 1).coalesce(1))
+    finds_none(absent, 3)  # it has no such partitions
+    finds_none(nothing, 0)
+
+
+def test_a_batch_that_spark_takes_for_small_is_measured(spark, tmp_path, monkeypatch):
+    one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
+    counted = spark.sparkContext.accumulator(0)
+
+    def count(batches):
+        for batch in batches:
+            counted.add(batch.num_rows)
+            yield batch
+
+    batch = rows(spark, 0, 90, 1)
+    large = batch.mapInArrow(count, batch.schema)
+    looked_up = []
+    monkeypatch.setattr(reader, "estimated_bytes", lambda frame: 1)
+    monkeypatch.setattr(reader, "find_places", lambda *given: looked_up.append(given))
+    client = hoodie.HoodieReadClient(spark, one.path, {"hoodie.spark.near.max.batch.bytes": 100})
+    assert client.read(large).rows.count() == 85
+    assert (looked_up, counted.value) == ([], 90)  # by Spark's tasks, of the rows that are here by now
+
+
+def test_a_client_takes_key_generator_options_as_writes_do(spark, tmp_path):
+    times = {
+        "hoodie.datasource.write.keygenerator.type": "TIMESTAMP",
+        "hoodie.keygen.timebased.timestamp.type": "EPOCHMILLISECONDS",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+    }
+    one = hoodie.create_table(
+        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="ts", ordering="ts", options=times
+    )
+    file = tmp_path / "t" / ".hoodie" / "hoodie.properties"
+    file.write_text("".join(line for line in file.open() if "timebased" not in line))  # Hudi leaves them to options
+    batch = spark.sql("select * from values ('a', 0L), ('b', 86400000L) as t(id, ts)")
+    one.upsert(batch, times)
+    for route in ({}, SPREAD):
+        client = hoodie.HoodieReadClient(spark, one.path, {**times, **route})
+        assert client.read(batch).rows.count() == 2
+        assert client.filter_exists(batch).count() == 0
+    with pytest.raises(TableMismatch, match=r"'other' contradicts hoodie.table.recordkey.fields='id'"):
+        hoodie.HoodieReadClient(spark, one.path, {"hoodie.datasource.write.recordkey.field": "other"}).read(batch)

@@ -610,3 +610,9 @@ def test_without_commits_there_is_nothing_to_clean() -> None:
     assert table.clean().instant == ""
     assert table.clean({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}).files == {}
     assert scope_of(Timeline(), CleanOptions(), None, None, (), all_active=False).commits == ()
+
+
+def test_more_hours_than_there_ever_were_keep_every_commit():
+    timeline = Timeline(tuple(Instant(f"2024010100000{n}000", Action.COMMIT, State.COMPLETED) for n in range(3)))
+    options = CleanOptions(policy=CleanPolicy.KEEP_LATEST_BY_HOURS, hours=10**9)
+    assert earliest_retained(timeline, options, "20240101000010000") == timeline.commits[0]

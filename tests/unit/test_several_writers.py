@@ -11,12 +11,13 @@ import pytest
 
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InstantNotFound, InvalidOption, WriteConflict
+from hoodie.errors import InstantNotFound, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.commit_json import decode_commit
 from hoodie.model.instant import Action, State
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table import rollback as rollbacks
 from hoodie.table.attempts import KNOWN
 from hoodie.table.batches import CHECKPOINT
 from hoodie.table.compaction_plan import schedule_compaction
@@ -30,7 +31,7 @@ from hoodie.table.state import load_state
 from hoodie.table.transaction import describe, publish
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.transition import create_requested
+from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
 
 TABLE = {
     "hoodie.table.name": "trips",
@@ -491,3 +492,103 @@ def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
     ArrowTable(Slow(there.storage), there.options).upsert(rows("c", city="rome"))
     assert len(work) == 2
     assert notes(there.storage) == {"a": "old", "b": "first", "c": "old"}
+
+
+# --- writers without a lock that take back the same failed write ---
+
+
+def dead_rollback(there: ArrowTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A write that died, and whose rollback died after its plan was made."""
+    begun(there)
+
+    def die(*_: object) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patched:
+        patched.setattr(rollbacks, "execute", die)
+        with pytest.raises(Crash):
+            there.upsert(rows("never"))
+    (left,) = load_state(there.storage).timeline.pending({Action.ROLLBACK})
+    assert left.state is State.REQUESTED
+
+
+class GoneAtFirstSight(WrappedStorage):
+    """Does something else, once, just before the plan of a rollback is read."""
+
+    def __init__(self, inner: Storage, act: Callable[[], object]) -> None:
+        super().__init__(inner)
+        self.act: Callable[[], object] | None = act
+
+    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if self.act is not None and name == "read" and path.endswith(".rollback.requested"):
+            act, self.act = self.act, None
+            act()
+        return call()
+
+
+def test_a_rollback_that_another_writer_withdraws_at_this_moment_is_no_error(monkeypatch):
+    there = table()
+    there.upsert(rows("a"))
+    dead_rollback(there, monkeypatch)
+
+    def withdraw() -> None:
+        timeline = load_state(there.storage).timeline
+        for pending in (*timeline.pending(), *timeline.pending({Action.ROLLBACK})):
+            remove_pending(there.storage, pending)
+
+    ArrowTable(GoneAtFirstSight(there.storage, withdraw), there.options).upsert(rows("b"))
+    assert notes(there.storage) == {"a": "old", "b": "old"}
+
+
+def test_a_rollback_that_another_writer_completes_at_this_moment_is_done(monkeypatch):
+    there = table()
+    there.upsert(rows("a"))
+    dead_rollback(there, monkeypatch)
+    ArrowTable(GoneAtFirstSight(there.storage, lambda: there.upsert(rows("b"))), there.options).upsert(rows("c"))
+    assert notes(there.storage) == {"a": "old", "b": "old", "c": "old"}
+
+
+def test_a_rollback_whose_plan_is_gone_is_a_conflict_that_says_what_to_do(monkeypatch):
+    there = table()
+    there.upsert(rows("a"))
+    dead_rollback(there, monkeypatch)
+
+    def lose() -> None:
+        (left,) = load_state(there.storage).timeline.pending({Action.ROLLBACK})
+        to_inflight(there.storage, left)
+        there.storage.delete(instant_path(left))
+
+    with pytest.raises(WriteConflict, match=r"at this moment .*Try again.*hoodie doctor") as raised:
+        ArrowTable(GoneAtFirstSight(there.storage, lose), there.options).upsert(rows("b"))
+    assert isinstance(raised.value.__cause__, FileNotFoundError)
+    assert notes(there.storage) == {"a": "old"}
+
+
+def test_a_timeline_file_that_another_writer_removes_during_the_clean_up_is_a_conflict():
+    there = table()
+    there.upsert(rows("a"))
+    begun(there).with_plan(None)
+
+    class Removed(WrappedStorage):
+        def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+            if name == "read" and path.endswith(".inflight"):
+                self.inner.delete(path)
+            return call()
+
+    with pytest.raises(WriteConflict, match="takes back the same failed writes") as raised:
+        ArrowTable(Removed(there.storage), there.options).upsert(rows("b"))
+    assert isinstance(raised.value.__cause__, FileNotFoundError)
+    there.upsert(rows("b"))
+    assert notes(there.storage) == {"a": "old", "b": "old"}
+
+
+@pytest.mark.parametrize("newest", ["99991231235959999", "99999999999999999"])
+def test_an_instant_after_which_there_is_none_is_refused_by_name(newest):
+    there = table()
+    there.upsert(rows("a"))
+    there.storage.create_new(f".hoodie/{newest}.commit.requested", b"")
+    there.storage.create_new(f".hoodie/{newest}.inflight", b"")
+    there.storage.create_new(f".hoodie/{newest}.commit", b"")
+    with pytest.raises(UnsupportedTable, match=f"instant {newest}, and no instant time comes after it"):
+        there.upsert(rows("b"))
+    assert {row["id"] for row in there.snapshot().to_pylist()} == {"a"}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from hoodie.errors import HoodieError, InstantNotFound, PlanInUse
 from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_job import RunTasks
@@ -77,7 +78,8 @@ def run_all(storage: Storage, options: Mapping[str, str], engine: Engine, stop: 
     while not stop.asked.is_set():
         instant = ""
         try:
-            pending = [i.requested for i in load_state(storage).timeline.pending_compactions]
+            with typed_errors():
+                pending = [i.requested for i in load_state(storage).timeline.pending_compactions]
             instant = next((instant for instant in pending if instant not in tried), "")
             if not instant:
                 break
@@ -85,7 +87,7 @@ def run_all(storage: Storage, options: Mapping[str, str], engine: Engine, stop: 
             result = compact(storage, options, instant, engine())
         except (PlanInUse, InstantNotFound):  # another compactor runs it, or has run it
             continue
-        except (HoodieError, OSError) as error:
+        except HoodieError as error:
             failed = True
             tell(f"{instant or storage.root}: {error}", *getattr(error, "__notes__", ()), stream=sys.stderr)
             if not instant:  # the next look may find the storage well again

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from hoodie.cli import compactor, doctor, index
 from hoodie.errors import HoodieError
+from hoodie.storage.faults import typed_errors
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -37,12 +38,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run a command line (None: the process's own). Returns the exit status; SystemExit on a wrong command line."""
     options = parser().parse_args(arguments)
     try:
-        status = options.run(options)
+        with typed_errors():
+            status = options.run(options)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has what it wants
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
-    except (HoodieError, OSError) as error:
+    except HoodieError as error:
         print(f"hoodie: {error}", *getattr(error, "__notes__", ()), sep="\n  ", file=sys.stderr)
         return FAILED
     assert isinstance(status, int), "a command returns its exit status"

@@ -6,6 +6,8 @@ import datetime as dt
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
 
+from hoodie.errors import UnsupportedTable
+
 
 class Action(StrEnum):
     """What an instant does. The value is the word in its file name."""
@@ -65,8 +67,18 @@ def parse_time(instant: str) -> dt.datetime:
 
 
 def next_time(now: dt.datetime, newest: str) -> str:
-    """An instant time after `newest` ("" for none), even when the clock went back."""
+    """An instant time after `newest` ("" for none), even when the clock went back.
+
+    Raises UnsupportedTable when there is none: `newest` is the end of the year 9999, or no date
+    """
     candidate = format_time(now)
     if candidate > newest:
         return candidate
-    return format_time(parse_time(newest) + dt.timedelta(milliseconds=1))
+    try:
+        return format_time(parse_time(newest) + dt.timedelta(milliseconds=1))
+    except (OverflowError, ValueError) as error:
+        raise UnsupportedTable(
+            f"the timeline holds instant {newest}, and no instant time comes after it ({error}). A writer's clock was "
+            "wrong, or somebody made the instant by hand: every new instant must be greater. Read the table and write "
+            "its rows into a new one."
+        ) from error

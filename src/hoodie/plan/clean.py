@@ -32,13 +32,22 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: str) -> In
     if options.policy is CleanPolicy.KEEP_LATEST_COMMITS and len(commits) > options.commits:
         kept = commits[-options.commits]
     elif options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
-        since = format_time(parse_time(now) - dt.timedelta(hours=options.hours))
+        since = _hours_before(now, options.hours)
         kept = next((commit for commit in commits if commit.requested >= since), None)
     pending = timeline.pending()
     if kept is not None and pending and kept.requested > pending[0].requested:
         # What a pending write or plan began from stays.
         kept = max((c for c in commits if c.requested < pending[0].requested), default=None)
     return kept
+
+
+def _hours_before(now: str, hours: int) -> str:
+    """An instant time; "" when that is before the year 1970, hence before every commit."""
+    try:
+        moment = parse_time(now) - dt.timedelta(hours=hours)
+    except OverflowError:
+        return ""
+    return format_time(moment) if moment.year >= 1970 else ""
 
 
 def looked_up_to(timeline: Timeline, options: CleanOptions) -> str:

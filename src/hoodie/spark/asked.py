@@ -17,7 +17,7 @@ from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.spark.locate import FILE_ID
+from hoodie.spark.locate import FILE_ID, HITS
 from hoodie.spark.merge import BATCH_ROWS, pack
 from hoodie.spark.packing import cores
 from hoodie.spark.problems import told_to_driver
@@ -83,7 +83,7 @@ def ask(session: SparkSession, checked: Checked, frame: DataFrame, rows: Mapping
     elif files.bases:
         hits = hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom)
     else:
-        hits = session.createDataFrame([], TAGS)
+        hits = session.createDataFrame([], HITS)
     return Asked(checked, rows, files, hits)
 
 

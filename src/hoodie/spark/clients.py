@@ -15,16 +15,18 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
+from hoodie.spark.problems import typed_calls
 from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
 from hoodie.spark.table import HoodieTable
 from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
 from hoodie.table.attempts import earlier_result
 from hoodie.table.batches import BatchKnown
 from hoodie.table.choose_index import choose_index
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.create import create
+from hoodie.table.create import create, new_state
 from hoodie.table.index_follows import index_follows
 from hoodie.table.job import action_of, bring_up_to_date, writable_state
 from hoodie.table.learn import settle_index, tell_of_dead, tell_rolled_back
@@ -35,6 +37,7 @@ from hoodie.table.state import TableState, load_state
 from hoodie.table.transaction import Transaction, abandon, begin, publish
 
 
+@typed_calls
 class HoodieWriteClient:
     """Writes in steps: take an instant, write under it, commit it.
 
@@ -65,6 +68,7 @@ class HoodieWriteClient:
         begun = begin(state, word, action_of(word, self._kind(state)), writers=self.settings.writers)
         tell_of_dead(index, state.timeline, begun.state.timeline)
         bring_up_to_date(index, state, begun, self.settings)
+        self._forget_ended(begun.state)
         self._begun[begun.time] = begun
         return begun.time
 
@@ -102,6 +106,7 @@ class HoodieWriteClient:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
         state = load_state(self.storage)
         if any(done.requested == instant for done in state.timeline.commits):
+            self._begun.pop(instant, None)
             return result
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
@@ -110,7 +115,9 @@ class HoodieWriteClient:
         except BatchKnown as known:
             if abandon(transaction):
                 tell_rolled_back(choose_index(state, self.settings).index, [instant])
+            self._begun.pop(instant, None)
             return earlier_result(known)
+        self._begun.pop(instant, None)
         if result.later:
             settle_index(choose_index(state, self.settings).index, instant, result.later)
         after_commit(self.session, self.storage, self.options, instant)
@@ -135,19 +142,28 @@ class HoodieWriteClient:
             return
         with index_follows(self.storage, self.options):
             abandon(self._open(instant, WriteOperation.UPSERT))
+        self._begun.pop(instant, None)
 
     def _write(self, operation: WriteOperation, df: DataFrame, instant: str) -> WriteResult:
         batch = check_batch(self.session, self.storage, operation, df, self.options)
-        return run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
+        result = run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
+        if self.settings.write.auto_commit:
+            self._begun.pop(instant, None)
+        return result
+
+    def _forget_ended(self, state: TableState) -> None:
+        """Let instants go that are committed or rolled back, by whomever: a client may live as long as its process."""
+        pending = {each.requested for each in state.timeline.pending()}
+        self._begun = {time: begun for time, begun in self._begun.items() if time in pending}
 
     def _kind(self, state: TableState) -> TableKind:
         return kind_of(state.config.type, inserts_to_logs=False)  # all that is asked is the action
 
     def _open(self, instant: str, operation: WriteOperation) -> Transaction:
         state = load_state(self.storage)
+        self._forget_ended(state)
         pending = [i for i in state.timeline.pending() if i.requested == instant]
         if not pending:
-            self._begun.pop(instant, None)
             raise InstantNotFound(
                 f"{instant} is not open: it was never started, is committed, or was rolled back by a later write"
             )
@@ -163,6 +179,7 @@ class HoodieWriteClient:
         return Transaction(state, pending[0], operation, self.settings.writers)
 
 
+@typed_errors()
 def write(
     df: DataFrame | None, path: str, options: Mapping[str, Any] | None = None, mode: str = "append"
 ) -> WriteResult | None:
@@ -181,10 +198,13 @@ def write(
     operation = read_options(DatasourceOptions, given).operation
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, given)
+    settings: dict[str, str] | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
     except TableNotFound:
-        create(table.storage, overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given))
+        if operation is WriteOperation.DELETE_PARTITION:
+            raise
+        settings = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
     else:
         if mode in ("error", "errorifexists"):
             raise TableMismatch(f"{table.path} holds a table already, and mode is {mode}")
@@ -197,7 +217,11 @@ def write(
         raise InvalidInput(f"{operation} needs a DataFrame")
     if mode == "overwrite":
         operation = WriteOperation.INSERT_OVERWRITE_TABLE
-    return run(check_batch(session, table.storage, operation, df, given))
+    if settings is None:
+        return run(check_batch(session, table.storage, operation, df, given))
+    # A batch that does not fit leaves no table behind, and the next one may name other settings.
+    batch = check_batch(session, table.storage, operation, df, given, new_state(table.storage, settings))
+    return run(batch, make_table=partial(create, table.storage, settings))
 
 
 def _operation(word: str) -> WriteOperation:

@@ -11,7 +11,7 @@ from hoodie.plan.write import PartitionProfile, WritePlan
 from hoodie.spark.run import CheckedBatch
 from hoodie.spark.write import SPREAD, acquire, plan_spread
 from hoodie.table.batch import profile
-from hoodie.table.near import NEAR, plan_near, thread_pool
+from hoodie.table.near import NEAR, fits_driver, plan_near, thread_pool
 from hoodie.table.result import Phases
 
 
@@ -54,7 +54,8 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
             with thread_pool(checked.settings) as pool:
                 near = plan_near(checked, checked.state, acquired.rows, checked.files(checked.state, partitions), pool)
             rows = profile(near.batch, near.located, near.insert)
-            return WriteExplanation(rows, near.plan, NEAR, index_type, near.located.stats, why)
+            route = NEAR if fits_driver(checked, near.plan) else SPREAD
+            return WriteExplanation(rows, near.plan, route, index_type, near.located.stats, why)
         assert acquired.staged is not None
         spread = plan_spread(batch.session, acquired.staged, checked, checked.state)
         try:

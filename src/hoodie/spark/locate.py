@@ -41,7 +41,7 @@ Files = Mapping[str, Sequence[BaseFile]]
 
 _KEYS = StructType([StructField(RECORD_KEY, StringType()), StructField(PARTITION_PATH, StringType())])
 _PAIRS = StructType([*_KEYS.fields, StructField("file", LongType())])
-_HITS = StructType([*_KEYS.fields, StructField(FILE_ID, StringType()), StructField(COST, StringType())])
+HITS = StructType([*_KEYS.fields, StructField(FILE_ID, StringType()), StructField(COST, StringType())])
 
 
 def locate_spread(
@@ -74,7 +74,7 @@ def locate_spread(
         return hits
     asked = keys.select(on)
     count = len(late)
-    stored = session.range(0, count, 1, count).mapInArrow(partial(_late_rows, late), _HITS)
+    stored = session.range(0, count, 1, count).mapInArrow(partial(_late_rows, late), HITS)
     more = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
     return hits.unionByName(more).dropDuplicates()  # a key may be in the base file, too
 
@@ -131,7 +131,7 @@ def _by_filter(
         if buckets > 1
         else (pairs.repartition("file"))
     )
-    return spread.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), _HITS)
+    return spread.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), HITS)
 
 
 def _key_ranges(storage: Storage, files: Files) -> dict[str, tuple[pa.Array, pa.Array]]:

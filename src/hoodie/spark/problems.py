@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
+from typing import TypeVar
 
 from hoodie import errors
-from hoodie.errors import CorruptFile, HoodieError, WorkerEnvironment
+from hoodie.errors import CorruptFile, HoodieError, StorageFull, WorkerEnvironment
+from hoodie.storage.faults import typed_errors
+
+Client = TypeVar("Client", bound=type)
 
 _MARK = "hoodie-error "
 _NOTE = re.compile(rf"{_MARK}(\[.*\])")
 _UNREADABLE = re.compile(r"\[FAILED_READ_FILE\.NO_HINT\] Encountered error while reading file (\S+?)\.?\s")
 _DAMAGED = re.compile(r"RuntimeException: (.*(?:corrupted file|is not a Parquet file).*)")
+#: Of Spark's own files: shuffles and what does not fit into memory.
+_FULL = re.compile(r"(java\.io\.IOException: No space left on device[^\n]*|[\w.]*DiskQuotaExceededException[^\n]*)")
 _MODULES = ("hoodie", "pyarrow", "numpy", "pandas")
 
 
 @contextmanager
 def told_to_driver() -> Iterator[None]:
-    """In a worker: have an error of ours carry its class and arguments in its text, all that Spark brings back."""
+    """In a worker: have an error of ours carry its class and arguments in its text, all that Spark brings back.
+
+    Faults of storage are errors of ours here: see `hoodie.storage.faults`.
+    """
     try:
-        yield
+        with typed_errors():
+            yield
     except HoodieError as error:
         error.add_note(_MARK + json.dumps([type(error).__name__, *error.args], default=str))
         raise
@@ -49,12 +61,22 @@ def _cause(text: str) -> HoodieError | None:
         return _noted(noted[1])
     if (unreadable := _UNREADABLE.search(text)) and (damage := _DAMAGED.search(text)):
         return CorruptFile(unreadable[1], f"cannot be read as Parquet: {damage[1].strip()}")
+    if full := _FULL.search(text):
+        return StorageFull(errno.ENOSPC, f"a task of Spark's failed: {full[1].strip().rstrip('.')}")
     if "PYTHON_VERSION_MISMATCH" in text:
         return _environment("run another version of Python than the driver")
     for module in _MODULES:
         if re.search(rf"No module named '{module}\b", text) or re.search(rf"(?i){module} >= [\d.]+ must be", text):
             return _environment(f"cannot import {module!r}")
     return None
+
+
+def typed_calls(client: Client) -> Client:
+    """A class whose public methods raise faults of storage as errors of ours: `typed_errors` around each of them."""
+    for name, member in list(vars(client).items()):
+        if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
+            setattr(client, name, typed_errors()(member))
+    return client
 
 
 def _noted(text: str) -> HoodieError | None:

@@ -25,10 +25,13 @@ from hoodie.spark import incremental, keyed, read
 from hoodie.spark.asked import ask, rows_of
 from hoodie.spark.local import local_frame
 from hoodie.spark.locate import FILE_ID, match_columns
-from hoodie.spark.problems import as_in_worker
+from hoodie.spark.plan_size import estimated_bytes
+from hoodie.spark.problems import as_in_worker, typed_calls
 from hoodie.spark.types import nullable, to_spark
-from hoodie.spark.write import estimated_bytes, require_columns, to_arrow_table, user_schema
+from hoodie.spark.write import require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
+from hoodie.table.agree import completed
 from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.job import Checked, check
 from hoodie.table.keyed_read import Places, ReadStats, find_places, held, read_rows, reader_for
@@ -60,6 +63,7 @@ class KeyedRows:
     stats: ReadStats
 
 
+@typed_calls
 class HoodieReadClient:
     """Asks a table about keys, by the index that its writers use. Nothing is written.
 
@@ -89,7 +93,7 @@ class HoodieReadClient:
         """
         checked = self._checked()
         frame = self._keyed(df, checked, df.columns)
-        rows = self._near(frame)
+        frame, rows = self._near(frame)
         if rows is None:
             return self._absent_spread(frame, checked).select(*map(read.quoted, df.columns))
         with thread_pool(self.settings) as pool:
@@ -112,8 +116,7 @@ class HoodieReadClient:
         schema = self._schema(checked.state)
         wanted = schema.names if columns is None else list(columns)
         check_columns(wanted, schema)
-        asked = self._keyed(keys, checked, [])
-        rows = self._near(asked)
+        asked, rows = self._near(self._keyed(keys, checked, []))
         if rows is None:
             batch = ask(self.session, checked, asked, self._counts(asked))
             return KeyedRows(*rows_of(self.session, batch, schema, wanted, self.options))
@@ -139,7 +142,7 @@ class HoodieReadClient:
         names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
         if taken := {FILE_ID, INSTANT} & set(names):
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
-        rows = self._near(frame)
+        frame, rows = self._near(frame)
         if rows is None:
             tagged = self._tag_spread(frame, checked)
         else:
@@ -156,7 +159,7 @@ class HoodieReadClient:
 
     def _checked(self) -> Checked:
         """The table, its index, and what the index looks at; a delete asks just what a reader does."""
-        state = load_state(self.storage)
+        state = completed(load_state(self.storage), self.options)
         if not state.config.meta_fields:
             raise UnsupportedTable(
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"
@@ -190,21 +193,23 @@ class HoodieReadClient:
         # A global index does not look at the path.
         return df.select(*others, key.alias(RECORD_KEY), F.lit("").alias(PARTITION_PATH))
 
-    def _near(self, frame: DataFrame) -> pa.Table | None:
-        """The rows as Arrow, if they are few enough to be brought over.
+    def _near(self, frame: DataFrame) -> tuple[DataFrame, pa.Table | None]:
+        """The frame, and its rows as Arrow if they are few enough for driver threads to look up.
 
-        Spark knows no size of many frames, those made of Python rows among them: then the first rows tell.
+        Spark knows no size of many frames, those made of Python rows among them: then the first rows tell. An estimate
+        may be wrong (files compress, joins multiply), so what was brought over is measured; if it is too large, the
+        frame returned has these rows, and its source is not evaluated again.
         """
         near = self.settings.spread.near_batch
         if near == 0:
-            return None
+            return frame, None
         guess = estimated_bytes(frame)
         trusted = guess is not None and guess * _TRUSTED_SHARE <= near
         rows = to_arrow_table(frame if trusted else frame.limit(_FEW + 1))
-        if not trusted and (rows.num_rows > _FEW or rows.nbytes > near):
-            return None
+        if rows.nbytes > near or (not trusted and rows.num_rows > _FEW):
+            return (local_frame(self.session, rows, nullable(frame.schema)) if trusted else frame), None
         check_keys(rows)
-        return rows
+        return frame, rows
 
     def _frame(self, rows: pa.Table, like: DataFrame, *more: str) -> DataFrame:
         """Arrow rows as a DataFrame of the same types; `more` are columns of text."""
@@ -263,6 +268,7 @@ def _tagged(places: Places) -> pa.Table:
     return rows.append_column(INSTANT, column(instants))
 
 
+@typed_errors()
 def read_path(session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> DataFrame:
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 

@@ -22,7 +22,7 @@ from hoodie.table.finish import abandoned_on_error, finish
 from hoodie.table.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
-from hoodie.table.state import key_samples, table_keygen
+from hoodie.table.state import TableState, key_samples, table_keygen
 from hoodie.table.transaction import Transaction, abandon
 
 
@@ -44,10 +44,16 @@ class CheckedBatch:
 
 
 def check_batch(
-    session: SparkSession, storage: Storage, operation: WriteOperation, df: DataFrame, options: Mapping[str, str]
+    session: SparkSession,
+    storage: Storage,
+    operation: WriteOperation,
+    df: DataFrame,
+    options: Mapping[str, str],
+    new: TableState | None = None,
 ) -> CheckedBatch:
     """See whether the table may be written and the batch fits it.
 
+    new     the table as it will be, when it is not made yet
     Raises InvalidInput, SchemaMismatch, InvalidOption, TableMismatch, UnsupportedTable
     """
     if not hasattr(df, "mapInArrow"):
@@ -55,7 +61,7 @@ def check_batch(
     phases = Phases()
     with phases.time("check"):
         settings = Settings.read(options)
-        state = completed(writable_state(storage, settings), options)
+        state = completed(new or writable_state(storage, settings), options)
         keygen = table_keygen(state, key_samples(state))
         schema = user_schema(df.schema)
         deleting = operation is WriteOperation.DELETE
@@ -77,11 +83,18 @@ def _check_again(batch: CheckedBatch) -> Checked:
     return check(state, batch.checked.operation, batch.columns, settings)
 
 
-def run(batch: CheckedBatch, transaction: Transaction | None = None, *, commit: bool = True) -> WriteResult:
+def run(
+    batch: CheckedBatch,
+    transaction: Transaction | None = None,
+    *,
+    commit: bool = True,
+    make_table: Callable[[], object] | None = None,
+) -> WriteResult:
     """Carry the write out.
 
     transaction  whose instant it is to have; None: a new one
     commit       publish it; else the result is what `HoodieWriteClient.commit` takes
+    make_table   called once all rows of the batch have been looked at: its table is not there yet
     """
     settings = batch.checked.settings
     try:
@@ -96,7 +109,9 @@ def run(batch: CheckedBatch, transaction: Transaction | None = None, *, commit: 
             job = with_transaction(batch.checked, transaction)
             result = _run(batch, job, acquired, commit)
         else:
-            result = attempted(settings, _attempts(batch, acquired, commit))
+            if make_table is not None:
+                make_table()
+            result = attempted(settings, _attempts(batch, acquired, commit, made=make_table is not None))
     except BatchKnown as known:
         return earlier_result(known)
     finally:
@@ -106,9 +121,12 @@ def run(batch: CheckedBatch, transaction: Transaction | None = None, *, commit: 
     return result
 
 
-def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool) -> Callable[[], WriteResult]:
-    """One attempt after the other, each on the table as it is then. The batch is at hand."""
-    numbers = count()
+def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool) -> Callable[[], WriteResult]:
+    """One attempt after the other, each on the table as it is then. The batch is at hand.
+
+    made  the table has been made since the batch was checked
+    """
+    numbers = count(int(made))
 
     def attempt() -> WriteResult:
         with batch.phases.time("begin"):

@@ -9,6 +9,7 @@ from pyspark.sql import SparkSession
 
 from hoodie.errors import ServiceFailed
 from hoodie.spark.compaction import compact_inline
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.services import after_commit as clean_and_archive
 
@@ -29,7 +30,8 @@ def after_commit(session: SparkSession, storage: Storage, options: Mapping[str, 
     clean_and_archive(storage, options, instant)
     for name, service in SERVICES:
         try:
-            service(session, storage, options)
+            with typed_errors():
+                service(session, storage, options)
         except Exception as error:  # whatever it is: raised, it would say that the write failed
             notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
             problem = f"{type(error).__name__}: {error}{notes}"

@@ -19,9 +19,11 @@ from hoodie.spark import incremental, read
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.explain import WriteExplanation, explain
 from hoodie.spark.index_repair import put_again
+from hoodie.spark.problems import typed_calls
 from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
 from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
 from hoodie.table.agree import completed
 from hoodie.table.archive import ArchiveResult, archive, history
 from hoodie.table.clean import CleanResult, clean
@@ -43,6 +45,7 @@ from hoodie.view.slices import merged_slices
 Options = Mapping[str, Any]
 
 
+@typed_calls
 class HoodieTable:
     """A table at a path. It holds no state of the table: every call looks at what is there now."""
 
@@ -284,6 +287,7 @@ class HoodieTable:
         return run(check_batch(self.session, self.storage, operation, df, self._options(options)))
 
 
+@typed_errors()
 def create_table(
     session: SparkSession,
     path: str,
@@ -320,6 +324,7 @@ def create_table(
     return table
 
 
+@typed_errors()
 def open_table(session: SparkSession, path: str, options: Options | None = None) -> HoodieTable:
     """Open a table.
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -28,6 +25,7 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, new_group_sizes, plan_write
 from hoodie.spark import keyed, spread, stage
 from hoodie.spark.local import local_frame
+from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.stage import Stage
 from hoodie.spark.tagged import Tagged, learn_spread, tag_rows
 from hoodie.spark.types import nullable, sound
@@ -46,15 +44,17 @@ from hoodie.table.tasks import new_file_id, run_task, write_stream
 #: A source that Spark takes to be this many times smaller than the near limit is brought over without being measured:
 #: its statistics may be of compressed files.
 _TRUSTED_SHARE = 8
-_SIZE = re.compile(r"sizeInBytes=([\d.]+(?:E[+-]?\d+)?) ?([KMGTPE]i)?B")
-_UNITS = {"": 1, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40, "Pi": 2**50, "Ei": 2**60}
 SPREAD = "spread"
 
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`frame`) to stream by."""
+    """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`frame`) to stream by.
 
+    schema  of the keyed rows, in Spark's types
+    """
+
+    schema: StructType
     rows: pa.Table | None = None
     staged: Stage | None = None
     frame: DataFrame | None = None
@@ -136,11 +136,11 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
         if ordered:
             require_ordering(rows, checked.rule.ordering, RECORD_KEY)
         if rows.nbytes <= near and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
-            return Acquired(rows)
+            return Acquired(frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
     if checked.semantics.bulk:
         spread.check_workers(session)
-        return Acquired(frame=frame)
+        return Acquired(frame.schema, frame=frame)
     spread.check_workers(session)
     with phases.time("stage"):
         staged = stage.stage(session, checked.state.storage, frame, checked.rule.ordering if ordered else ())
@@ -156,11 +156,11 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
             staged.release()
-            return Acquired(rows)
+            return Acquired(frame.schema, rows)
     except BaseException:
         staged.release()
         raise
-    return Acquired(staged=staged)
+    return Acquired(frame.schema, staged=staged)
 
 
 def to_arrow_table(frame: DataFrame) -> pa.Table:
@@ -177,23 +177,15 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
     return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
 
 
-def estimated_bytes(frame: DataFrame) -> int | None:
-    """Spark's estimate of the frame's size, from the text of its plan; None when it has none.
-
-    The only way to the optimizer's statistics that also works over Spark Connect.
-    """
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        frame.explain(mode="cost")
-    found = _SIZE.search(text.getvalue())
-    return int(float(found[1]) * _UNITS[found[2] or ""]) if found else None
-
-
 def _rewrite_fits(partitions: set[str], checked: Checked) -> bool:
-    """Whether driver threads are to rewrite what the batch may touch."""
+    """Whether driver threads are to rewrite what the batch may touch: base files of its partitions; with a global index
+    that looks into files, of all. (One that finds keys by itself tells where they are once it is asked: `fits_driver`.)
+    """
     if not checked.semantics.match:
         return True
-    return _bytes_of(checked.state.slices(partitions)) <= checked.settings.spread.near_rewrite
+    everywhere = checked.index.is_global and isinstance(checked.index.look_up, ByFile)
+    slices = checked.state.slices(None if everywhere else partitions)
+    return _bytes_of(slices) <= checked.settings.spread.near_rewrite
 
 
 def _bytes_of(slices: Slices) -> int:
@@ -203,11 +195,26 @@ def _bytes_of(slices: Slices) -> int:
 def write(session: SparkSession, acquired: Acquired, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
     """Write the batch as data files. Nothing is published yet."""
     if acquired.rows is not None:
-        return write_near(job, acquired.rows, phases)
+        hand_over = partial(_hand_over, session, acquired.rows, acquired.schema, job, phases)
+        return write_near(job, acquired.rows, phases, hand_over)
     if acquired.staged is not None:
         return _write_spread(session, acquired.staged, job, phases)
     assert acquired.frame is not None
     return _bulk_spread(acquired.frame, job, phases)
+
+
+def _hand_over(
+    session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
+) -> tuple[WriteJob, Outcome]:
+    """Have executors write a batch that is here: it is small, but what it changes is not."""
+    spread.check_workers(session)
+    frame = local_frame(session, rows, nullable(schema))
+    with phases.time("stage"):
+        staged = stage.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
+    try:
+        return _write_spread(session, staged, job, phases)
+    finally:
+        staged.release()
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,13 +26,53 @@ _STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _DRIVERS = frozenset(
     {"aiobotocore", "aiohttp", "azure", "botocore", "fsspec", "gcsfs", "hdfs_native", "requests", "urllib3"}
 )
+#: Google's has others' packages beside it: only this one of "google".
+_GOOGLE = "google.auth"
 _WORDS = ("Timeout", "Connection", "Disconnected", "Incomplete", "Payload", "HTTPClientError", "ResponseParser")
 _LASTING = ("Credentials", "SSLError", "ProxyConnection", "UnknownEndpoint")
+#: What stores answer to credentials that they do not take, and how classes of such errors are named.
+_REJECTED = frozenset(
+    {
+        "AuthenticationFailed",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)
+_UNKNOWN = ("Credential", "ClientAuthentication", "RefreshError", "TokenRetrieval", "SSOToken", "UnauthorizedSSO")
 
 
 def is_transient(error: BaseException) -> bool:
     """Whether a call that failed so may succeed when it is tried again, as far as the error tells."""
-    return any(_transient(each) for each in _chain(error))
+    # s3fs makes a TimeoutError of an expired token: to ask again with it is of no use.
+    return not rejects_credentials(error) and any(_transient(each) for each in chain(error))
+
+
+def rejects_credentials(error: BaseException) -> bool:
+    """Whether a call failed since the store does not take the credentials, or there are none."""
+    return any(_rejects(each) for each in chain(error))
+
+
+def _rejects(error: BaseException) -> bool:
+    if not (from_driver(error) or isinstance(error, OSError)):
+        return False
+    if status_of(error) == 401 or _code(error) in _REJECTED:
+        return True
+    names = [kind.__name__ for kind in type(error).__mro__ if _of_driver(kind)]
+    return any(word in name for name in names for word in _UNKNOWN)
+
+
+def from_driver(error: BaseException) -> bool:
+    """Whether an error is of a class of a driver, or of the network library that it uses."""
+    return any(_of_driver(kind) for kind in type(error).__mro__)
+
+
+def _of_driver(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in _DRIVERS or kind.__module__.startswith(_GOOGLE)
 
 
 def retrying(call: Callable[[], T]) -> T:
@@ -69,19 +109,26 @@ def _transient(error: BaseException) -> bool:
         return True
     if isinstance(error, FileNotFoundError | FileExistsError | PermissionError):
         return False
-    status = _status(error)
+    status = status_of(error)
     if status is not None:
         return status in _STATUS
     if isinstance(error, OSError) and error.errno in _ERRNOS:
         return True
-    kinds = [kind for kind in type(error).__mro__ if kind.__module__.partition(".")[0] in _DRIVERS]
-    names = [kind.__name__ for kind in kinds]
+    names = [kind.__name__ for kind in type(error).__mro__ if _of_driver(kind)]
     if any(word in name for name in names for word in _LASTING):
         return False
     return any(word in name for name in names for word in _WORDS)
 
 
-def _status(error: BaseException) -> int | None:
+def _code(error: BaseException) -> str:
+    """The word of the store for what went wrong, such as "ExpiredToken"; "" without one."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore
+        return str(response.get("Error", {}).get("Code", ""))
+    return str(getattr(error, "error_code", "") or "")  # azure
+
+
+def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error carries; None without one."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore
@@ -94,7 +141,7 @@ def _status(error: BaseException) -> int | None:
     return None
 
 
-def _chain(error: BaseException) -> Iterator[BaseException]:
+def chain(error: BaseException) -> Iterator[BaseException]:
     """The error and what it was raised from: drivers wrap what their network library raised."""
     seen: set[int] = set()
     current: BaseException | None = error

@@ -25,6 +25,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
 from hoodie.plan.archive import Cleaning, instants_to_archive, is_due
 from hoodie.plan.clean import earliest_retained
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.table.clean import last_clean, service_state
 from hoodie.table.markers import delete_markers
@@ -71,6 +72,7 @@ class _StateFile:
     changed: str  # when it was written, as an instant time
 
 
+@typed_errors()
 def archive(
     storage: Storage,
     options: Mapping[str, str],

@@ -38,6 +38,7 @@ from hoodie.plan.clean import (
     scope_of,
     superseding,
 )
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, is_temporary, join
 from hoodie.table.job import writable_state
 from hoodie.table.partitions import ensure_partition
@@ -93,6 +94,7 @@ class CleanResult:
         return "\n".join(lines)
 
 
+@typed_errors()
 def clean(
     storage: Storage,
     options: Mapping[str, str],

@@ -20,6 +20,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import BaseFileWriter
 from hoodie.table.compaction_claim import claimed
@@ -33,6 +34,7 @@ from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
 
 
+@typed_errors()
 def compact(
     storage: Storage, options: Mapping[str, str], instant: str | None = None, run: RunTasks | None = None
 ) -> WriteResult | None:

@@ -23,6 +23,7 @@ from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
 from hoodie.plan.compaction_strategies import Planning, Strategy, strategy_named
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.compaction_claim import scheduling
 from hoodie.table.job import writable_state
@@ -39,6 +40,7 @@ from hoodie.view.load import load_view
 # --- planning ---
 
 
+@typed_errors()
 def schedule_compaction(
     storage: Storage, options: Mapping[str, str], extra: Mapping[str, str] | None = None, clock: Clock = utc_now
 ) -> str | None:

@@ -8,7 +8,7 @@ from hoodie.config.datasource import DEFAULT_PAYLOAD, TableOptions
 from hoodie.config.keygen import Kind, key_generator
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
-from hoodie.config.table import TableType
+from hoodie.config.table import TableType, from_properties
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import rule_for
@@ -16,6 +16,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.choose_index import recorded_index
 from hoodie.table.properties_file import create_properties
 from hoodie.table.state import TableState, load_state
+from hoodie.timeline.load import load_timeline
 
 _CLASS_OF = {
     Kind.SIMPLE: "SimpleKeyGenerator",
@@ -122,6 +123,12 @@ def create(storage: Storage, options: Mapping[str, str]) -> TableState:
         require_same(state, wanted)
         return state
     return load_state(storage)
+
+
+def new_state(storage: Storage, options: Mapping[str, str]) -> TableState:
+    """The table that `create` would make, to check a first batch against. Raises as `table_properties`."""
+    config = from_properties(table_properties(options))
+    return TableState(storage, config, load_timeline(storage, config))
 
 
 def require_same(state: TableState, wanted: Mapping[str, str]) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 
 from hoodie.config.table import from_properties, require_readable
 from hoodie.errors import CorruptFile, HoodieError
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.doctor_files import examine_files
@@ -45,6 +46,7 @@ class _Hiding(WrappedStorage):
         return [e for e in entries if e.name not in self.names] if folder == self.folder else entries
 
 
+@typed_errors()
 def examine(
     storage: Storage,
     options: Mapping[str, str] | None = None,

@@ -7,7 +7,6 @@ docs/format/log-files.md 7 and 8.
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -203,14 +202,13 @@ def _writers(scene: Scene, log: LogFile) -> set[str]:
 def _merged_keys(reader: SliceReader, slice_: FileSlice, found: list[Finding]) -> pa.ChunkedArray:
     keygen = reader.keygen
     columns = [RECORD_KEY] if keygen is None else roots(keygen.record_keys, reader.schema.names)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        parts = list(merged_batches(reader, slice_, columns))
-    for warning in caught:
-        if isinstance(warning.message, DamagedLog):
-            damage = warning.message
-            advice = "If the writer died there nothing is lost: compact the slice. Else restore the file"
-            found.append(Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice))
+
+    def keep(damage: DamagedLog) -> None:
+        advice = "If the writer died there nothing is lost: compact the slice. Else restore the file"
+        found.append(Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice))
+
+    # Not by catching warnings: their filters belong to the whole process, and to other threads' reads.
+    parts = list(merged_batches(reader, slice_, columns, keep))
     arrays = [part.column(0) if keygen is None else record_key_arrow(part, keygen) for part in parts]
     return pa.chunked_array([chunk for each in arrays for chunk in _chunks(each.cast(pa.string()))], pa.string())
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.agree import completed
 from hoodie.table.attempts import attempted
@@ -70,13 +71,15 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
         yield
     except Exception as error:
         try:
-            if not abandon(transaction):
+            with typed_errors():
+                taken_back = abandon(transaction)
+            if not taken_back:
                 error.add_note(
                     f"Instant {transaction.time} is not pending: see the table's history for what became of it."
                 )
             elif index is not None:
                 tell_rolled_back(index, [transaction.time])
-        except (HoodieError, OSError) as second:
+        except HoodieError as second:
             error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
         raise
     except BaseException:  # such as an interrupt: the process may live on, and would keep the write's heart beating
@@ -84,6 +87,7 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
         raise
 
 
+@typed_errors()
 def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapping[str, str]) -> WriteResult:
     """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have."""
     if not partitions:

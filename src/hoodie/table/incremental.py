@@ -26,6 +26,7 @@ from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.model.schema import with_meta_fields
 from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
 from hoodie.table.complete import complete_view
 from hoodie.table.log_reader import SliceReader, slice_reader
 from hoodie.table.read import Filters, check_columns, merged_rows, read_slices_arrow, table_schema
@@ -252,6 +253,7 @@ def _now(state: TableState, clock: Clock) -> str:
 # --- as Arrow ---
 
 
+@typed_errors()
 def read_changes_arrow(
     path: str | os.PathLike[str],
     begin: str,

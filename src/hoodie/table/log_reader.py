@@ -6,7 +6,7 @@ Source: docs/format/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -17,7 +17,7 @@ import pyarrow.parquet as pq
 from hoodie.config.keygen import KeyGenerator
 from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, MergerOptions
-from hoodie.errors import CorruptFile, CorruptLogBlock, InvalidInput, SchemaMismatch, UnsupportedTable
+from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, InvalidInput, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro_compile import BadSchema, compile_schema
 from hoodie.formats.conform import conform
 from hoodie.formats.delete_block import decode_deletes
@@ -48,6 +48,8 @@ from hoodie.table.state import TableState, table_keygen
 #: Rows, and about bytes of them, of a base file that a merge holds at a time.
 _BATCH_ROWS = 131_072
 _BATCH_BYTES = 32 * 1024 * 1024
+
+OnDamage = Callable[[DamagedLog], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,9 +153,11 @@ def _require_keys(keys: pa.Array | pa.ChunkedArray, path: str, offset: int | Non
         raise CorruptFile(path, problem) if offset is None else CorruptLogBlock(path, problem, offset)
 
 
-def merged_batches(reader: SliceReader, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
+def merged_batches(
+    reader: SliceReader, slice_: FileSlice, columns: Sequence[str], on_damage: OnDamage | None = None
+) -> Iterator[pa.Table]:
     """The rows of a slice, streamed: see `SliceMerge`."""
-    return SliceMerge(reader, slice_, columns).batches()
+    return SliceMerge(reader, slice_, columns, on_damage).batches()
 
 
 class SliceMerge:
@@ -170,9 +174,18 @@ class SliceMerge:
     largest  most bytes of log rows that were held at a time
     """
 
-    def __init__(self, reader: SliceReader, slice_: FileSlice, columns: Sequence[str] | None = None) -> None:
-        """columns: of the table, in the order wanted; None: all."""
-        self._reader, self._slice = reader, slice_
+    def __init__(
+        self,
+        reader: SliceReader,
+        slice_: FileSlice,
+        columns: Sequence[str] | None = None,
+        on_damage: OnDamage | None = None,
+    ) -> None:
+        """
+        columns    of the table, in the order wanted; None: all
+        on_damage  called for bytes that are skipped; None: they are warned about
+        """
+        self._reader, self._slice, self._on_damage = reader, slice_, on_damage
         names = reader.schema.names if columns is None else list(columns)
         self._target = pa.schema([reader.schema.field(name) for name in names])
         self.report = ScanReport()
@@ -188,7 +201,10 @@ class SliceMerge:
         reader, base = self._reader, self._slice.base
         blocks, self.report = find_blocks(reader.storage, self._slice.logs, reader.committed)
         for damage in self.report.damaged:
-            warnings.warn(damage, stacklevel=2)
+            if self._on_damage is None:
+                warnings.warn(damage, stacklevel=2)
+            else:
+                self._on_damage(damage)
         if not blocks:
             if base is not None:
                 for batch in base_batches(reader.storage, base, self._target):

@@ -65,6 +65,14 @@ def thread_pool(settings: Settings) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(settings.spread.near_threads or os.cpu_count() or 1, thread_name_prefix="hoodie")
 
 
+def fits_driver(checked: Checked, plan: WritePlan) -> bool:
+    """Whether driver threads are to carry a plan out, by the bytes of base files that it reads.
+
+    An index that finds keys by itself, in whatever partition, says only with the plan how much that is.
+    """
+    return not checked.semantics.match or plan.bytes_read <= checked.settings.spread.near_rewrite
+
+
 def check_keys(rows: pa.Table) -> None:
     """Refuse rows without a record key, a partition path, or a folder to be in. Raises InvalidInput saying how many."""
     refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count)
@@ -160,8 +168,14 @@ def _settle(
     return replace(ordered, rows=rows), replace(located, rows=at, groups=groups[at].astype(np.int64)), fates
 
 
-def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob, Outcome]:
-    """Write the keyed rows as data files. Nothing is published yet."""
+def write_near(
+    job: WriteJob, rows: pa.Table, phases: Phases, hand_over: Callable[[], tuple[WriteJob, Outcome]] | None = None
+) -> tuple[WriteJob, Outcome]:
+    """Write the keyed rows as data files. Nothing is published yet.
+
+    hand_over  writes them otherwise: called in place of a plan that is too large for driver threads (`fits_driver`);
+               None: they carry out any
+    """
     checked = job.checked
     batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
     if checked.semantics.bulk:
@@ -179,6 +193,8 @@ def write_near(job: WriteJob, rows: pa.Table, phases: Phases) -> tuple[WriteJob,
             files = checked.files(job.state, batch_partitions) if needed else TableFiles()
             prepare_index(checked.index, job.state, batch_partitions, files if needed else None)
             planned = plan_near(checked, job.state, rows, files, pool)
+        if hand_over is not None and not fits_driver(checked, planned.plan):
+            return hand_over()
         job = job.with_plan(planned.plan)
         with phases.time("write"):
             restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)

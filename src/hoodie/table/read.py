@@ -25,6 +25,7 @@ from hoodie.formats.parquet_columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.complete import complete_view
 from hoodie.table.file_types import base_types
@@ -66,6 +67,7 @@ def _file_schema(storage: Storage, file: BaseFile) -> pa.Schema:
     return stored_form(without_meta_fields(footer.schema))
 
 
+@typed_errors()
 def read_arrow(
     path: str | os.PathLike[str],
     columns: Sequence[str] | None = None,

@@ -22,6 +22,7 @@ from hoodie.locks import Lock, lock_for
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.heartbeat import remove_heartbeat
 from hoodie.table.index_follows import index_follows
@@ -69,6 +70,7 @@ class RestoreResult:
         )
 
 
+@typed_errors()
 def restore(
     storage: Storage,
     options: Mapping[str, str],

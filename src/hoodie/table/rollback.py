@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
-from hoodie.errors import WriteConflict
+from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro_plans import decode_replace_plan
 from hoodie.formats.commit_json import decode_commit
 from hoodie.formats.log_blocks import encode_block
@@ -84,14 +84,24 @@ def resume(storage: Storage, rollback: Instant) -> Instant | None:
     """Carry a rollback on that another process began.
 
     returns  the completed rollback; None: it was withdrawn, as its target is published and nothing of it is gone
+    Raises   WriteConflict when another process is at the same work at this moment
     """
-    plan = rollback_plan(storage, rollback)
     try:
-        return execute(storage, rollback, plan)
-    except WriteConflict:
-        if instant_of(storage, rollback) is None:
+        return execute(storage, rollback, rollback_plan(storage, rollback))
+    except (WriteConflict, InstantNotFound, FileNotFoundError) as error:
+        # Writers without a lock may take up one rollback together: the other has withdrawn or completed it meanwhile.
+        now = instant_of(storage, rollback)
+        if now is None:
             return None
-        raise
+        if now.state is State.COMPLETED:
+            return now
+        if isinstance(error, WriteConflict):
+            raise
+        raise WriteConflict(
+            f"another process carries out rollback {rollback.requested} or withdraws it at this moment ({error}). Try "
+            "again; if the message stays, `hoodie doctor` says what is missing. Several writers need a lock: "
+            "hoodie.write.concurrency.mode"
+        ) from error
 
 
 def rollback_plan(storage: Storage, rollback: Instant) -> RollbackPlan:
@@ -197,7 +207,10 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> N
     if done is None or done.state is not State.COMPLETED:
         return
     path = instant_path(done)
-    stats = decode_commit(storage.read(path), path).stats
+    try:
+        stats = decode_commit(storage.read(path), path).stats
+    except FileNotFoundError:  # another process has made it pending since: it goes on with the same rollback
+        return
     written = [stat.path for part in stats.values() for stat in part if stat.path]
     command = encode_block(rollback_block(rollback.requested, target.requested))
     if _commands_written(storage, rollback.requested, command) or not all(storage.exists(each) for each in written):

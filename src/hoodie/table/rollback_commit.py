@@ -22,6 +22,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan
 from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched, why_not
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.heartbeat import remove_heartbeat
 from hoodie.table.index_follows import index_follows
@@ -74,6 +75,7 @@ class RollbackResult:
         return tuple(join(request.partition, name) for request in self.plan.requests for name in request.log_blocks)
 
 
+@typed_errors()
 def rollback(
     storage: Storage,
     options: Mapping[str, str],

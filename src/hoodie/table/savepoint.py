@@ -16,6 +16,7 @@ from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import SavepointMetadata
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.complete import require_published
 from hoodie.table.job import writable_state
@@ -77,6 +78,7 @@ def _read(storage: Storage, instant: Instant) -> Savepoint:
 # --- making and deleting ---
 
 
+@typed_errors()
 def make_savepoint(
     storage: Storage,
     options: Mapping[str, str],
@@ -118,6 +120,7 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
     return _read(storage, begun)
 
 
+@typed_errors()
 def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str) -> None:
     """Let the files of a savepoint go when they are next cleaned.
 

@@ -12,6 +12,7 @@ from hoodie.config.options import read_options
 from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
+from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.archive import ArchiveResult, archive
 from hoodie.table.clean import CleanResult, clean, service_state
@@ -65,7 +66,8 @@ def _may_archive(timeline: Timeline, options: ArchiveOptions) -> bool:
 
 def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
     try:
-        return run()
+        with typed_errors():
+            return run()
     # Any error at all: raised, it would tell the caller that the write failed, who would write it again.
     except Exception as error:
         warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)

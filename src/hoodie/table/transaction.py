@@ -105,8 +105,19 @@ def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None 
     """Finish rollbacks that died, roll back writes that did, by the policy for failed writes; the state afterwards.
 
     The caller holds the table's lock, where there is one.
+    Raises WriteConflict when a writer without a lock does the same at this moment
     """
-    writers = writers or Writers()
+    try:
+        return _clean_up(state, clock, writers or Writers())
+    except (FileNotFoundError, InstantNotFound) as error:
+        raise WriteConflict(
+            f"another writer takes back the same failed writes at this moment ({error}). Try again; several writers "
+            "need a lock: hoodie.write.concurrency.mode=optimistic_concurrency_control. If the message stays, "
+            "`hoodie doctor` says what the timeline lacks"
+        ) from error
+
+
+def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
     stale = pending_rollbacks(state.timeline)
     for rollback in stale:
         resume(state.storage, rollback)

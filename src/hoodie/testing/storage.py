@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import io
+import os
 import threading
 import time
 from collections import Counter
@@ -176,6 +177,29 @@ class CountingStorage(WrappedStorage):
         folder = path if name in ("list", "list_tree", "delete_tree") else split(path)[0]
         with _COUNTING:
             self.calls[name, folder] += 1
+        return call()
+
+
+class RefusingStorage(WrappedStorage):
+    """Answers calls with an OSError, as a full disk or a read-only folder does; in workers, too, as it pickles.
+
+    number   of `errno`
+    within   only mutating calls on paths with this text are refused
+    looking  calls that only look, as well
+    """
+
+    def __init__(self, inner: Storage, number: int, within: str = "", *, looking: bool = False) -> None:
+        super().__init__(inner)
+        self.number, self.within, self.looking = number, within, looking
+
+    def mutate(self, name: str, path: str, call: Callable[[], T]) -> T:
+        if self.within in path:
+            raise OSError(self.number, os.strerror(self.number), f"{self.root}/{path}")
+        return call()
+
+    def observe(self, name: str, path: str, call: Callable[[], T]) -> T:
+        if self.looking and self.within in path:
+            raise OSError(self.number, os.strerror(self.number), f"{self.root}/{path}")
         return call()
 
 

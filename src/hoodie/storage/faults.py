@@ -1,0 +1,68 @@
+"""What storage says when it fails, as an error of ours that says what to do; the original is kept as its cause.
+
+Storages raise OSError or what their driver has (`hoodie.storage.protocol`), and code inside relies on that. Calls that
+people make, and the functions that Spark's workers run, end in `typed_errors`.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hoodie.errors import (
+    AccessDenied,
+    CredentialsRejected,
+    FileGone,
+    HoodieError,
+    NameTooLong,
+    StorageFailed,
+    StorageFull,
+    StorageUnavailable,
+)
+from hoodie.storage.retry import chain, from_driver, is_transient, rejects_credentials, status_of
+
+_FULL = {errno.ENOSPC, errno.EDQUOT}
+_DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+@contextmanager
+def typed_errors() -> Iterator[None]:
+    """Around a call, or as its decorator: a fault of storage is raised as a `StorageFailed` that keeps it as its cause.
+
+    Errors of ours, and what is no fault of storage, pass as they are.
+    """
+    try:
+        yield
+    except Exception as error:
+        fault = fault_of(error)
+        if fault is None:
+            raise
+        for note in getattr(error, "__notes__", ()):
+            fault.add_note(note)
+        raise fault from error
+
+
+def fault_of(error: BaseException) -> StorageFailed | None:
+    """What an error says about storage; None when it is an error of ours or does not come from storage."""
+    if isinstance(error, HoodieError) or not (isinstance(error, OSError) or from_driver(error)):
+        return None
+    number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
+    return _kind(error)(number, f"{type(error).__name__}: {error}".rstrip("."))
+
+
+def _kind(error: BaseException) -> type[StorageFailed]:
+    causes = list(chain(error))
+    numbers = {cause.errno for cause in causes if isinstance(cause, OSError)}
+    statuses = {status_of(cause) for cause in causes}
+    if rejects_credentials(error):
+        return CredentialsRejected
+    if numbers & _FULL or 507 in statuses:
+        return StorageFull
+    if errno.ENAMETOOLONG in numbers:
+        return NameTooLong
+    if numbers & _DENIED or 403 in statuses or isinstance(error, PermissionError):
+        return AccessDenied
+    if isinstance(error, FileNotFoundError) or 404 in statuses:
+        return FileGone
+    return StorageUnavailable if is_transient(error) else StorageFailed

@@ -1,0 +1,172 @@
+"""Threads of one process write at once, into one table or several: what was acknowledged is there, each key once, every
+failure is an error of ours, and the process is as it was: its output, warning filters, environment and folder.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import HoodieError
+from hoodie.storage import LocalStorage
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage
+from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.clean import clean
+from hoodie.table.doctor import Severity, examine
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+
+TABLE = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.spark.near.threads": "2",
+    "hoodie.cleaner.commits.retained": "2",
+}
+ALONE: dict[str, str] = {}
+IN_PROCESS = {
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+    "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
+    "hoodie.write.num.retries.on.conflict.failures": "20",
+}
+BY_STORAGE = {**IN_PROCESS, "hoodie.write.lock.provider": "StorageBasedLockProvider"}
+THREADS = 4
+#: One of CI; a longer search sets more.
+SEEDS = range(int(os.environ.get("HOODIE_THREAD_SEEDS", "2")))
+
+
+class Shaken(WrappedStorage):
+    """Lets other threads in at some calls."""
+
+    def __init__(self, inner: Storage, seed: int) -> None:
+        super().__init__(inner)
+        self.chance = random.Random(seed)
+
+    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if self.chance.random() < 0.3:
+            time.sleep(self.chance.random() * 0.003)
+        return call()
+
+    observe = mutate
+
+
+@dataclass
+class Worker:
+    """A thread's writes: it alone writes its keys, so it knows what the table must hold of them.
+
+    acknowledged  (table, key) -> ts
+    in_doubt      (table, key) -> ts of writes that were refused, 0 of deletes
+    """
+
+    name: str
+    tables: list[ArrowTable]
+    chance: random.Random
+    acknowledged: dict[tuple[int, str], int] = field(default_factory=dict)
+    in_doubt: dict[tuple[int, str], set[int]] = field(default_factory=dict)
+    written: int = 0
+    refused: list[HoodieError] = field(default_factory=list)
+    broken: list[str] = field(default_factory=list)
+
+    def run(self, barrier: threading.Barrier, count: int) -> None:
+        barrier.wait()
+        for ts in range(1, count + 1):
+            try:
+                with typed_errors():
+                    self.step(ts)
+                self.written += 1
+            except HoodieError as error:
+                self.refused.append(error)
+            except BaseException:
+                self.broken.append(traceback.format_exc())
+
+    def step(self, ts: int) -> None:
+        number = self.chance.randrange(len(self.tables))
+        table = self.tables[number]
+        keys = [f"{self.name}-{n}" for n in self.chance.sample(range(6), 3)]
+        if self.chance.random() < 0.1:
+            clean(table.storage, table.options)
+            return
+        deleting = self.chance.random() < 0.2
+        write = table.delete if deleting else table.upsert
+        try:
+            write(_rows(keys, ts))
+        except Exception:
+            for key in keys:
+                self.in_doubt.setdefault((number, key), set()).add(0 if deleting else ts)
+            raise
+        for key in keys:
+            self.in_doubt.pop((number, key), None)
+            self.acknowledged.pop((number, key), None)
+            if not deleting:
+                self.acknowledged[number, key] = ts
+
+    def may_hold(self, number: int, key: str) -> set[int]:
+        """What the table may have of a key, 0 for no row.
+
+        With a lock that is what was acknowledged last. Without one a write may be seen for a moment before it is
+        withdrawn, and another may have been made on top of it.
+        """
+        return {self.acknowledged.get((number, key), 0), *self.in_doubt.get((number, key), ())}
+
+
+def _rows(keys: list[str], ts: int) -> pa.Table:
+    cities = ["oslo" if key[-1] < "3" else "rome" for key in keys]
+    return pa.table({"id": keys, "city": cities, "ts": [ts] * len(keys)})
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("tables", "locks"),
+    [("own", ALONE), ("one", IN_PROCESS), ("one", BY_STORAGE), ("one", ALONE), ("several", IN_PROCESS)],
+    ids=["own tables", "one table", "one table, lock in storage", "one table, no lock", "several tables"],
+)
+def test_threads_that_write_at_once(tmp_path, tables: str, locks: dict[str, str], kind: str, seed: int):
+    options = {**TABLE, **locks, "hoodie.datasource.write.table.type": kind}
+    count = {"own": THREADS, "one": 1, "several": 2}[tables]
+    plain: list[Storage] = [LocalStorage(tmp_path / str(n)) if n % 2 else MemoryStorage() for n in range(count)]
+    for storage in plain:
+        ArrowTable.create(storage, options)
+    workers = []
+    for number in range(THREADS):
+        mine = [plain[number]] if tables == "own" else plain
+        seen = [ArrowTable(Shaken(storage, seed * 100 + number), options) for storage in mine]
+        workers.append(Worker(f"w{number}", seen, random.Random(f"{seed} {number}")))
+    before = sys.stdout, sys.stderr, list(warnings.filters), dict(os.environ), os.getcwd()
+    barrier = threading.Barrier(THREADS)
+    threads = [threading.Thread(target=worker.run, args=(barrier, 8)) for worker in workers]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(300)
+    assert not any(thread.is_alive() for thread in threads)
+    assert (sys.stdout, sys.stderr, list(warnings.filters), dict(os.environ), os.getcwd()) == before
+    assert [text for worker in workers for text in worker.broken] == []
+    assert sum(worker.written for worker in workers) > 0
+    if locks or tables == "own":
+        assert [str(error) for worker in workers for error in worker.refused] == []
+    for number, storage in enumerate(plain):
+        owners = [workers[number]] if tables == "own" else workers
+        place = 0 if tables == "own" else number
+        rows = ArrowTable(storage).snapshot().to_pylist()
+        found = {row["id"]: row["ts"] for row in rows}
+        assert len(found) == len(rows), "a key occurs twice"
+        for worker in owners:
+            for key in (f"{worker.name}-{n}" for n in range(6)):
+                assert found.pop(key, 0) in worker.may_hold(place, key), key
+        assert not found
+        ArrowTable(storage, options).upsert(_rows(["after"], 1))
+        assert [str(f) for f in examine(storage) if f.severity is Severity.ERROR] == []
