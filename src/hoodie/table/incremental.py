@@ -94,9 +94,9 @@ def plan_changes(
     begin, end  an instant of the table, a point in time, or "earliest"; end None: the newest instant
     options     `IncrementalOptions` and `MissingFileOptions` among others
     tries       times that the timeline may be loaded anew, when files went away that it knows nothing of
-    Raises      MissingFile when a file of the range is gone that readers of today need, too; InvalidInput on a malformed
-                or future begin or end, or begin after end; InstantNotFound; HistoryGone; HollowCommit; UnsupportedTable
-                without meta columns
+    Raises      MissingFile when a file of the range is missing that readers of today need, too; InvalidInput on a
+                malformed or future begin or end, or begin after end; InstantNotFound; HistoryGone; HollowCommit;
+                UnsupportedTable without meta columns
 
     Only the range's commits and the folders of the partitions that they wrote to are looked at.
     """
