@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from hoodie.formats.avro_rows import decode_rows, encode_rows
+from hoodie.formats.avro.rows import decode_rows, encode_rows
 
 META = (
     "_hoodie_commit_time",

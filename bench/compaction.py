@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import hoodie
 from bench import normaliser
 from bench.cases import PLAIN, Case, Contender, checksum, size
-from hoodie.formats.commit_json import encode_commit
+from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import base_file_name, log_file_name
 from hoodie.storage.local import LocalStorage

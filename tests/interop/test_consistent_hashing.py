@@ -14,7 +14,7 @@ import pytest
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptFile, HoodieError, InvalidOption, TableMismatch, UnsupportedTable
-from hoodie.formats.avro_plans import encode_replace_plan
+from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.formats.xxhash32 import xxh32
 from hoodie.index.consistent_hashing import (
     INITIAL,

@@ -16,12 +16,12 @@ import pytest
 import hoodie
 from hoodie.config.table import from_properties
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.delete_block import decode_deletes
-from hoodie.formats.log_blocks import encode_block, read_blocks
-from hoodie.formats.log_content import data_rows
-from hoodie.formats.properties import parse_properties, table_checksum, verify_checksum
-from hoodie.formats.timeline_avro import decode_avro_commit, decode_compaction_plan, decode_replace_plan
-from hoodie.index.java_hash import string_hashes
+from hoodie.formats.java.hash import string_hashes
+from hoodie.formats.java.properties import parse_properties, table_checksum, verify_checksum
+from hoodie.formats.log.blocks import encode_block, read_blocks
+from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.delete_block import decode_deletes
+from hoodie.formats.timeline.services import decode_avro_commit, decode_compaction_plan, decode_replace_plan
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, base_file_name, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State, format_time, parse_time

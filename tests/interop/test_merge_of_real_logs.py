@@ -11,10 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.formats.conform import conform
-from hoodie.formats.delete_block import decode_deletes
-from hoodie.formats.log_blocks import BlockKind, read_blocks
-from hoodie.formats.log_content import data_rows
-from hoodie.formats.properties import parse_properties
+from hoodie.formats.java.properties import parse_properties
+from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.merge.base import BaseMerge
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.payloads import table_rule

@@ -9,7 +9,7 @@ import pytest
 from hudi import HudiReadOptions, HudiTableBuilder
 
 from hoodie.errors import CorruptFile, InvalidInput, TableNotFound, UnsupportedTable
-from hoodie.formats.commit_json import encode_commit
+from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action

@@ -25,8 +25,8 @@ from hoodie.errors import (
     MissingFileIgnored,
     UnsupportedTable,
 )
-from hoodie.formats.delete_block import OrderingClass, decode_deletes
-from hoodie.formats.log_blocks import BlockKind, read_blocks
+from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.formats.log.delete_block import OrderingClass, decode_deletes
 from hoodie.model.files import FileSlice
 from hoodie.storage.local import LocalStorage
 from hoodie.table.read import read_arrow, read_table

@@ -10,9 +10,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.formats.base_footer import footer_metadata, java_min_max, read_footer
-from hoodie.formats.bloom import add_keys, might_contain
-from hoodie.formats.properties import parse_properties, render_properties, verify_checksum
+from hoodie.formats.java.properties import parse_properties, render_properties, verify_checksum
+from hoodie.formats.parquet.base_footer import footer_metadata, java_min_max, read_footer
+from hoodie.formats.parquet.bloom import add_keys, might_contain
 from hoodie.model.files import BaseFile, parse_data_file
 from oracles import fixture_names, unpack_table
 

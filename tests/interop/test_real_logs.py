@@ -11,10 +11,9 @@ from typing import Any
 import fastavro
 import pytest
 
-from hoodie.formats.avro_rows import decode_rows, encode_rows
-from hoodie.formats.avro_schema import from_avro
-from hoodie.formats.delete_block import DELETES, ORDERING_COLUMN, OrderingClass, decode_deletes, encode_deletes
-from hoodie.formats.log_blocks import (
+from hoodie.formats.avro.rows import decode_rows, encode_rows
+from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.log.blocks import (
     BlockKind,
     LogBlock,
     encode_block,
@@ -22,7 +21,8 @@ from hoodie.formats.log_blocks import (
     read_blocks,
     read_blocks_backwards,
 )
-from hoodie.formats.log_content import data_rows, rollback_block
+from hoodie.formats.log.content import data_rows, rollback_block
+from hoodie.formats.log.delete_block import DELETES, ORDERING_COLUMN, OrderingClass, decode_deletes, encode_deletes
 
 TESTS = Path(__file__).parents[1]
 LOGS = sorted(path for path in (TESTS / "fixtures" / "logs").rglob(".*") if path.is_file())

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.log_blocks import read_blocks
-from hoodie.formats.timeline_avro import decode_rollback_metadata
+from hoodie.formats.log.blocks import read_blocks
+from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import join

@@ -15,11 +15,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.services import ArchiveOptions, CleanOptions
-from hoodie.formats import timeline_schemas as schemas
-from hoodie.formats.archive_log import decode_entries, encode_entries, entry_schema
-from hoodie.formats.avro_container import write_one
-from hoodie.formats.log_blocks import read_blocks
-from hoodie.formats.timeline_avro import decode_clean_metadata, decode_clean_plan, decode_savepoint
+from hoodie.formats.avro.container import write_one
+from hoodie.formats.log.blocks import read_blocks
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.archive_log import decode_entries, encode_entries, entry_schema
+from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, decode_savepoint
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State

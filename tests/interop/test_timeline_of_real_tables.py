@@ -10,10 +10,10 @@ import pytest
 
 from hoodie.config.table import from_properties, require_readable
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.avro_container import is_container
-from hoodie.formats.commit_json import decode_commit, encode_commit, encode_inflight
-from hoodie.formats.properties import parse_properties
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.avro.container import is_container
+from hoodie.formats.java.properties import parse_properties
+from hoodie.formats.timeline.commit_json import decode_commit, encode_commit, encode_inflight
+from hoodie.formats.timeline.services import (
     decode_avro_commit,
     decode_clean_metadata,
     decode_clean_plan,

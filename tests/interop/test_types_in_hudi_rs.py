@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
 
-from hoodie.formats.avro_schema import to_avro
+from hoodie.formats.avro.schema import to_avro
 from hoodie.formats.conform import conform
 from hoodie.model.schema import reconcile, stored_form, with_meta_fields
 from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import HoodieError, UnsupportedTable
-from hoodie.formats.log_blocks import BlockKind, read_blocks
+from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.index.bucket import bucket_of, buckets_of
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action

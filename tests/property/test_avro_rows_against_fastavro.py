@@ -16,8 +16,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptLogBlock
-from hoodie.formats.avro_rows import decode_rows, encode_rows
-from hoodie.formats.avro_schema import from_avro
+from hoodie.formats.avro.rows import decode_rows, encode_rows
+from hoodie.formats.avro.schema import from_avro
 
 Typed = tuple[Any, st.SearchStrategy[Any]]  # an Avro schema, and its values as fastavro takes them
 

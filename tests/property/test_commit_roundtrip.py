@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.formats.commit_json import decode_commit, encode_commit
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
+from hoodie.formats.timeline.services import (
     decode_clean_metadata,
     decode_clean_plan,
     decode_compaction_plan,

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.base_footer import footer_metadata, read_footer
-from hoodie.formats.bloom import BloomKind, add_keys, empty_filter
+from hoodie.formats.parquet.base_footer import footer_metadata, read_footer
+from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
 
 
 def small_file() -> bytes:

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptLogBlock, UnsupportedTable
-from hoodie.formats.avro_rows import decode_rows
-from hoodie.formats.delete_block import decode_deletes
-from hoodie.formats.log_blocks import BlockKind, encode_block, read_block_headers, read_blocks, read_blocks_backwards
-from hoodie.formats.log_content import data_rows
+from hoodie.formats.avro.rows import decode_rows
+from hoodie.formats.log.blocks import BlockKind, encode_block, read_block_headers, read_blocks, read_blocks_backwards
+from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.delete_block import decode_deletes
 
 LOGS = Path(__file__).parents[1] / "fixtures" / "logs"
 FILES = {path.parent.name: path.read_bytes() for path in sorted(LOGS.rglob(".*")) if path.is_file()}

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.commit_json import decode_commit
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.services import (
     decode_avro_commit,
     decode_clean_metadata,
     decode_clean_plan,

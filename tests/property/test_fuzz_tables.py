@@ -21,8 +21,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import DamagedLog, HoodieError
-from hoodie.formats.base_footer import read_footer
-from hoodie.formats.bloom import BloomKind, add_keys, decode, empty_filter, encode, might_contain
+from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.formats.parquet.bloom import BloomKind, add_keys, decode, empty_filter, encode, might_contain
 from hoodie.storage.protocol import Storage
 from hoodie.table.doctor import Fault, Severity, examine
 from hoodie.table.doctor_repair import repair

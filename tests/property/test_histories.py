@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from history_model import BY_ORDERING, META, OVERWRITE, Counts, IndexKind, TableModel, java_order, placement, text_of
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
-from hoodie.formats.base_footer import read_footer
-from hoodie.formats.bloom import might_contain
+from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.formats.parquet.bloom import might_contain
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action

@@ -7,8 +7,8 @@ import pyarrow.compute as pc
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.formats.base_footer import java_min_max
-from hoodie.formats.strings import from_java_order, java_order
+from hoodie.formats.java.strings import from_java_order, java_order
+from hoodie.formats.parquet.base_footer import java_min_max
 from hoodie.index.pruning import lookup_keys, prune_by_range
 
 # Few characters from each region in which the two orders place characters differently, so that keys meet.

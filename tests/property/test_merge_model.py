@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.formats.delete_block import deletes_of
+from hoodie.formats.log.delete_block import deletes_of
 from hoodie.merge import payloads as p
 from hoodie.merge.base import BaseMerge, incoming_rows
 from hoodie.merge.dedupe import combine_duplicates

@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.properties import parse_properties, render_properties
+from hoodie.formats.java.properties import parse_properties, render_properties
 
 NOW = dt.datetime(2024, 7, 7, tzinfo=dt.UTC)
 TEXT = st.text(max_size=12) | st.text(" \t\n\r\f\\=:#!u0041é😀", max_size=12)

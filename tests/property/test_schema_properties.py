@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.errors import HoodieError
-from hoodie.formats.avro_schema import from_avro, to_avro
+from hoodie.formats.avro.schema import from_avro, to_avro
 from hoodie.formats.conform import conform
 from hoodie.model.schema import reconcile, stored_form
 from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ

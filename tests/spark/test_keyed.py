@@ -22,7 +22,7 @@ from pyspark.sql import types as T
 from hoodie.config.keygen import FieldKind, KeyGenerator, Kind, PartitionField, escape_path, key_generator
 from hoodie.config.timebased import TimestampSettings, TimestampType, TimeUnit
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
-from hoodie.formats.properties import parse_properties
+from hoodie.formats.java.properties import parse_properties
 from hoodie.spark.keyed import (
     bad_key,
     bad_partition,

@@ -12,7 +12,7 @@ from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, HoodieWriteClient, create_table, open_table, read_arrow
 from hoodie.errors import InvalidOption
-from hoodie.formats.commit_json import decode_commit
+from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action
 from hoodie.spark import stage
 from oracles import read_hudi_rs, read_hudi_rs_optimized

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import types as sql
 
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.avro_schema import from_avro, to_avro
+from hoodie.formats.avro.schema import from_avro, to_avro
 from hoodie.formats.conform import conform
 from hoodie.model.schema import reconcile, stored_form
 from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name

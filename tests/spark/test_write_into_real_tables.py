@@ -17,9 +17,9 @@ from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, WriteResult, open_table, read_arrow
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
-from hoodie.formats.base_footer import read_footer
-from hoodie.formats.bloom import might_contain
-from hoodie.formats.commit_json import decode_commit
+from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.formats.parquet.bloom import might_contain
+from hoodie.formats.timeline.commit_json import decode_commit
 from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]

@@ -13,10 +13,10 @@ import pytest
 
 from hoodie.config.options import read_options
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
-from hoodie.formats.avro_schema import to_avro
-from hoodie.formats.delete_block import OrderingClass, decode_deletes
-from hoodie.formats.log_blocks import BlockKind, LogBlock, read_blocks
-from hoodie.formats.log_content import data_rows
+from hoodie.formats.avro.schema import to_avro
+from hoodie.formats.log.blocks import BlockKind, LogBlock, read_blocks
+from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.delete_block import OrderingClass, decode_deletes
 from hoodie.merge.base import Incoming, incoming_deletes, incoming_rows
 from hoodie.merge.payloads import DEFAULT, rule_for
 from hoodie.model.commit import WriteStat

@@ -14,10 +14,10 @@ import pytest
 from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, DamagedLog, InvalidOption, ServiceFailed, WriteConflict
-from hoodie.formats import timeline_schemas as schemas
-from hoodie.formats.archive_log import commit_record, encode_entries
-from hoodie.formats.avro_container import write_one
-from hoodie.formats.log_blocks import read_blocks
+from hoodie.formats.avro.container import write_one
+from hoodie.formats.log.blocks import read_blocks
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata

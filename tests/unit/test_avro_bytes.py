@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from hoodie.formats.avro_bytes import Cells, Malformed, Pieces
+from hoodie.formats.avro.bytes import Cells, Malformed, Pieces
 
 
 def test_spans_that_overlap_are_refused() -> None:

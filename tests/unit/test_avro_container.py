@@ -6,7 +6,7 @@ import fastavro
 import pytest
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.avro_container import is_container, read_one, write_one
+from hoodie.formats.avro.container import is_container, read_one, write_one
 
 SCHEMA = {
     "type": "record",

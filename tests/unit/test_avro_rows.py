@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptLogBlock, SchemaMismatch, UnsupportedTable
-from hoodie.formats.avro_rows import decode_rows, encode_rows
-from hoodie.formats.avro_schema import from_avro
+from hoodie.formats.avro.rows import decode_rows, encode_rows
+from hoodie.formats.avro.schema import from_avro
 
 
 def schema_of(*types: Any) -> str:

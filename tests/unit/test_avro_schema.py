@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
-from hoodie.formats.avro_schema import decimal_size, from_avro, record_names, to_avro
+from hoodie.formats.avro.schema import decimal_size, from_avro, record_names, to_avro
 from hoodie.formats.conform import conform
 from hoodie.model.schema import with_meta_fields, without_meta_fields
 from hoodie.model.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS

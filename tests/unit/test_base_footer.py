@@ -10,8 +10,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import CorruptFile, InvalidInput, UnsupportedTable
-from hoodie.formats.base_footer import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata, java_min_max, read_footer
-from hoodie.formats.bloom import BloomKind, add_keys, empty_filter
+from hoodie.formats.parquet.base_footer import (
+    BLOOM,
+    BLOOM_TYPE,
+    MAX_KEY,
+    MIN_KEY,
+    footer_metadata,
+    java_min_max,
+    read_footer,
+)
+from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
 
 PATH = "city=x/f.parquet"
 KEYS = pa.array(["b", "a", "ü"])

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption
-from hoodie.formats.bloom import (
+from hoodie.formats.parquet.bloom import (
     BloomFilter,
     BloomKind,
     add_keys,
@@ -27,7 +27,7 @@ from hoodie.formats.bloom import (
     size_for,
     survivors,
 )
-from hoodie.formats.murmur import BLOCK, KeyHashes, positions
+from hoodie.formats.parquet.murmur import BLOCK, KeyHashes, positions
 
 VECTORS = Path(__file__).parents[1] / "vectors"
 HASHES = json.loads((VECTORS / "bloom_hash.json").read_text())["vectors"]

@@ -13,7 +13,7 @@ import pytest
 
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.errors import CorruptFile, InvalidOption, MetafileMissing, ServiceFailed, UnsupportedTable, WriteConflict
-from hoodie.formats.timeline_avro import decode_clean_metadata, decode_clean_plan, encode_clean_plan
+from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, encode_clean_plan
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanMetadata, CleanPlan

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.commit_json import decode_commit, encode_commit, encode_inflight, inflight_profile
+from hoodie.formats.timeline.commit_json import decode_commit, encode_commit, encode_inflight, inflight_profile
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 

@@ -23,15 +23,15 @@ from hoodie.errors import (
     UnsupportedTable,
     WriteConflict,
 )
-from hoodie.formats import timeline_schemas
-from hoodie.formats.avro_container import write_one
-from hoodie.formats.avro_plans import encode_compaction_plan
-from hoodie.formats.avro_schema import to_avro
-from hoodie.formats.base_footer import read_footer
-from hoodie.formats.bloom import might_contain
-from hoodie.formats.delete_block import deletes_of
-from hoodie.formats.log_blocks import encode_block
-from hoodie.formats.log_content import avro_block, delete_block, rollback_block
+from hoodie.formats.avro.container import write_one
+from hoodie.formats.avro.schema import to_avro
+from hoodie.formats.log.blocks import encode_block
+from hoodie.formats.log.content import avro_block, delete_block, rollback_block
+from hoodie.formats.log.delete_block import deletes_of
+from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.formats.parquet.bloom import might_contain
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.commit import Operation, WriteStat
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
@@ -656,7 +656,7 @@ def test_an_instant_that_is_no_pending_compaction_is_an_error(storage: MemorySto
 def test_a_plan_of_an_unknown_version_is_an_error(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
     at = new_time(load_state(storage), utc_now)
-    create_requested(storage, at, Action.COMPACTION, write_one(timeline_schemas.COMPACTION_PLAN, record))
+    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record))
     for call in (lambda: compact(storage, {}, at), lambda: validate_compaction(storage, at)):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
             call()

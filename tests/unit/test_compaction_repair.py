@@ -6,8 +6,8 @@ import pytest
 
 from compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
 from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
-from hoodie.formats import timeline_schemas
-from hoodie.formats.avro_container import write_one
+from hoodie.formats.avro.container import write_one
+from hoodie.formats.timeline import schemas
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import split
 from hoodie.table.compaction import compact
@@ -121,7 +121,7 @@ def test_what_cannot_be_repaired_is_told(storage: MemoryStorage) -> None:
 def test_a_plan_of_an_unknown_version_is_neither_repaired_nor_withdrawn(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
     at = new_time(load_state(storage), utc_now)
-    create_requested(storage, at, Action.COMPACTION, write_one(timeline_schemas.COMPACTION_PLAN, record))
+    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record))
     before = storage.snapshot()
     for call in (repair_compaction, unschedule_compaction):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):

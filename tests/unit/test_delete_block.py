@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptLogBlock, SchemaMismatch, UnsupportedTable
-from hoodie.formats.delete_block import (
+from hoodie.formats.log.delete_block import (
     DELETES,
     OrderingClass,
     decode_deletes,

@@ -13,9 +13,9 @@ import pytest
 
 from hoodie.cli.main import main
 from hoodie.errors import InvalidOption, LockLost, TableNotFound
-from hoodie.formats.base_footer import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
-from hoodie.formats.bloom import BloomKind, empty_filter
-from hoodie.formats.timeline_avro import encode_savepoint
+from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
+from hoodie.formats.parquet.bloom import BloomKind, empty_filter
+from hoodie.formats.timeline.services import encode_savepoint
 from hoodie.locks import lock_for
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import SavepointMetadata

@@ -9,8 +9,8 @@ import pytest
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, MetafileMissing
-from hoodie.formats.commit_json import encode_commit
-from hoodie.formats.timeline_avro import encode_compaction_plan, encode_replace_plan
+from hoodie.formats.timeline.commit_json import encode_commit
+from hoodie.formats.timeline.services import encode_compaction_plan, encode_replace_plan
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileGroupId, FileSlice, base_file_name, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State

@@ -26,7 +26,7 @@ from hoodie.config.keygen import (
 )
 from hoodie.config.timebased import TimestampSettings, TimestampType, TimeUnit
 from hoodie.errors import InvalidOption
-from hoodie.formats.properties import parse_properties
+from hoodie.formats.java.properties import parse_properties
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "keygen.json").read_text())
 KEY = "hoodie.datasource.write.recordkey.field"

@@ -6,7 +6,7 @@ import struct
 import pytest
 
 from hoodie.errors import CorruptLogBlock, InvalidInput, UnsupportedTable
-from hoodie.formats.log_blocks import (
+from hoodie.formats.log.blocks import (
     MAGIC,
     BlockHead,
     BlockKind,
@@ -18,7 +18,7 @@ from hoodie.formats.log_blocks import (
     read_blocks,
     read_blocks_backwards,
 )
-from hoodie.formats.log_content import rollback_block
+from hoodie.formats.log.content import rollback_block
 
 INSTANT = "20250101000001000"
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.avro_rows import decode_rows
-from hoodie.formats.delete_block import decode_deletes
-from hoodie.formats.log_blocks import BlockKind, BlockMap, HeaderKey, read_blocks
+from hoodie.formats.avro.rows import decode_rows
+from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, read_blocks
+from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
 
 VECTOR = json.loads((Path(__file__).parents[1] / "vectors" / "log_scan.json").read_text())

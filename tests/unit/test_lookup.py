@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.base_footer import footer_metadata
-from hoodie.formats.bloom import BloomKind, add_keys, empty_filter
+from hoodie.formats.parquet.base_footer import footer_metadata
+from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage

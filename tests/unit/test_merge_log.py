@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFile, SchemaMismatch
-from hoodie.formats.delete_block import OrderingClass, decode_deletes, deletes_of
+from hoodie.formats.log.delete_block import OrderingClass, decode_deletes, deletes_of
 from hoodie.merge import payloads
 from hoodie.merge.base import BaseMerge
 from hoodie.merge.log_merge import LogMerge

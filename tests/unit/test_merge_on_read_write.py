@@ -12,8 +12,8 @@ import pytest
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, UnsupportedTable
-from hoodie.formats.avro_plans import encode_compaction_plan
-from hoodie.formats.commit_json import decode_commit
+from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import Operation, WriteStat
 from hoodie.model.files import FileGroupId

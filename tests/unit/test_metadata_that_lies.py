@@ -12,9 +12,9 @@ import pytest
 
 from hoodie.config.table import from_properties
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
-from hoodie.formats.avro_plans import encode_compaction_plan, encode_replace_plan
-from hoodie.formats.commit_json import decode_commit
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.plans import encode_compaction_plan, encode_replace_plan
+from hoodie.formats.timeline.services import (
     decode_clean_metadata,
     decode_clean_plan,
     decode_compaction_plan,

@@ -7,7 +7,7 @@ import io
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.formats.parquet_columns import open_for_few_rows, read_columns
+from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
 
 COUNT = 1000
 ROWS = pa.table(

@@ -8,7 +8,13 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import CorruptFile, InvalidInput
-from hoodie.formats.properties import CHECKSUM, parse_properties, render_properties, table_checksum, verify_checksum
+from hoodie.formats.java.properties import (
+    CHECKSUM,
+    parse_properties,
+    render_properties,
+    table_checksum,
+    verify_checksum,
+)
 
 REAL = Path(__file__).parents[1] / "fixtures" / "properties"
 NOW = dt.datetime(2024, 7, 7, 5, 3, 2, tzinfo=dt.UTC)

@@ -4,7 +4,7 @@ from itertools import count
 import pytest
 
 from hoodie.errors import CorruptFile, InvalidInput, TableNotFound
-from hoodie.formats.properties import table_checksum
+from hoodie.formats.java.properties import table_checksum
 from hoodie.storage import WrappedStorage
 from hoodie.table.properties_file import BACKUP, PROPERTIES, create_properties, load_properties, update_properties
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage

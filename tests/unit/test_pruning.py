@@ -7,8 +7,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.bloom import BloomKind, add_keys, empty_filter
-from hoodie.formats.murmur import KeyHashes
+from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
+from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 
 

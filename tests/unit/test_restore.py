@@ -11,7 +11,7 @@ import pytest
 
 import undoing
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, LockTimeout, WriteConflict
-from hoodie.formats.timeline_avro import decode_restore_metadata, decode_restore_plan
+from hoodie.formats.timeline.services import decode_restore_metadata, decode_restore_plan
 from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, LogFile, parse_data_file
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State

@@ -10,8 +10,8 @@ import pytest
 
 import undoing
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
-from hoodie.formats.log_blocks import BlockKind, read_blocks
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.formats.timeline.services import (
     decode_rollback_plan,
     encode_clean_metadata,
     encode_clean_plan,

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import DamagedLog
-from hoodie.formats.log_blocks import BlockKind, read_blocks
-from hoodie.formats.timeline_avro import decode_rollback_metadata, decode_rollback_plan
+from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.formats.timeline.services import decode_rollback_metadata, decode_rollback_plan
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, split

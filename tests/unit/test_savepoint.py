@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
-from hoodie.formats.timeline_avro import encode_clean_metadata, encode_clean_plan
+from hoodie.formats.timeline.services import encode_clean_metadata, encode_clean_plan
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.storage.local import LocalStorage

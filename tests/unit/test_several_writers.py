@@ -12,7 +12,7 @@ import pytest
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidOption, UnsupportedTable, WriteConflict
-from hoodie.formats.commit_json import decode_commit
+from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action, State
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage

@@ -9,7 +9,7 @@ import pytest
 
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile, InvalidInput
-from hoodie.formats.commit_json import encode_commit
+from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import CountingStorage, MemoryStorage

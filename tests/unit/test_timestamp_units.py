@@ -12,7 +12,7 @@ import pytest
 
 from hoodie import read_arrow, read_changes_arrow
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
-from hoodie.formats.stored_types import stored_types
+from hoodie.formats.parquet.stored_types import stored_types
 from hoodie.model.schema import ALSO_TEXT
 from hoodie.storage.local import LocalStorage
 from hoodie.table.compaction import compact

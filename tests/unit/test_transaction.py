@@ -15,7 +15,7 @@ import pytest
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, WriteConflict
-from hoodie.formats.timeline_avro import decode_rollback_metadata
+from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.model.instant import Action, State
 from hoodie.model.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, is_temporary

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.formats.strings import Bytes, chunks_of, raw_strings
+from hoodie.formats.java.strings import Bytes, chunks_of, raw_strings
 
 Hashes = npt.NDArray[np.uint32]
 _Indices = npt.NDArray[np.int64]

@@ -20,7 +20,7 @@ from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption
-from hoodie.formats.timeline_avro import decode_restore_metadata, decode_rollback_metadata
+from hoodie.formats.timeline.services import decode_restore_metadata, decode_rollback_metadata
 from hoodie.index.contract import ByKey, Index, Placed, Tags, There
 from hoodie.index.hbase_client import FAMILY, HBaseClient
 from hoodie.index.hbase_connect import check_reachable, require_happybase

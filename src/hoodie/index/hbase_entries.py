@@ -18,8 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput
+from hoodie.formats.java.hash import string_hashes
 from hoodie.index.hbase_client import Cells, HBaseClient
-from hoodie.index.java_hash import string_hashes
 from hoodie.timeline.timeline import Visible
 
 #: The cells of an entry: instant that inserted the key, file id (not a file name), partition path; UTF-8.

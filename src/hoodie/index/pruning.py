@@ -13,9 +13,9 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.formats.bloom import BloomFilter, survivors
-from hoodie.formats.murmur import Indices, KeyHashes
-from hoodie.formats.strings import highest_groups, java_order, utf8_order
+from hoodie.formats.java.strings import highest_groups, java_order, utf8_order
+from hoodie.formats.parquet.bloom import BloomFilter, survivors
+from hoodie.formats.parquet.murmur import Indices, KeyHashes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from hoodie.formats.parquet_columns import open_parquet, read_columns
+from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
 

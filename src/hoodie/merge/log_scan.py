@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Generic, Protocol, TypeVar
 
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.log_blocks import BlockKind, BlockMap
-from hoodie.formats.log_content import is_rollback
+from hoodie.formats.log.blocks import BlockKind, BlockMap
+from hoodie.formats.log.content import is_rollback
 
 
 class Headed(Protocol):

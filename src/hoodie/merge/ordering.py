@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.strings import java_order, raw_strings
+from hoodie.formats.java.strings import java_order, raw_strings
 from hoodie.merge.rows import Mask, Positions, as_array, as_mask
 
 

@@ -17,8 +17,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.murmur import KeyHashes
-from hoodie.formats.parquet_columns import open_parquet, read_columns
+from hoodie.formats.parquet.columns import open_parquet, read_columns
+from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.model.files import BaseFile

@@ -23,7 +23,7 @@ from pyspark.sql.types import (
 
 from hoodie.config.write import BloomOptions
 from hoodie.errors import HoodieError
-from hoodie.formats.commit_json import decode_commit, encode_commit
+from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
 from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat

@@ -11,7 +11,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie.errors import InstantNotFound, WriteConflict
-from hoodie.formats.avro_schema import from_avro
+from hoodie.formats.avro.schema import from_avro
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.schema import without_meta_fields

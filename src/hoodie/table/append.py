@@ -18,9 +18,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.write import LogFormat
-from hoodie.formats.delete_block import deletes_of
-from hoodie.formats.log_blocks import LogBlock, encode_block
-from hoodie.formats.log_content import avro_block, delete_block, parquet_block
+from hoodie.formats.log.blocks import LogBlock, encode_block
+from hoodie.formats.log.content import avro_block, delete_block, parquet_block
+from hoodie.formats.log.delete_block import deletes_of
 from hoodie.merge.base import Incoming
 from hoodie.merge.ordering import ordering_column
 from hoodie.merge.rows import Mask, as_array

@@ -15,10 +15,10 @@ from hoodie.config.compaction import CompactionOptions
 from hoodie.config.options import read_options
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.table import TimelineZone
-from hoodie.formats import timeline_schemas as schemas
-from hoodie.formats.archive_log import commit_record, encode_entries
-from hoodie.formats.avro_container import read_one
-from hoodie.formats.commit_json import decode_commit
+from hoodie.formats.avro.container import read_one
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.archive_log import commit_record, encode_entries
+from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.locks import lock_for
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId

@@ -15,10 +15,10 @@ import pyarrow.parquet as pq
 
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.errors import InstantNotFound
-from hoodie.formats.base_footer import BaseFooter, footer_metadata, java_min_max
-from hoodie.formats.bloom import BloomFilter, BloomKind, add_keys, empty_filter
 from hoodie.formats.conform import conform
-from hoodie.formats.encodings import dictionary_columns
+from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
+from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, empty_filter
+from hoodie.formats.parquet.encodings import dictionary_columns
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY

@@ -16,7 +16,7 @@ from hoodie.config.options import read_options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
 from hoodie.errors import CorruptFile, WriteConflict
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.timeline.services import (
     decode_clean_metadata,
     decode_clean_plan,
     encode_clean_metadata,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.errors import InvalidPlan
-from hoodie.formats.avro_schema import to_avro
+from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant

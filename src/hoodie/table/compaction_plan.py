@@ -17,7 +17,7 @@ from hoodie.config.compaction import CompactionOptions
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import read_options
 from hoodie.errors import CorruptFile, InstantNotFound, MissingFileIgnored, UnsupportedTable, WriteConflict
-from hoodie.formats.avro_plans import encode_compaction_plan
+from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionPlan

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
-from hoodie.formats.commit_json import encode_commit
+from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.locks import Lock
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file

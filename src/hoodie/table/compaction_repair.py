@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from hoodie.errors import InvalidPlan
-from hoodie.formats.avro_plans import encode_compaction_plan
+from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionOperation
 from hoodie.plan.compaction import Found, operation_of

@@ -15,10 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable
-from hoodie.formats.base_footer import BaseFooter, java_min_max
-from hoodie.formats.bloom import might_contain
-from hoodie.formats.log_blocks import BlockKind, read_block_headers
-from hoodie.formats.strings import java_order
+from hoodie.formats.java.strings import java_order
+from hoodie.formats.log.blocks import BlockKind, read_block_headers
+from hoodie.formats.parquet.base_footer import BaseFooter, java_min_max
+from hoodie.formats.parquet.bloom import might_contain
 from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.merge.ordering import roots
 from hoodie.model.commit import WriteStat

@@ -9,8 +9,8 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.properties import CHECKSUM, parse_properties, verify_checksum
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
+from hoodie.formats.timeline.services import (
     decode_clean_metadata,
     decode_clean_plan,
     decode_compaction_plan,

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import ContradictoryTimestamps
-from hoodie.formats.avro_schema import from_avro
-from hoodie.formats.log_blocks import BlockKind, LogBlock
-from hoodie.formats.parquet_columns import open_parquet
-from hoodie.formats.stored_types import (
+from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.log.blocks import BlockKind, LogBlock
+from hoodie.formats.parquet.columns import open_parquet
+from hoodie.formats.parquet.stored_types import (
     Contradiction,
     StoredTypes,
     avro_witness,

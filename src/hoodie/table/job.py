@@ -11,7 +11,7 @@ import pyarrow as pa
 from hoodie.config.table import TableType, require_writable
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
-from hoodie.formats.avro_schema import to_avro
+from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule

@@ -18,8 +18,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.formats.conform import conform
-from hoodie.formats.parquet_columns import open_for_few_rows, open_parquet, read_columns
-from hoodie.formats.stored_types import StoredTypes
+from hoodie.formats.parquet.columns import open_for_few_rows, open_parquet, read_columns
+from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from hoodie.errors import CorruptLogBlock, DamagedLog, UnsupportedTable
-from hoodie.formats.log_blocks import BlockHead, BlockKind, BlockMap, read_block_headers
-from hoodie.formats.log_content import is_rollback
+from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
+from hoodie.formats.log.content import is_rollback
 from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
 from hoodie.model.files import LogFile
 from hoodie.storage.protocol import Storage

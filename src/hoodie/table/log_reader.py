@@ -18,12 +18,12 @@ from hoodie.config.keygen import KeyGenerator
 from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, MergerOptions
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, InvalidInput, SchemaMismatch, UnsupportedTable
-from hoodie.formats.avro_compile import BadSchema, compile_schema
+from hoodie.formats.avro.compile import BadSchema, compile_schema
 from hoodie.formats.conform import conform
-from hoodie.formats.delete_block import decode_deletes
-from hoodie.formats.log_blocks import BlockKind, HeaderKey, LogBlock
-from hoodie.formats.log_content import data_rows
-from hoodie.formats.parquet_columns import damage_of, open_parquet
+from hoodie.formats.log.blocks import BlockKind, HeaderKey, LogBlock
+from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.delete_block import decode_deletes
+from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.merge.base import Incoming, merge_base
 from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.log_merge import LogMerge, Versions

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config.read import MergeOptions
-from hoodie.formats.murmur import KeyHashes
+from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.merge.base import Incoming
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.rows import Mask, Positions, as_array, as_mask, distinct, pick

@@ -12,9 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.base_footer import BaseFooter, read_footer
-from hoodie.formats.murmur import Indices, KeyHashes
-from hoodie.formats.parquet_columns import open_parquet, read_columns
+from hoodie.formats.parquet.base_footer import BaseFooter, read_footer
+from hoodie.formats.parquet.columns import open_parquet, read_columns
+from hoodie.formats.parquet.murmur import Indices, KeyHashes
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.errors import CorruptFile, InvalidInput
-from hoodie.formats.paths import inside
+from hoodie.formats.timeline.paths import inside
 from hoodie.storage.protocol import Storage, is_temporary, join
 
 _FOLDER = ".hoodie/.temp"

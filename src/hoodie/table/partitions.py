@@ -7,7 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.properties import render_properties
+from hoodie.formats.java.properties import render_properties
 from hoodie.storage.protocol import Storage, join
 
 METAFILE = ".hoodie_partition_metadata"

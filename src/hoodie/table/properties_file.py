@@ -11,7 +11,13 @@ import time
 from collections.abc import Callable, Mapping
 
 from hoodie.errors import CorruptFile, InvalidInput, TableNotFound
-from hoodie.formats.properties import CHECKSUM, parse_properties, render_properties, table_checksum, verify_checksum
+from hoodie.formats.java.properties import (
+    CHECKSUM,
+    parse_properties,
+    render_properties,
+    table_checksum,
+    verify_checksum,
+)
 from hoodie.storage.protocol import Storage
 
 PROPERTIES = ".hoodie/hoodie.properties"

@@ -19,9 +19,9 @@ import pyarrow.parquet as pq
 from hoodie.config.datasource import check_options
 from hoodie.config.read import READ_GROUPS
 from hoodie.errors import InvalidInput, UnsupportedTable
-from hoodie.formats.avro_schema import from_avro
+from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.conform import conform
-from hoodie.formats.parquet_columns import damage_of, open_parquet
+from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
-from hoodie.formats.timeline_avro import (
+from hoodie.formats.timeline.services import (
     decode_restore_plan,
     encode_restore_metadata,
     encode_restore_plan,

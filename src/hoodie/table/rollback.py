@@ -16,11 +16,11 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
 from hoodie.errors import InstantNotFound, WriteConflict
-from hoodie.formats.avro_plans import decode_replace_plan
-from hoodie.formats.commit_json import decode_commit
-from hoodie.formats.log_blocks import encode_block
-from hoodie.formats.log_content import rollback_block
-from hoodie.formats.timeline_avro import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
+from hoodie.formats.log.blocks import encode_block
+from hoodie.formats.log.content import rollback_block
+from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.plans import decode_replace_plan
+from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
 from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition

@@ -14,7 +14,7 @@ from hoodie.config.options import read_options
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.table import require_writable
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
-from hoodie.formats.timeline_avro import decode_rollback_metadata, encode_rollback_plan
+from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.commit import CommitMetadata

@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.avro_plans import decode_compaction_plan
-from hoodie.formats.commit_json import decode_commit
-from hoodie.formats.log_blocks import read_block_headers
+from hoodie.formats.log.blocks import read_block_headers
+from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.plans import decode_compaction_plan
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State

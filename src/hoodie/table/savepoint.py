@@ -11,7 +11,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
-from hoodie.formats.timeline_avro import decode_clean_metadata, decode_clean_plan, decode_savepoint, encode_savepoint
+from hoodie.formats.timeline.services import (
+    decode_clean_metadata,
+    decode_clean_plan,
+    decode_savepoint,
+    encode_savepoint,
+)
 from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State

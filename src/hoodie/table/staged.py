@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.murmur import KeyHashes
+from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY

@@ -16,9 +16,9 @@ from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
 from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
-from hoodie.formats.avro_schema import from_avro
-from hoodie.formats.base_footer import read_footer
-from hoodie.formats.stored_types import corrected
+from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.formats.parquet.stored_types import corrected
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant

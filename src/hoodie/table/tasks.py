@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.base_footer import read_footer
 from hoodie.formats.conform import conform
-from hoodie.formats.parquet_columns import damage_of, open_parquet
+from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat

@@ -6,7 +6,7 @@ Without it such a read would give fewer rows, and say nothing.
 from __future__ import annotations
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.timeline_avro import decode_clean_metadata
+from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import join

@@ -15,8 +15,8 @@ from hoodie.config.locks import FailedWrites
 from hoodie.config.table import TimelineZone
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
-from hoodie.formats.avro_plans import encode_replace_plan
-from hoodie.formats.commit_json import encode_commit, encode_inflight, inflight_profile
+from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
+from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId

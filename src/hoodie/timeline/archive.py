@@ -16,10 +16,10 @@ import pyarrow.parquet as pq
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile
-from hoodie.formats import timeline_schemas as schemas
-from hoodie.formats.archive_log import commit_of, decode_entries
-from hoodie.formats.avro_container import read_one
-from hoodie.formats.timeline_avro import decode_avro_commit
+from hoodie.formats.avro.container import read_one
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.archive_log import commit_of, decode_entries
+from hoodie.formats.timeline.services import decode_avro_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Storage, join

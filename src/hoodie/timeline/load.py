@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile
-from hoodie.formats.avro_container import is_container
-from hoodie.formats.commit_json import decode_commit
-from hoodie.formats.timeline_avro import decode_avro_commit, decode_compaction_plan, decode_replace_plan
+from hoodie.formats.avro.container import is_container
+from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.formats.timeline.services import decode_avro_commit, decode_compaction_plan, decode_replace_plan
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionPlan, ReplacePlan

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from hoodie.config.table import TableConfig
-from hoodie.formats.timeline_avro import decode_clean_metadata, decode_clean_plan
+from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, join

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from hoodie.formats.strings import raw_strings
+from hoodie.formats.java.strings import raw_strings
 
 Hashes = npt.NDArray[np.int32]
 _UInts = npt.NDArray[np.uint32]

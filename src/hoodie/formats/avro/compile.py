@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.errors import UnsupportedTable
-from hoodie.formats.avro_decimals import BytesDecimal, FixedDecimal
-from hoodie.formats.avro_nodes import (
+from hoodie.formats.avro.decimals import BytesDecimal, FixedDecimal
+from hoodie.formats.avro.nodes import (
     Boolean,
     Bytes,
     Enum,
@@ -24,7 +24,7 @@ from hoodie.formats.avro_nodes import (
     Record,
     may_be_null,
 )
-from hoodie.formats.avro_schema import TYPE_ATTRIBUTE
+from hoodie.formats.avro.schema import TYPE_ATTRIBUTE
 from hoodie.model.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
 
 _MOST_LEAVES = 100_000  # a schema that names a type many times over grows without bound

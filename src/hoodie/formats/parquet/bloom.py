@@ -19,8 +19,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.errors import CorruptFile, InvalidOption
-from hoodie.formats.murmur import BLOCK, SHARED, Chain, Hashes, Indices, KeyHashes, RawKeys, blocks, reduce_to
-from hoodie.formats.strings import Bytes, chunks_of
+from hoodie.formats.java.strings import Bytes, chunks_of
+from hoodie.formats.parquet.murmur import BLOCK, SHARED, Chain, Hashes, Indices, KeyHashes, RawKeys, blocks, reduce_to
 
 _HEAD = struct.Struct(">iiBi")  # version, hashes, hash type, bits
 _GROWTH = struct.Struct(">iii")  # entries per row, adds to the newest row, rows

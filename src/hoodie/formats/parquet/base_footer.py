@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, UnsupportedTable
-from hoodie.formats.bloom import BloomFilter, BloomKind, decode, encode
-from hoodie.formats.strings import from_java_order, highest_groups, java_order, utf8_order
+from hoodie.formats.java.strings import from_java_order, highest_groups, java_order, utf8_order
+from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, decode, encode
 
 BLOOM = "org.apache.hudi.bloomfilter"
 BLOOM_TYPE = "hoodie_bloom_filter_type_code"

@@ -8,17 +8,17 @@ absolute paths. Source: docs/format/avro-payloads.md.
 from __future__ import annotations
 
 from hoodie.errors import CorruptFile
-from hoodie.formats import timeline_schemas as schemas
-from hoodie.formats.avro_container import read_one, write_one
-from hoodie.formats.avro_parts import Record, by_partition, names, ref, ref_record, sizes, with_root
-from hoodie.formats.avro_plans import (
+from hoodie.formats.avro.container import read_one, write_one
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.commit_json import read_document
+from hoodie.formats.timeline.parts import Record, by_partition, names, ref, ref_record, sizes, with_root
+from hoodie.formats.timeline.paths import absolute, inside
+from hoodie.formats.timeline.plans import (
     decode_compaction_plan,
     decode_replace_plan,
     encode_compaction_plan,
     encode_replace_plan,
 )
-from hoodie.formats.commit_json import read_document
-from hoodie.formats.paths import absolute, inside
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.plans import (
     CleanedPartition,

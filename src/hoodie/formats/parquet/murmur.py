@@ -10,7 +10,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.strings import Bytes, chunks_of, raw_strings
+from hoodie.formats.java.strings import Bytes, chunks_of, raw_strings
 
 Hashes = npt.NDArray[np.uint32]
 Indices = npt.NDArray[np.int64]

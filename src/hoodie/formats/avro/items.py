@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from hoodie.formats.avro_bytes import Malformed, fail_where
+from hoodie.formats.avro.bytes import Malformed, fail_where
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hoodie.formats.avro_bytes import Cells, Cursors, Ints
+    from hoodie.formats.avro.bytes import Cells, Cursors, Ints
 
 _NARROW = 24  # as many arrays, or fewer, are walked one by one
 _PATIENCE = 256  # items walked one by one after a wrong guess, before the next

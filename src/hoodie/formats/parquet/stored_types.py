@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
-from hoodie.formats.avro_schema import from_avro
+from hoodie.formats.avro.schema import from_avro
 from hoodie.model.schema import ALSO_TEXT, AVRO_LOGICAL, LOCAL_MICROS
 from hoodie.model.types import TIMESTAMP_MILLIS, holds, is_list, spark_name
 

@@ -13,9 +13,9 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from hoodie.errors import CorruptLogBlock, InvalidInput, SchemaMismatch, UnsupportedTable
-from hoodie.formats.avro_bytes import Cells, Malformed, Pieces, offsets_of
-from hoodie.formats.avro_compile import BadSchema, compile_schema
-from hoodie.formats.avro_nodes import Record
+from hoodie.formats.avro.bytes import Cells, Malformed, Pieces, offsets_of
+from hoodie.formats.avro.compile import BadSchema, compile_schema
+from hoodie.formats.avro.nodes import Record
 
 _VERSION = 3  # 1 and 2 have the same layout
 _HEAD = struct.Struct(">ii")

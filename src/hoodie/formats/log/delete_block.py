@@ -16,9 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptLogBlock, SchemaMismatch, UnsupportedTable
-from hoodie.formats.avro_bytes import Cells, Malformed, Pieces, fail_where, to_numpy
-from hoodie.formats.avro_decimals import BytesDecimal
-from hoodie.formats.avro_nodes import (
+from hoodie.formats.avro.bytes import Cells, Malformed, Pieces, fail_where, to_numpy
+from hoodie.formats.avro.decimals import BytesDecimal
+from hoodie.formats.avro.nodes import (
     Boolean,
     Bytes,
     FixedWidth,
@@ -33,7 +33,7 @@ from hoodie.formats.avro_nodes import (
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hoodie.formats.avro_bytes import Cursors
+    from hoodie.formats.avro.bytes import Cursors
 
 _VERSION = 3
 _HEAD = struct.Struct(">ii")

@@ -13,13 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.avro_bytes import Malformed, fail_where, from_numpy, offsets_of, regroup, to_numpy
-from hoodie.formats.avro_items import find_items
+from hoodie.formats.avro.bytes import Malformed, fail_where, from_numpy, offsets_of, regroup, to_numpy
+from hoodie.formats.avro.items import find_items
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hoodie.formats.avro_bytes import Cells, Cursors, Pieces
+    from hoodie.formats.avro.bytes import Cells, Cursors, Pieces
 
 
 class Node:

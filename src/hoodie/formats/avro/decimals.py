@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.avro_bytes import Malformed, fail_where, from_numpy, to_numpy
-from hoodie.formats.avro_nodes import FixedWidth, Prefixed, fitting
+from hoodie.formats.avro.bytes import Malformed, fail_where, from_numpy, to_numpy
+from hoodie.formats.avro.nodes import FixedWidth, Prefixed, fitting
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from hoodie.formats.avro_bytes import Cells, Cursors, Pieces
+    from hoodie.formats.avro.bytes import Cells, Cursors, Pieces
 
 
 class FixedDecimal(FixedWidth):

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptLogBlock, UnsupportedTable
-from hoodie.formats.avro_rows import decode_rows, encode_rows
-from hoodie.formats.delete_block import encode_deletes
-from hoodie.formats.log_blocks import BlockKind, BlockMap, HeaderKey, LogBlock
+from hoodie.formats.avro.rows import decode_rows, encode_rows
+from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock
+from hoodie.formats.log.delete_block import encode_deletes
 
 _ROLLBACK = "0"  # the only command there is
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hoodie.errors import CorruptFile
-from hoodie.formats.paths import file_name, inside
+from hoodie.formats.timeline.paths import file_name, inside
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 

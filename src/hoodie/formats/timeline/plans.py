@@ -1,15 +1,15 @@
 """Compaction plans and requested replace commits, clustering plans included, as the Avro files of the timeline.
 
-Conventions and source: see hoodie.formats.timeline_avro.
+Conventions and source: see hoodie.formats.timeline.services.
 """
 
 from __future__ import annotations
 
 from hoodie.errors import UnsupportedTable
-from hoodie.formats import timeline_schemas as schemas
-from hoodie.formats.avro_container import read_one, write_one
-from hoodie.formats.avro_parts import Record, file_group, names, optional_name, plan_strategy
-from hoodie.formats.paths import absolute
+from hoodie.formats.avro.container import read_one, write_one
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.parts import Record, file_group, names, optional_name, plan_strategy
+from hoodie.formats.timeline.paths import absolute
 from hoodie.model.plans import (
     ClusteringGroup,
     ClusteringPlan,

@@ -19,10 +19,10 @@ from typing import Any
 import fastavro
 
 from hoodie.errors import CorruptLogBlock, DamagedLog
-from hoodie.formats import timeline_schemas as schemas
-from hoodie.formats.avro_container import MALFORMED
-from hoodie.formats.commit_json import read_document
-from hoodie.formats.log_blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
+from hoodie.formats.avro.container import MALFORMED
+from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.commit_json import read_document
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
 Record = Mapping[str, Any]

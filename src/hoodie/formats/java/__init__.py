@@ -1,0 +1,1 @@
+"""What Java defines and the format inherits: `.properties` files, string order, hash codes."""

@@ -1,0 +1,1 @@
+"""Log files: their blocks, and the rows and deleted keys that blocks hold."""

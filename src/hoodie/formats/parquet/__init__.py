@@ -1,0 +1,1 @@
+"""Base files: their columns, and the footer with key range and bloom filter."""
