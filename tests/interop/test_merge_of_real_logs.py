@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.formats.conform import conform
 from hoodie.formats.java.properties import parse_properties
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.log.content import data_rows
@@ -19,6 +18,7 @@ from hoodie.merge.base import BaseMerge
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.payloads import table_rule
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
+from hoodie.schema.conform import conform
 from oracles import assert_same_rows, expected_rows
 
 # Tables whose newest slices are the snapshot: no replaced, rolled back or pending file group.

@@ -13,7 +13,7 @@ from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.read import read_arrow, read_slices_arrow, table_schema

@@ -14,9 +14,9 @@ import pytest
 from hudi import HudiTableBuilder
 
 from hoodie.formats.avro.schema import to_avro
-from hoodie.formats.conform import conform
-from hoodie.model.schema import reconcile, stored_form, with_meta_fields
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ
 
 UTC = dt.UTC
 MOMENT = dt.datetime(1900, 2, 3, 4, 5, 6, 789012)

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hoodie.errors import HoodieError
 from hoodie.formats.avro.schema import from_avro, to_avro
-from hoodie.formats.conform import conform
-from hoodie.model.schema import reconcile, stored_form
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import reconcile, stored_form
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ
 
 NAMES = st.from_regex(r"[A-Za-z_][A-Za-z0-9_]{0,5}", fullmatch=True).filter(lambda name: not name.startswith("_hoodie"))
 DECIMALS = st.integers(1, 38).flatmap(lambda digits: st.builds(pa.decimal128, st.just(digits), st.integers(0, digits)))

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from hoodie import open_table, read_arrow
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.merge import pack, slice_bytes
 from hoodie.storage.local import LocalStorage
 from hoodie.table.log_reader import merged_batches, slice_reader

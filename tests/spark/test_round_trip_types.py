@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, create_table, read_arrow
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.conform import conform
+from hoodie.schema.conform import conform
 from hoodie.spark.types import to_spark
 from oracles import META, assert_same_rows, read_hudi_rs
 

@@ -11,7 +11,7 @@ from pyspark.sql import functions as F
 
 from hoodie import create_table, open_table, read_arrow, read_changes_arrow
 from hoodie.errors import ContradictoryTimestamps
-from hoodie.formats.conform import conform
+from hoodie.schema.conform import conform
 from hoodie.spark.types import in_session_zone
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state

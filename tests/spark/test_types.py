@@ -16,9 +16,9 @@ from pyspark.sql import types as sql
 
 from hoodie.errors import SchemaMismatch
 from hoodie.formats.avro.schema import from_avro, to_avro
-from hoodie.formats.conform import conform
-from hoodie.model.schema import reconcile, stored_form
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import reconcile, stored_form
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 from hoodie.spark.types import in_session_zone, nullable, sound, to_arrow, to_spark
 
 COLUMNS = """id string NOT NULL, b boolean, i8 tinyint, i16 smallint, i32 int, i64 bigint, f32 float, f64 double,

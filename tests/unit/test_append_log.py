@@ -21,8 +21,8 @@ from hoodie.merge.base import Incoming, incoming_deletes, incoming_rows
 from hoodie.merge.payloads import DEFAULT, rule_for
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
-from hoodie.model.schema import with_meta_fields
 from hoodie.plan.write import Work, WriteTask
+from hoodie.schema.schema import with_meta_fields
 from hoodie.table.append import append_log, log_token
 from hoodie.table.base_file import WriteSpec, stamp
 from hoodie.table.markers import Marker, MarkerKind, read_markers

@@ -11,9 +11,9 @@ import pytest
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.schema import decimal_size, from_avro, record_names, to_avro
-from hoodie.formats.conform import conform
-from hoodie.model.schema import with_meta_fields, without_meta_fields
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import with_meta_fields, without_meta_fields
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
 
 REAL = json.loads((Path(__file__).parent.parent / "fixtures" / "avro_schemas.json").read_text())["schemas"]
 

@@ -25,7 +25,7 @@ from compacting import (
 )
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Action
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.table.compaction import compact, run_near
 from hoodie.table.compaction_job import CompactionJob, begin
 from hoodie.table.compaction_publish import publish

@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.errors import SchemaMismatch
-from hoodie.formats.conform import conform
-from hoodie.model.schema import with_meta_fields
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import with_meta_fields
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ
 
 UTC = dt.UTC
 

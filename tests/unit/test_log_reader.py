@@ -27,7 +27,7 @@ from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_file_name
 from hoodie.model.instant import Action, Instant, State
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.log_headers import committed_blocks
 from hoodie.table.log_reader import ScanReport, SliceMerge, SliceReader, merged_batches, scan_logs

@@ -17,7 +17,7 @@ from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge import payloads
 from hoodie.merge.payloads import delete_keys_rule, rule_for, rule_for_mode, table_rule
 from hoodie.merge.rules import Choice, MergeRule, Survivor
-from hoodie.model.schema import AVRO_DEFAULT
+from hoodie.schema.schema import AVRO_DEFAULT
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "payload_merge.json").read_text())
 

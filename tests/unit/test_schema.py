@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import SchemaMismatch
-from hoodie.model.schema import AVRO_DEFAULT, reconcile, stored_form, with_meta_fields, without_meta_fields
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
+from hoodie.schema.schema import AVRO_DEFAULT, reconcile, stored_form, with_meta_fields, without_meta_fields
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 
 INT, LONG, FLOAT, DOUBLE, STRING, BINARY = (
     pa.int32(),

@@ -13,7 +13,7 @@ import pytest
 from hoodie import read_arrow, read_changes_arrow
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
-from hoodie.model.schema import ALSO_TEXT
+from hoodie.schema.schema import ALSO_TEXT
 from hoodie.storage.local import LocalStorage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction

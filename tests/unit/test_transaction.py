@@ -17,7 +17,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.model.instant import Action, State
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, is_temporary
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create

@@ -17,7 +17,7 @@ from hoodie.merge.merger import merger_rule, own_merger
 from hoodie.merge.ordering import has_ordering, order_ranks
 from hoodie.merge.rows import Mask, Positions, as_array, as_mask
 from hoodie.merge.rules import Choice, Choices, DeleteTest, Fill, MergeRule, Outcome, Survivor
-from hoodie.model.schema import AVRO_DEFAULT
+from hoodie.schema.schema import AVRO_DEFAULT
 
 _MODEL = "org.apache.hudi.common.model."
 OVERWRITE_WITH_LATEST = _MODEL + "OverwriteWithLatestAvroPayload"

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.formats.conform import conform
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.schema.conform import conform
 from hoodie.spark.locate import FILE_ID, HITS
 from hoodie.spark.merge import BATCH_ROWS, pack
 from hoodie.spark.packing import cores

@@ -6,7 +6,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from hoodie.formats.conform import conform
+from hoodie.schema.conform import conform
 from hoodie.spark.types import in_session_zone
 
 

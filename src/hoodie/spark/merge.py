@@ -11,8 +11,8 @@ from functools import partial
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.formats.conform import conform
 from hoodie.model.files import FileSlice
+from hoodie.schema.conform import conform
 from hoodie.spark.packing import cores, deal
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage

@@ -17,7 +17,7 @@ from pyspark.sql import functions as F
 from hoodie.config.keygen import NULL_PARTITION
 from hoodie.config.table import TableConfig
 from hoodie.model.files import FileSlice
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.files import read_parquet
 from hoodie.spark.merge import file_rows, merged_rows
 from hoodie.spark.types import to_spark

@@ -26,7 +26,6 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from hoodie.formats.conform import conform
 from hoodie.index.contract import ByFile, ByKey, Index, Learn, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.merge.rows import as_array
@@ -34,6 +33,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile
+from hoodie.schema.conform import conform
 from hoodie.spark.locate import FILE_ID, match_columns
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import (

@@ -8,7 +8,7 @@ from pyarrow import types as arrow
 from pyspark.sql import types as sql
 
 from hoodie.errors import SchemaMismatch
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, list_of, map_of, spark_name
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, list_of, map_of, spark_name
 
 _TO_SPARK: dict[pa.DataType, sql.DataType] = {
     pa.bool_(): sql.BooleanType(),

@@ -14,7 +14,6 @@ from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
-from hoodie.model.schema import without_meta_fields
 from hoodie.plan.conflict import (
     SERVICES,
     Other,
@@ -27,6 +26,7 @@ from hoodie.plan.conflict import (
     unaware,
     vanished,
 )
+from hoodie.schema.schema import without_meta_fields
 from hoodie.table.rollback import refuse_during_restore
 from hoodie.table.state import TableState, declared_schema
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan

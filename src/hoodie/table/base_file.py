@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.errors import InstantNotFound
-from hoodie.formats.conform import conform
 from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, empty_filter
 from hoodie.formats.parquet.encodings import dictionary_columns
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.model.schema import without_meta_fields
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.markers import MarkerKind, create_marker, marker_path
 from hoodie.table.partitions import ensure_partition

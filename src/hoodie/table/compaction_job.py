@@ -14,9 +14,9 @@ from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
-from hoodie.model.schema import with_meta_fields
 from hoodie.plan.compaction import problems
 from hoodie.plan.compaction_strategies import log_bytes
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
 from hoodie.table.compaction_plan import PlanFiles, compactable_state, find_compaction, look_up, take_back

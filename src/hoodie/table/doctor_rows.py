@@ -25,7 +25,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.table.doctor_files import Named
 from hoodie.table.doctor_finding import Contents, Fault, Finding, Scene, Severity
 from hoodie.table.log_reader import SliceReader, base_batches, merged_batches, slice_reader

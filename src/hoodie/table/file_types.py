@@ -24,7 +24,7 @@ from hoodie.formats.parquet.stored_types import (
 )
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Instant
-from hoodie.model.schema import ALSO_TEXT
+from hoodie.schema.schema import ALSO_TEXT
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit

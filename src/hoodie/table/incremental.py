@@ -24,7 +24,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.complete import complete_view

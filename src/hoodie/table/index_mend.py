@@ -15,8 +15,8 @@ from hoodie.index.hbase_entries import NO_LATER, put_entries, row_keys
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
-from hoodie.model.schema import with_meta_fields
 from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.fates import Fate, with_fates
 from hoodie.table.finish import abandoned_on_error, finish

@@ -18,7 +18,7 @@ from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, plac
 from hoodie.index.hbase_missed import Missed
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.log_reader import SliceReader, slice_reader
 from hoodie.table.read import merged_rows, read_slices_arrow, table_schema

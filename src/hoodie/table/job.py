@@ -17,8 +17,8 @@ from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
-from hoodie.model.schema import reconcile, stored_form, with_meta_fields
 from hoodie.plan.write import Work, WritePlan
+from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
 from hoodie.table.batches import require_new

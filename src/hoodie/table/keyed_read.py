@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.formats.conform import conform
 from hoodie.formats.parquet.columns import open_for_few_rows, open_parquet, read_columns
 from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
+from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.batch import Batch, Located, locate, locate_by_key, one_chunk, only, order_by_partition
 from hoodie.table.choose_index import refuse_unknown, there

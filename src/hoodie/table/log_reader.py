@@ -19,7 +19,6 @@ from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, MergerOptions
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, InvalidInput, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.compile import BadSchema, compile_schema
-from hoodie.formats.conform import conform
 from hoodie.formats.log.blocks import BlockKind, HeaderKey, LogBlock
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
@@ -32,6 +31,7 @@ from hoodie.merge.payloads import table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import RECORD_KEY
+from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.file_types import base_types, block_types
 from hoodie.table.log_headers import (

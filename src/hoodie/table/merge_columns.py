@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.keygen import KeyGenerator
-from hoodie.formats.conform import conform
 from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.merge.ordering import roots
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import RECORD_KEY
+from hoodie.schema.conform import conform
 
 
 @dataclass(frozen=True, slots=True)

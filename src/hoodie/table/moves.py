@@ -16,12 +16,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import KeyInTwoPartitions
-from hoodie.formats.conform import conform
 from hoodie.merge.rows import Mask, Positions, as_array, nullable, pick
 from hoodie.merge.rules import Choice, MergeRule
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import with_meta_fields
 from hoodie.table.fates import Fate, Fates
 from hoodie.table.log_reader import SliceReader, slice_reader
 from hoodie.table.read import merged_rows, read_base_file

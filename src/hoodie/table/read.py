@@ -20,10 +20,10 @@ from hoodie.config.datasource import check_options
 from hoodie.config.read import READ_GROUPS
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
-from hoodie.formats.conform import conform
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.model.schema import stored_form, with_meta_fields, without_meta_fields
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage

@@ -22,9 +22,9 @@ from hoodie.formats.parquet.stored_types import corrected
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
-from hoodie.model.schema import ALSO_TEXT, without_meta_fields
-from hoodie.model.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.plan.write import learn_record_size
+from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
+from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties_file import load_properties
 from hoodie.timeline.load import load_timeline, read_commit

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.conform import conform
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.merge.base import BaseMerge, Incoming
@@ -21,6 +20,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import Work, WriteTask
+from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.table.append import append_log
 from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
 from hoodie.model.meta import IS_DELETED
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, spark_name
 from hoodie.testing.storage import Dying
 
 Row = dict[str, Any]

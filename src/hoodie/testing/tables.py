@@ -17,7 +17,7 @@ from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.model.schema import with_meta_fields
+from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.agree import completed

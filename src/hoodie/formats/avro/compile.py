@@ -25,7 +25,7 @@ from hoodie.formats.avro.nodes import (
     may_be_null,
 )
 from hoodie.formats.avro.schema import TYPE_ATTRIBUTE
-from hoodie.model.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
+from hoodie.schema.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
 
 _MOST_LEAVES = 100_000  # a schema that names a type many times over grows without bound
 

@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.model.meta import META_COLUMNS
-from hoodie.model.schema import AVRO_DEFAULT, AVRO_LOGICAL, LOCAL_MICROS
-from hoodie.model.types import (
+from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, LOCAL_MICROS
+from hoodie.schema.types import (
     TIMESTAMP,
     TIMESTAMP_MILLIS,
     TIMESTAMP_NTZ,

@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
-from hoodie.model.schema import ALSO_TEXT, AVRO_LOGICAL, LOCAL_MICROS
-from hoodie.model.types import TIMESTAMP_MILLIS, holds, is_list, spark_name
+from hoodie.schema.schema import ALSO_TEXT, AVRO_LOGICAL, LOCAL_MICROS
+from hoodie.schema.types import TIMESTAMP_MILLIS, holds, is_list, spark_name
 
 _AVRO_IN_FOOTER = b"parquet.avro.schema"
 

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
-from hoodie.model.schema import AVRO_DEFAULT
-from hoodie.model.types import is_list, spark_name
+from hoodie.schema.schema import AVRO_DEFAULT
+from hoodie.schema.types import is_list, spark_name
 
 
 def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: bool = False) -> pa.Table:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hoodie.errors import SchemaMismatch
 from hoodie.model.meta import IS_DELETED, META_COLUMNS
-from hoodie.model.types import is_list, list_of, map_of, spark_name, stored_type, widen
+from hoodie.schema.types import is_list, list_of, map_of, spark_name, stored_type, widen
 
 #: Field metadata: the Avro default of a field that has one other than null, as JSON.
 AVRO_DEFAULT = b"hoodie.avro.default"

@@ -1,0 +1,1 @@
+"""The columns of a table: their types, how the schema grows, and rows brought into it."""
