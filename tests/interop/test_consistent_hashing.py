@@ -42,7 +42,7 @@ from hoodie.table.semantics import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
-from hoodie.timeline.names import parse_name
+from hoodie.timeline.layout import parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
 from oracles import META, assert_same_rows, read_hudi_rs

@@ -26,8 +26,8 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, base_file_name, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State, format_time, parse_time
 from hoodie.testing.storage import MemoryStorage
+from hoodie.timeline.layout import file_name, parse_name
 from hoodie.timeline.load import load_timeline, with_history
-from hoodie.timeline.names import file_name, parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, committed_slices, group_files
 

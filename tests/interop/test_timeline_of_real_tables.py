@@ -32,8 +32,8 @@ from hoodie.formats.timeline.services import (
 )
 from hoodie.model.instant import State
 from hoodie.storage.local import LocalStorage
+from hoodie.timeline.layout import parse_name
 from hoodie.timeline.load import load_timeline, read_commit
-from hoodie.timeline.names import parse_name
 from oracles import TABLES, fixture_facts, fixture_names
 
 # Avro files by the end of their name: reading, and writing with the base path that the file's paths begin with.

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pytest
 
-from hoodie.config.keygen import FieldKind, Kind
 from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.keygen.keygen import FieldKind, Kind
 from hoodie.table.agree import completed
 from hoodie.table.create import create
 from hoodie.table.state import TableState, load_state, table_keygen

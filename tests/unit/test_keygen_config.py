@@ -11,8 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.config import joda
-from hoodie.config.keygen import (
+from hoodie.errors import InvalidOption
+from hoodie.formats.java.properties import parse_properties
+from hoodie.keygen import joda
+from hoodie.keygen.keygen import (
     FieldKind,
     KeyGenerator,
     Kind,
@@ -24,9 +26,7 @@ from hoodie.config.keygen import (
     stored_key_generator,
     unescape_path,
 )
-from hoodie.config.timebased import TimestampSettings, TimestampType, TimeUnit
-from hoodie.errors import InvalidOption
-from hoodie.formats.java.properties import parse_properties
+from hoodie.keygen.timebased import TimestampSettings, TimestampType, TimeUnit
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "keygen.json").read_text())
 KEY = "hoodie.datasource.write.recordkey.field"

@@ -15,13 +15,13 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.config.keygen import key_generator
 from hoodie.config.read import MergeOptions
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro, to_avro
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block
 from hoodie.formats.log.content import avro_block, delete_block, parquet_block, rollback_block
 from hoodie.formats.log.delete_block import deletes_of
+from hoodie.keygen.keygen import key_generator
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE, rule_for, rule_for_mode
 from hoodie.merge.rules import MergeRule

@@ -13,8 +13,8 @@ from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import CountingStorage, MemoryStorage
+from hoodie.timeline.layout import file_name, parse_name
 from hoodie.timeline.load import load_timeline, read_commit, read_replace_plan, with_history
-from hoodie.timeline.names import file_name, parse_name
 from hoodie.timeline.timeline import Timeline, query_instant
 
 V6 = TableConfig(name="t", version=6, layout=1)

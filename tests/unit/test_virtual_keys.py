@@ -13,10 +13,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.config.keygen import KeyGenerator, Kind, stored_key_generator
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.formats.java.properties import parse_properties
 from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.keygen.keygen import KeyGenerator, Kind, stored_key_generator
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "keygen.json").read_text())
 

@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.keygen import key_generator
 from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig
 from hoodie.config.write import IndexOptions
@@ -28,6 +27,7 @@ from hoodie.formats.java.hash import list_hashes, string_hashes
 from hoodie.index.contract import ByKey, Index, TagKeys, Tags, There
 from hoodie.index.pruning import IndexStats
 from hoodie.index.stored_keys import keys_in
+from hoodie.keygen.keygen import key_generator
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.storage.protocol import join

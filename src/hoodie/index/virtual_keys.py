@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.keygen import EMPTY_KEY_PART, NULL_KEY_PART, KeyGenerator, Kind
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART, KeyGenerator, Kind
 
 _KINDS = (Kind.SIMPLE, Kind.COMPLEX, Kind.NON_PARTITION)
 

@@ -18,7 +18,7 @@ from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CompactionPlan, ReplacePlan
-from hoodie.timeline.names import comparable_action
+from hoodie.timeline.layout import comparable_action
 from hoodie.timeline.timeline import Timeline
 
 #: File ids of a bucket index begin with the number of the bucket. One UUID in 43 does, too, and stays unique so.

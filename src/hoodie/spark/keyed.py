@@ -14,8 +14,9 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from hoodie.config import joda
-from hoodie.config.keygen import (
+from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+from hoodie.keygen import joda
+from hoodie.keygen.keygen import (
     EMPTY_KEY_PART,
     ESCAPED_CHARACTERS,
     NULL_KEY_PART,
@@ -24,8 +25,7 @@ from hoodie.config.keygen import (
     KeyGenerator,
     PartitionField,
 )
-from hoodie.config.timebased import TimestampSettings
-from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+from hoodie.keygen.timebased import TimestampSettings
 from hoodie.spark import times
 
 _ESCAPED = r"""[\x00-\x1F\x7F"#%'*/:=?\\{\[\]^]"""  # ESCAPED_CHARACTERS for Java

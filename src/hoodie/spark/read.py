@@ -14,8 +14,8 @@ from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.config.keygen import NULL_PARTITION
 from hoodie.config.table import TableConfig
+from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import FileSlice
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.files import read_parquet

@@ -13,11 +13,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from hoodie.config.keygen import KeyGenerator
 from hoodie.config.write import BulkInsertSort
 from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
+from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
 from hoodie.model.files import BaseFile

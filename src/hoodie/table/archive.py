@@ -32,8 +32,8 @@ from hoodie.table.markers import delete_markers
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.archive import archive_files, archive_name, archived_commits, read_archive_file
+from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
-from hoodie.timeline.names import comparable_action, parse_name
 from hoodie.view.load import data_files, list_partitions, load_view
 from hoodie.view.missing import find_missing, snapshot_files
 from hoodie.view.published import all_published

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hoodie.config.datasource import DEFAULT_PAYLOAD, TableOptions
-from hoodie.config.keygen import Kind, key_generator
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.table import TableType, from_properties
 from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.keygen.keygen import Kind, key_generator
 from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import rule_for
 from hoodie.storage.protocol import Storage

@@ -26,8 +26,8 @@ from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join
 from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.table.properties_file import BACKUP, PROPERTIES, load_properties
+from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
-from hoodie.timeline.names import comparable_action, parse_name
 
 MARKERS = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"

@@ -14,7 +14,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.config.keygen import KeyGenerator
 from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, MergerOptions
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, InvalidInput, SchemaMismatch, UnsupportedTable
@@ -23,6 +22,7 @@ from hoodie.formats.log.blocks import BlockKind, HeaderKey, LogBlock
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.formats.parquet.columns import damage_of, open_parquet
+from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.base import Incoming, merge_base
 from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.log_merge import LogMerge, Versions

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from hoodie.config.keygen import KeyGenerator
 from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.ordering import roots
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import RECORD_KEY

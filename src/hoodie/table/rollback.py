@@ -27,7 +27,7 @@ from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, 
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, split
 from hoodie.table.markers import MarkerKind, create_marker, delete_markers, read_markers
 from hoodie.table.rollback_plan import PLANS, logs_of_slice, made_by, parse_log, plan_rollback
-from hoodie.timeline.names import COMPLETES_AS
+from hoodie.timeline.layout import COMPLETES_AS
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
     back_to_requested,

@@ -10,7 +10,6 @@ from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.config.keygen import KeyGenerator, Kind, following, key_generator, number_time_columns
 from hoodie.config.options import read_options
 from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
@@ -19,6 +18,7 @@ from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
+from hoodie.keygen.keygen import KeyGenerator, Kind, following, key_generator, number_time_columns
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant

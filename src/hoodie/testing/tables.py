@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.datasource import overridden
-from hoodie.config.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.index.virtual_keys import record_key_arrow
+from hoodie.keygen.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.schema import with_meta_fields

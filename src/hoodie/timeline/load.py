@@ -24,7 +24,7 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage
-from hoodie.timeline.names import comparable_action, parse_name
+from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.timeline import Timeline
 
 _HISTORY_NAME = re.compile(r"(\d+)_(\d+)_\d+\.parquet", re.ASCII)

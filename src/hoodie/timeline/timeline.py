@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from hoodie.errors import InvalidInput
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
-from hoodie.timeline.names import comparable_action, file_name
+from hoodie.timeline.layout import comparable_action, file_name
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.names import COMPLETES_AS, file_name
+from hoodie.timeline.layout import COMPLETES_AS, file_name
 
 _FOLDER = ".hoodie"
 

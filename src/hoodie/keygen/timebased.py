@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from enum import Enum, StrEnum
 
-from hoodie.config import joda
 from hoodie.config.options import declared, option, read_options
 from hoodie.errors import InvalidOption
+from hoodie.keygen import joda
 
 
 class TimestampType(StrEnum):

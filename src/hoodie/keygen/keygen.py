@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.options import declared, option, read_options
-from hoodie.config.timebased import TimeOptions, TimestampSettings, TimestampType, timestamp_settings
 from hoodie.errors import InvalidOption
+from hoodie.keygen.timebased import TimeOptions, TimestampSettings, TimestampType, timestamp_settings
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
 NULL_KEY_PART = "__null__"

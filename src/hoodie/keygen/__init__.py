@@ -1,0 +1,1 @@
+"""How record keys and partition paths are made from a row's columns."""
