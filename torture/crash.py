@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie.doctor.examine import Severity, examine
+from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, TableNotFound
 from hoodie.storage.protocol import Storage
-from hoodie.table.doctor import Severity, examine
-from hoodie.table.doctor_repair import repair
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

@@ -21,11 +21,11 @@ from pathlib import Path
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTableBuilder
 
+from hoodie.doctor.examine import Severity, examine
 from hoodie.storage.local import LocalStorage
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.create import create
-from hoodie.table.doctor import Severity, examine
 from hoodie.testing.tables import ArrowTable
 from torture import actor
 from torture.actor import OPTIONS

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.config.write import WriteOperation
+from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import CorruptFile, HoodieError, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.formats.xxhash32 import xxh32
@@ -35,7 +36,6 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table import job
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.doctor import Severity, examine
 from hoodie.table.job import check
 from hoodie.table.near import plan_near, thread_pool
 from hoodie.table.semantics import Settings

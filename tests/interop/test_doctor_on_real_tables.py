@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.doctor.examine import Fault, examine
+from hoodie.doctor.repair import repair
 from hoodie.storage.local import LocalStorage
-from hoodie.table.doctor import Fault, examine
-from hoodie.table.doctor_repair import repair
 from oracles import fixture_names
 
 #: A write that died is in it, on purpose.

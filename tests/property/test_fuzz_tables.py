@@ -20,12 +20,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoodie.doctor.examine import Fault, Severity, examine
+from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, decode, empty_filter, encode, might_contain
 from hoodie.storage.protocol import Storage
-from hoodie.table.doctor import Fault, Severity, examine
-from hoodie.table.doctor_repair import repair
 from hoodie.table.properties_file import BACKUP, PROPERTIES, load_properties
 from hoodie.table.read import read_table
 from hoodie.table.state import load_state

@@ -12,14 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoodie.doctor.examine import examine
+from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, MetafileMissing, MissingFile, MissingFileIgnored, ServiceFailed
 from hoodie.storage.protocol import split
 from hoodie.table.archive import archive
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.doctor import examine
-from hoodie.table.doctor_repair import repair
 from hoodie.table.read import read_table
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.state import load_state

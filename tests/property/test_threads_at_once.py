@@ -18,13 +18,13 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import HoodieError
 from hoodie.storage import LocalStorage
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.clean import clean
-from hoodie.table.doctor import Severity, examine
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

@@ -12,6 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.cli.main import main
+from hoodie.doctor.examine import Fault, Finding, Severity, examine
+from hoodie.doctor.findings import Mend, Remedy
+from hoodie.doctor.repair import repair
 from hoodie.errors import InvalidOption, LockLost, TableNotFound
 from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, MAX_KEY, MIN_KEY, footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, empty_filter
@@ -23,9 +26,6 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.doctor import Fault, Finding, Severity, examine
-from hoodie.table.doctor_finding import Mend, Remedy
-from hoodie.table.doctor_repair import repair
 from hoodie.table.properties_file import BACKUP, PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.table import from_properties
+from hoodie.doctor.examine import examine
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.formats.timeline.plans import encode_compaction_plan, encode_replace_plan
@@ -50,7 +51,6 @@ from hoodie.model.plans import (
 from hoodie.storage.local import LocalStorage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.doctor import examine
 from hoodie.table.markers import read_markers
 from hoodie.table.properties_file import PROPERTIES
 from hoodie.table.rollback import resume

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.doctor.examine import Fault, examine
+from hoodie.doctor.repair import repair
 from hoodie.errors import (
     HistoryGone,
     MetafileMissing,
@@ -24,8 +26,6 @@ from hoodie.table.archive import archive
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.doctor import Fault, examine
-from hoodie.table.doctor_repair import repair
 from hoodie.table.incremental import changed_rows
 from hoodie.table.read import read_table
 from hoodie.table.restore import restore

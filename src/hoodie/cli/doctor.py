@@ -6,9 +6,9 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hoodie.cli.arguments import add_options, add_path, hoodie_options
+from hoodie.doctor.examine import GRACE, Severity, examine
+from hoodie.doctor.repair import plan_repair, repair
 from hoodie.storage import storage_for
-from hoodie.table.doctor import GRACE, Severity, examine
-from hoodie.table.doctor_repair import plan_repair, repair
 
 if TYPE_CHECKING:
     from hoodie.cli.main import Subparsers

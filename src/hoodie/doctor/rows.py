@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.doctor.files import Named
+from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.formats.java.strings import java_order
 from hoodie.formats.log.blocks import BlockKind, read_block_headers
@@ -26,8 +28,6 @@ from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.schema.schema import with_meta_fields
-from hoodie.table.doctor_files import Named
-from hoodie.table.doctor_finding import Contents, Fault, Finding, Scene, Severity
 from hoodie.table.log_reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.table.lookup import footer_of
 from hoodie.table.read import table_schema

@@ -1,6 +1,6 @@
 """Examining a table: whether what must always hold does, and what to do where it does not.
 
-Nothing is changed; `hoodie.table.doctor_repair` mends what can be mended without a person.
+Nothing is changed; `hoodie.doctor.repair` mends what can be mended without a person.
 """
 
 from __future__ import annotations
@@ -9,14 +9,10 @@ import time
 from collections.abc import Mapping
 
 from hoodie.config.table import from_properties, require_readable
-from hoodie.errors import CorruptFile, HoodieError
-from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Entry, Storage
-from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.doctor_files import examine_files
-from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
-from hoodie.table.doctor_rows import examine_rows
-from hoodie.table.doctor_timeline import (
+from hoodie.doctor.files import examine_files
+from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.doctor.rows import examine_rows
+from hoodie.doctor.timeline import (
     leftovers,
     pending_instants,
     read_contents,
@@ -24,6 +20,10 @@ from hoodie.table.doctor_timeline import (
     read_settings,
     temporaries,
 )
+from hoodie.errors import CorruptFile, HoodieError
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Entry, Storage
+from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import TableState
 from hoodie.timeline.load import load_timeline, with_history
 from hoodie.view.load import data_files, load_view

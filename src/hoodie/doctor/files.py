@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant
 from hoodie.storage.protocol import Entry, join, split
-from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.view.load import METAFILES, data_files
 
 

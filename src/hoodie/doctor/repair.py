@@ -6,12 +6,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hoodie.doctor.examine import GRACE, examine
+from hoodie.doctor.findings import Finding, Mend, Remedy
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
-from hoodie.table.doctor import GRACE, examine
-from hoodie.table.doctor_finding import Finding, Mend, Remedy
 from hoodie.table.partitions import ensure_partition
 from hoodie.table.properties_file import recover, rewrite_checksum
 from hoodie.table.rollback import resume, roll_back

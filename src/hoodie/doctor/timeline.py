@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
+from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
 from hoodie.formats.timeline.services import (
@@ -24,7 +25,6 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join
-from hoodie.table.doctor_finding import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.table.properties_file import BACKUP, PROPERTIES, load_properties
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit

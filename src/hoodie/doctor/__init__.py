@@ -1,0 +1,1 @@
+"""Whether what must always hold does hold, and how to mend what does not."""
