@@ -8,7 +8,7 @@ from functools import cache
 
 import pyarrow as pa
 
-from hoodie.table.properties_file import PROPERTIES
+from hoodie.table.properties import PROPERTIES
 from hoodie.table.read import read_table
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage

@@ -12,6 +12,7 @@ import pytest
 from hudi import HudiTableBuilder
 
 import compacting
+from hoodie.commit.transaction import clean_up
 from hoodie.errors import InvalidPlan, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action
@@ -21,7 +22,6 @@ from hoodie.table.compaction_plan import schedule_compaction, validate_compactio
 from hoodie.table.compaction_repair import unschedule_compaction
 from hoodie.table.read import read_arrow
 from hoodie.table.state import load_state
-from hoodie.table.transaction import clean_up
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.view.load import load_view

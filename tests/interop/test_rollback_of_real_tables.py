@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.commit.rollback_executor import roll_back, rollback_plan
+from hoodie.commit.rollback_planner import plan_rollback
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline.services import decode_rollback_metadata
@@ -14,9 +16,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import join
 from hoodie.table.restore import restore
-from hoodie.table.rollback import roll_back, rollback_plan
 from hoodie.table.rollback_commit import rollback
-from hoodie.table.rollback_plan import plan_rollback
 from hoodie.table.savepoint import make_savepoint
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable

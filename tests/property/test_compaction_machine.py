@@ -28,6 +28,8 @@ from history_model import (
     placement,
     text_of,
 )
+from hoodie.commit.rollback_executor import roll_back
+from hoodie.commit.transaction import clean_up, new_time, utc_now
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidPlan
 from hoodie.model.files import BaseFile
@@ -36,8 +38,6 @@ from hoodie.table.compaction import compact, run_near
 from hoodie.table.compaction_job import begin
 from hoodie.table.compaction_plan import pending_compactions, schedule_compaction
 from hoodie.table.compaction_repair import unschedule_compaction
-from hoodie.table.rollback import roll_back
-from hoodie.table.transaction import clean_up, new_time, utc_now
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
 from hoodie.testing.tables import ArrowTable, StorageError

@@ -18,6 +18,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.commit import transaction as transactions
+from hoodie.commit.heartbeat import Heartbeat
+from hoodie.commit.transaction import begin, describe, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
 from hoodie.locks import choose
@@ -27,15 +30,12 @@ from hoodie.locks.storage_lock import StorageLock
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table import transaction as transactions
 from hoodie.table.finish import abandoned_on_error
-from hoodie.table.heartbeat import Heartbeat
 from hoodie.table.job import WriteJob, action_of, check, with_transaction, writable_state
 from hoodie.table.near import write_near
 from hoodie.table.outcome import Outcome
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
-from hoodie.table.transaction import begin, describe, publish
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

@@ -371,7 +371,7 @@ def damage(path: Path, change: Callable[[bytes], bytes]) -> None:
 
 @pytest.mark.parametrize("content", [b"", b"\x00\x01garbage", b"hoodie.table.name=t\nhoodie.table.checksum=1\n"])
 def test_corrupt_table_properties_are_named_and_are_not_no_table(spark, table, content, monkeypatch):
-    monkeypatch.setattr("hoodie.table.properties_file._PAUSE", 0.0)
+    monkeypatch.setattr("hoodie.table.properties._PAUSE", 0.0)
     damage(Path(table.path, ".hoodie/hoodie.properties"), lambda _: content)
     for call in (
         lambda: hoodie.open_table(spark, table.path),

@@ -11,7 +11,7 @@ import hoodie
 from hoodie.cli.main import main
 from hoodie.errors import InvalidOption
 from hoodie.storage import LocalStorage
-from hoodie.table.properties_file import load_properties
+from hoodie.table.properties import load_properties
 
 FEW, MANY = {"hoodie.cleaner.commits.retained": 1}, {"hoodie.clean.commits.retained": 30}
 OFF = {"hoodie.clean.automatic": False}

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.markers import Marker, MarkerKind, read_markers
 from hoodie.config.options import read_options
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.formats.avro.schema import to_avro
@@ -25,7 +26,6 @@ from hoodie.plan.write import Work, WriteTask
 from hoodie.schema.schema import with_meta_fields
 from hoodie.table.append import append_log, log_token
 from hoodie.table.base_file import WriteSpec, stamp
-from hoodie.table.markers import Marker, MarkerKind, read_markers
 from hoodie.testing.storage import MemoryStorage
 
 INSTANT = "20250331030642808"

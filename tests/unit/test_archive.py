@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.commit.markers import MarkerKind, create_marker, read_markers
 from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, DamagedLog, InvalidOption, ServiceFailed, WriteConflict
@@ -26,7 +27,6 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.archive import archive, history
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.markers import MarkerKind, create_marker, read_markers
 from hoodie.table.savepoint import make_savepoint
 from hoodie.table.state import declared_schema, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage

@@ -11,6 +11,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.transaction import new_time, utc_now
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.errors import CorruptFile, InvalidOption, MetafileMissing, ServiceFailed, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, encode_clean_plan
@@ -24,7 +25,6 @@ from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.savepoint import delete_savepoint, make_savepoint
 from hoodie.table.state import load_state
-from hoodie.table.transaction import new_time, utc_now
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
 from hoodie.timeline.timeline import Timeline

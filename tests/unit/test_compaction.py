@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
+from hoodie.commit.markers import MarkerKind, create_marker, read_markers
+from hoodie.commit.rollback_executor import resume, roll_back
+from hoodie.commit.transaction import new_time, utc_now
 from hoodie.errors import (
     CorruptFile,
     HoodieError,
@@ -44,10 +47,7 @@ from hoodie.table.compaction_job import CompactionJob, begin
 from hoodie.table.compaction_plan import schedule_compaction, validate_compaction
 from hoodie.table.compaction_publish import publish
 from hoodie.table.compaction_repair import unschedule_compaction
-from hoodie.table.markers import MarkerKind, create_marker, read_markers
-from hoodie.table.rollback import resume, roll_back
 from hoodie.table.state import load_state
-from hoodie.table.transaction import new_time, utc_now
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt, StorageError
 from hoodie.timeline.load import read_commit, read_compaction_plan

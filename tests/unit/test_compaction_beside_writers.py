@@ -23,6 +23,7 @@ from compacting import (
     opened,
     schedule,
 )
+from hoodie.commit.transaction import clean_up
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Action
 from hoodie.schema.schema import with_meta_fields
@@ -32,7 +33,6 @@ from hoodie.table.compaction_publish import publish
 from hoodie.table.log_reader import slice_reader
 from hoodie.table.read import merged_rows, read_slices_arrow, read_table, table_schema
 from hoodie.table.state import load_state
-from hoodie.table.transaction import clean_up
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.view.load import data_files, list_partitions, load_view
 from hoodie.view.slices import merged_slices

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from compacting import NOW, OPTIONS, SECOND, batch, fill, notes, opened, schedule
+from hoodie.commit.transaction import new_time, utc_now
 from hoodie.errors import InstantNotFound, LockLost, PlanInUse, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action, State
@@ -22,7 +23,6 @@ from hoodie.table.compaction_plan import pending_compactions, schedule_compactio
 from hoodie.table.compaction_publish import publish
 from hoodie.table.compaction_repair import unschedule_compaction
 from hoodie.table.state import load_state
-from hoodie.table.transaction import new_time, utc_now
 from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
+from hoodie.commit.transaction import new_time, utc_now
 from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.timeline import schemas
@@ -15,7 +16,6 @@ from hoodie.table.compaction_job import begin
 from hoodie.table.compaction_plan import pending_compactions, validate_compaction
 from hoodie.table.compaction_repair import repair_compaction, unschedule_compaction
 from hoodie.table.state import load_state
-from hoodie.table.transaction import new_time, utc_now
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.transition import create_requested
 

@@ -26,7 +26,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.properties_file import BACKUP, PROPERTIES
+from hoodie.table.properties import BACKUP, PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

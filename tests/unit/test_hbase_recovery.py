@@ -20,7 +20,7 @@ from hoodie.table.index_rebuild import rebuild_index
 from hoodie.table.index_repair import repair_near
 from hoodie.table.job import check
 from hoodie.table.keyed_read import find_places
-from hoodie.table.properties_file import update_properties
+from hoodie.table.properties import update_properties
 from hoodie.table.restore import restore
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import make_savepoint

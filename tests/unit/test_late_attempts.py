@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.transaction import abandon
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound
 from hoodie.model.files import FileGroupId
@@ -25,7 +26,6 @@ from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.table.tasks import new_file_id, run_task, write_stream
-from hoodie.table.transaction import abandon
 from hoodie.testing.tables import keyed
 
 OPTIONS = {

@@ -6,7 +6,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import TableMismatch
-from hoodie.table.properties_file import update_properties
+from hoodie.table.properties import update_properties
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

@@ -1,8 +1,8 @@
 import pytest
 
+from hoodie.commit.markers import Marker, MarkerKind, create_marker, delete_markers, read_markers
 from hoodie.errors import CorruptFile, InvalidInput
 from hoodie.storage import WrappedStorage
-from hoodie.table.markers import Marker, MarkerKind, create_marker, delete_markers, read_markers
 from hoodie.testing.storage import MemoryStorage
 
 INSTANT = "20240707001302376"

@@ -10,6 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.markers import read_markers
+from hoodie.commit.rollback_executor import resume
 from hoodie.config.table import from_properties
 from hoodie.doctor.examine import examine
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
@@ -51,9 +53,7 @@ from hoodie.model.plans import (
 from hoodie.storage.local import LocalStorage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.markers import read_markers
-from hoodie.table.properties_file import PROPERTIES
-from hoodie.table.rollback import resume
+from hoodie.table.properties import PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_compaction_plan

@@ -6,7 +6,7 @@ import pytest
 
 from hoodie.errors import InvalidInput
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.partitions import METAFILE, ensure_partition, require_partition_paths
+from hoodie.table.partition_metadata import METAFILE, ensure_partition, require_partition_paths
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 
 INSTANT = "20240101000000000"

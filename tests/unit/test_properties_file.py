@@ -6,7 +6,7 @@ import pytest
 from hoodie.errors import CorruptFile, InvalidInput, TableNotFound
 from hoodie.formats.java.properties import table_checksum
 from hoodie.storage import WrappedStorage
-from hoodie.table.properties_file import BACKUP, PROPERTIES, create_properties, load_properties, update_properties
+from hoodie.table.properties import BACKUP, PROPERTIES, create_properties, load_properties, update_properties
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 
 NOW = dt.datetime(2024, 7, 7, 5, 13, 2, tzinfo=dt.UTC)

@@ -10,6 +10,9 @@ import fastavro
 import pytest
 
 import undoing
+from hoodie.commit.markers import MarkerKind, create_marker
+from hoodie.commit.rollback_executor import roll_back
+from hoodie.commit.transaction import clean_up
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, LockTimeout, WriteConflict
 from hoodie.formats.timeline.services import decode_restore_metadata, decode_restore_plan
 from hoodie.locks import lock_for
@@ -18,13 +21,10 @@ from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.markers import MarkerKind, create_marker
 from hoodie.table.restore import restore
-from hoodie.table.rollback import roll_back
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import delete_savepoint, make_savepoint, savepointed_files
 from hoodie.table.state import load_state
-from hoodie.table.transaction import clean_up
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight

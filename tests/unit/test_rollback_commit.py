@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 import undoing
+from hoodie.commit.rollback_executor import pending_rollbacks
+from hoodie.commit.transaction import clean_up
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline.services import (
@@ -31,11 +33,9 @@ from hoodie.model.plans import (
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.rollback import pending_rollbacks
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import delete_savepoint, make_savepoint
 from hoodie.table.state import load_state
-from hoodie.table.transaction import clean_up
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight

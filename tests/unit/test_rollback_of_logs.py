@@ -10,15 +10,15 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.rollback_executor import roll_back
+from hoodie.commit.transaction import clean_up
 from hoodie.errors import DamagedLog
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.timeline.services import decode_rollback_metadata, decode_rollback_plan
 from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, split
-from hoodie.table.rollback import roll_back
 from hoodie.table.state import load_state
-from hoodie.table.transaction import clean_up
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from own_indexes import EXACT

@@ -9,6 +9,10 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.commit import rollback_executor as rollbacks
+from hoodie.commit.batch_ids import CHECKPOINT
+from hoodie.commit.heartbeat import Heartbeat, expired, heartbeat_path
+from hoodie.commit.transaction import describe, publish
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidOption, UnsupportedTable, WriteConflict
@@ -17,18 +21,14 @@ from hoodie.model.instant import Action, State
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table import rollback as rollbacks
 from hoodie.table.attempts import KNOWN
-from hoodie.table.batches import CHECKPOINT
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.finish import abandoned_on_error, finish
-from hoodie.table.heartbeat import Heartbeat, expired, heartbeat_path
 from hoodie.table.job import WriteJob, check, start, writable_state
 from hoodie.table.near import write_near
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
-from hoodie.table.transaction import describe, publish
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight

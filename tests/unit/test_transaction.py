@@ -13,6 +13,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from hoodie.commit.transaction import Transaction, abandon, begin, clean_up, describe, new_time, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata
@@ -28,7 +29,6 @@ from hoodie.table.read import read_slices_arrow, table_schema
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
-from hoodie.table.transaction import Transaction, abandon, begin, clean_up, describe, new_time, publish
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view

@@ -6,18 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from hoodie.commit.rollback_executor import resume, roll_back
+from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedy
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
-from hoodie.table.partitions import ensure_partition
-from hoodie.table.properties_file import recover, rewrite_checksum
-from hoodie.table.rollback import resume, roll_back
+from hoodie.table.concurrency import Writers
+from hoodie.table.partition_metadata import ensure_partition
+from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.state import load_state
-from hoodie.table.transaction import Clock, new_time, utc_now
-from hoodie.table.writers import Writers
 
 #: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files
 #: by itself.

@@ -25,7 +25,7 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join
-from hoodie.table.properties_file import BACKUP, PROPERTIES, load_properties
+from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
 

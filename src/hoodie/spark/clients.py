@@ -9,6 +9,8 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.commit.batch_ids import BatchKnown
+from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, check_options, overridden
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
@@ -22,7 +24,6 @@ from hoodie.spark.table import HoodieTable
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.attempts import earlier_result
-from hoodie.table.batches import BatchKnown
 from hoodie.table.choose_index import choose_index
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
@@ -34,7 +35,6 @@ from hoodie.table.result import WriteResult
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.semantics import Settings, TableKind, kind_of
 from hoodie.table.state import TableState, load_state
-from hoodie.table.transaction import Transaction, abandon, begin, publish
 
 
 @typed_calls

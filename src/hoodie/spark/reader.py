@@ -31,11 +31,11 @@ from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.write import require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.agree import completed
 from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.job import Checked, check
 from hoodie.table.keyed_read import Places, ReadStats, find_places, held, read_rows, reader_for
 from hoodie.table.near import check_keys, refuse_bad_keys, thread_pool
+from hoodie.table.overrides import completed
 from hoodie.table.read import check_columns
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen

@@ -9,21 +9,21 @@ from itertools import count
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.commit.batch_ids import BatchKnown, require_new
+from hoodie.commit.transaction import Transaction, abandon
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.services import after_commit
 from hoodie.spark.types import to_arrow
 from hoodie.spark.write import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
 from hoodie.storage.protocol import Storage
-from hoodie.table.agree import completed
 from hoodie.table.attempts import attempted, earlier_result
-from hoodie.table.batches import BatchKnown, require_new
 from hoodie.table.finish import abandoned_on_error, finish
 from hoodie.table.job import Checked, WriteJob, check, start, with_transaction, writable_state
+from hoodie.table.overrides import completed
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, key_samples, table_keygen
-from hoodie.table.transaction import Transaction, abandon
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,7 +24,6 @@ from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.agree import completed
 from hoodie.table.archive import ArchiveResult, archive, history
 from hoodie.table.clean import CleanResult, clean
 from hoodie.table.compaction import compact
@@ -32,6 +31,7 @@ from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.complete import complete_view
 from hoodie.table.create import create
 from hoodie.table.finish import delete_partitions
+from hoodie.table.overrides import completed
 from hoodie.table.restore import RestoreResult, restore
 from hoodie.table.result import WriteResult
 from hoodie.table.rollback_commit import RollbackResult, rollback

@@ -35,7 +35,7 @@ from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import run_and_learn
 from hoodie.table.near import check_keys, refuse_bad_keys, write_near
 from hoodie.table.outcome import Outcome
-from hoodie.table.partitions import require_partition_paths, restore_metafiles
+from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Combine
 from hoodie.table.state import Slices, TableState, in_units_of

@@ -17,6 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.commit.markers import MarkerKind, create_marker
 from hoodie.config.write import LogFormat
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import avro_block, delete_block, parquet_block
@@ -32,8 +33,7 @@ from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
 from hoodie.table.base_file import WriteSpec, take_back_if_over
 from hoodie.table.fates import Fate, Fates
-from hoodie.table.markers import MarkerKind, create_marker
-from hoodie.table.partitions import ensure_partition
+from hoodie.table.partition_metadata import ensure_partition
 
 #: Rows that are encoded to learn how many bytes a row takes.
 _SAMPLE = 1_000

@@ -11,6 +11,8 @@ import datetime as dt
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from hoodie.commit.markers import delete_markers
+from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.options import read_options
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
@@ -28,9 +30,7 @@ from hoodie.plan.clean import earliest_retained
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.table.clean import last_clean, service_state
-from hoodie.table.markers import delete_markers
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
-from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.archive import archive_files, archive_name, archived_commits, read_archive_file
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from hoodie.commit.batch_ids import BatchKnown
 from hoodie.errors import WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation
-from hoodie.table.batches import BatchKnown
 from hoodie.table.result import WriteResult
 from hoodie.table.semantics import Settings
 

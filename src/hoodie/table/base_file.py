@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hoodie.commit.markers import MarkerKind, create_marker, marker_path
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.errors import InstantNotFound
 from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
@@ -24,8 +25,7 @@ from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.markers import MarkerKind, create_marker, marker_path
-from hoodie.table.partitions import ensure_partition
+from hoodie.table.partition_metadata import ensure_partition
 from hoodie.timeline.transition import is_pending
 
 #: A filter sized for its file covers at most this many keys: 3.6 MB in the footer at the default probability. Twice as

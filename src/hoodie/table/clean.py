@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
+from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.options import read_options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
@@ -41,11 +42,10 @@ from hoodie.plan.clean import (
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, is_temporary, join
 from hoodie.table.job import writable_state
-from hoodie.table.partitions import ensure_partition
+from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.savepoint import savepointed_files
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hoodie.commit.markers import delete_markers, read_markers
+from hoodie.commit.rollback_executor import failed_writes
+from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import read_options
@@ -27,12 +30,9 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.compaction_claim import scheduling
 from hoodie.table.job import writable_state
-from hoodie.table.markers import delete_markers, read_markers
 from hoodie.table.read import table_schema
-from hoodie.table.rollback import failed_writes
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
 from hoodie.view.load import load_view

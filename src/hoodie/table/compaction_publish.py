@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 
+from hoodie.commit.markers import delete_markers
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.locks import Lock
@@ -17,7 +18,6 @@ from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import remove_with_temporaries, split
 from hoodie.table.compaction_job import CompactionJob
 from hoodie.table.compaction_plan import marked_files, require_not_published, take_back
-from hoodie.table.markers import delete_markers
 from hoodie.table.state import load_state
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
+from hoodie.commit.batch_ids import require_new
+from hoodie.commit.transaction import Transaction, abandon, describe, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.agree import completed
 from hoodie.table.attempts import attempted
-from hoodie.table.batches import require_new
 from hoodie.table.job import WriteJob, check, replaced_groups, start, writable_state
 from hoodie.table.learn import settle_index, tell_rolled_back
 from hoodie.table.outcome import Outcome
+from hoodie.table.overrides import completed
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState
-from hoodie.table.transaction import Transaction, abandon, describe, publish
 
 
 def finish(

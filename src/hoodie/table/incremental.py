@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.commit.transaction import Clock, utc_now
 from hoodie.config.datasource import check_options
 from hoodie.config.options import read_options
 from hoodie.config.read import READ_GROUPS, HolePolicy, IncrementalOptions
@@ -31,7 +32,6 @@ from hoodie.table.complete import complete_view
 from hoodie.table.log_reader import SliceReader, slice_reader
 from hoodie.table.read import Filters, check_columns, merged_rows, read_slices_arrow, table_schema
 from hoodie.table.state import TableState, load_state, tell_of_missing
-from hoodie.table.transaction import Clock, utc_now
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.timeline import Timeline

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
+from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import read_options
 from hoodie.errors import HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
@@ -21,7 +22,6 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.choose_index import named_index
 from hoodie.table.index_repair import RunRepair, find_again
 from hoodie.table.learn import tell_rolled_back
-from hoodie.table.rollback import rollback_plan
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hoodie.commit.batch_ids import require_new
+from hoodie.commit.transaction import Transaction, abandon, begin, to_work
 from hoodie.config.table import TableType, require_writable
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
@@ -21,7 +23,6 @@ from hoodie.plan.write import Work, WritePlan
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
-from hoodie.table.batches import require_new
 from hoodie.table.choose_index import choose_index, refuse_groups_of_logs
 from hoodie.table.combine import KEY
 from hoodie.table.index_follows import catch_up
@@ -29,10 +30,9 @@ from hoodie.table.late_keys import late_logs, with_late_keys
 from hoodie.table.learn import Learning, tell_of_dead
 from hoodie.table.log_reader import slice_reader
 from hoodie.table.moves import MoveRule
-from hoodie.table.properties_file import update_properties
+from hoodie.table.properties import update_properties
 from hoodie.table.semantics import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
-from hoodie.table.transaction import Transaction, abandon, begin, to_work
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 

@@ -36,7 +36,7 @@ from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import Done, learn_files, run_and_learn
 from hoodie.table.moves import settle, with_stored
 from hoodie.table.outcome import Outcome
-from hoodie.table.partitions import require_partition_paths, restore_metafiles
+from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableFiles, TableState

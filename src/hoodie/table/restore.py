@@ -12,6 +12,11 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import partial
 
+from hoodie.commit.heartbeat import remove_heartbeat
+from hoodie.commit.markers import delete_markers
+from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
+from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
+from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_restore_plan,
@@ -24,18 +29,13 @@ from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.heartbeat import remove_heartbeat
 from hoodie.table.index_follows import index_follows
 from hoodie.table.index_repair import RunRepair
 from hoodie.table.job import writable_state
-from hoodie.table.markers import delete_markers
-from hoodie.table.rollback import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
 from hoodie.table.rollback_commit import looked_at, pending_action
-from hoodie.table.rollback_plan import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.table.savepoint import Savepoint, read_savepoints
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight

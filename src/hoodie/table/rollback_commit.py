@@ -1,6 +1,6 @@
 """Rolling back by call: the latest commit, or an instant that is pending.
 
-What must hold is in `hoodie.plan.rollback`; `hoodie.table.rollback` does the work.
+What must hold is in `hoodie.plan.rollback`; `hoodie.commit.rollback_executor` does the work.
 Source: docs/format/table-services.md 3.
 """
 
@@ -10,6 +10,19 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
+from hoodie.commit.heartbeat import remove_heartbeat
+from hoodie.commit.rollback_executor import (
+    execute,
+    is_clustering,
+    pending_rollbacks,
+    refuse_during_restore,
+    resume,
+    roll_back,
+    rollback_plan,
+    unpublish,
+)
+from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
+from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.options import read_options
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.table import require_writable
@@ -24,25 +37,12 @@ from hoodie.model.plans import RollbackMetadata, RollbackPlan
 from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched, why_not
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.heartbeat import remove_heartbeat
 from hoodie.table.index_follows import index_follows
 from hoodie.table.index_repair import RunRepair
 from hoodie.table.job import writable_state
-from hoodie.table.rollback import (
-    execute,
-    is_clustering,
-    pending_rollbacks,
-    refuse_during_restore,
-    resume,
-    roll_back,
-    rollback_plan,
-    unpublish,
-)
-from hoodie.table.rollback_plan import PLANS, plan_published, plan_rollback
 from hoodie.table.savepoint import cleanings
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.table.transaction import Clock, new_time, utc_now
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending

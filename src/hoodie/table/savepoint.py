@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
+from hoodie.commit.rollback_executor import pending_rollbacks, refuse_during_restore, rollback_plan
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_clean_metadata,
@@ -25,7 +26,6 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.complete import require_published
 from hoodie.table.job import writable_state
-from hoodie.table.rollback import pending_rollbacks, refuse_during_restore, rollback_plan
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.timeline import Timeline

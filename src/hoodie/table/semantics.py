@@ -15,7 +15,7 @@ from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOpti
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
 from hoodie.plan.write import Work, Works
-from hoodie.table.writers import Writers
+from hoodie.table.concurrency import Writers
 
 SmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
 

@@ -26,7 +26,7 @@ from hoodie.plan.write import learn_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
-from hoodie.table.properties_file import load_properties
+from hoodie.table.properties import load_properties
 from hoodie.timeline.load import load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view

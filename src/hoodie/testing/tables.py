@@ -20,7 +20,6 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.agree import completed
 from hoodie.table.archive import ArchiveResult, archive
 from hoodie.table.attempts import attempted
 from hoodie.table.clean import CleanResult, clean
@@ -30,6 +29,7 @@ from hoodie.table.finish import abandoned_on_error, delete_partitions, finish
 from hoodie.table.incremental import changed_rows
 from hoodie.table.job import check, start, writable_state
 from hoodie.table.near import check_keys, write_near
+from hoodie.table.overrides import completed
 from hoodie.table.read import read_slices_arrow, read_table, table_schema
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings

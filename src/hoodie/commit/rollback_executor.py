@@ -1,4 +1,4 @@
-"""Taking back what a failed write left: a rollback is a plan (`hoodie.table.rollback_plan`) and an instant of its own.
+"""Taking back what a failed write left: a rollback is a plan (`hoodie.commit.rollback_planner`) and an instant of its own.
 
 Base files are deleted. Blocks in the logs of a slice that was there before are taken back by a command block after
 them: docs/design/rollback-of-logs.md says why.
@@ -15,6 +15,8 @@ import time
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 
+from hoodie.commit.markers import MarkerKind, create_marker, delete_markers, read_markers
+from hoodie.commit.rollback_planner import PLANS, logs_of_slice, made_by, parse_log, plan_rollback
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.log.blocks import encode_block
 from hoodie.formats.log.content import rollback_block
@@ -25,8 +27,6 @@ from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, split
-from hoodie.table.markers import MarkerKind, create_marker, delete_markers, read_markers
-from hoodie.table.rollback_plan import PLANS, logs_of_slice, made_by, parse_log, plan_rollback
 from hoodie.timeline.layout import COMPLETES_AS
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (

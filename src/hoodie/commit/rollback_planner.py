@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hoodie.commit.markers import Marker, MarkerKind, read_markers
 from hoodie.errors import CorruptFile
 from hoodie.formats.log.blocks import read_block_headers
 from hoodie.formats.timeline.commit_json import decode_commit
@@ -17,7 +18,6 @@ from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RollbackPlan, RollbackRequest
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.markers import Marker, MarkerKind, read_markers
 from hoodie.timeline.transition import instant_path
 from hoodie.view.load import discover_partitions
 

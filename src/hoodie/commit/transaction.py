@@ -11,6 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from hoodie.commit.batch_ids import require_new, with_batch
+from hoodie.commit.conflict_check import require_agreement, require_whole
+from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
+from hoodie.commit.markers import delete_markers, read_markers
+from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
 from hoodie.config.locks import FailedWrites
 from hoodie.config.table import TimelineZone
 from hoodie.config.write import WriteOperation
@@ -25,13 +30,8 @@ from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN, made_on
 from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries
-from hoodie.table.agreement import require_agreement, require_whole
-from hoodie.table.batches import require_new, with_batch
-from hoodie.table.heartbeat import Heartbeat, beating, expired, remove_heartbeat
-from hoodie.table.markers import delete_markers, read_markers
-from hoodie.table.rollback import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
+from hoodie.table.concurrency import Writers
 from hoodie.table.state import TableState
-from hoodie.table.writers import Writers
 from hoodie.timeline.load import load_timeline, read_replace_plan
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 

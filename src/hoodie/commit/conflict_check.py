@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pyarrow as pa
 
+from hoodie.commit.rollback_executor import refuse_during_restore
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.model.commit import CommitMetadata, Operation
@@ -27,7 +28,6 @@ from hoodie.plan.conflict import (
     vanished,
 )
 from hoodie.schema.schema import without_meta_fields
-from hoodie.table.rollback import refuse_during_restore
 from hoodie.table.state import TableState, declared_schema
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import instant_path

@@ -1,0 +1,1 @@
+"""A write on the timeline: begun, described, published or rolled back."""
