@@ -11,7 +11,7 @@ import pyarrow as pa
 from hoodie.config.table import TableConfig
 from hoodie.index.contract import ByKey, Index, Placed, Tags, There
 from hoodie.index.pruning import IndexStats
-from hoodie.table.read import read_table
+from hoodie.reading.snapshot import read_table
 from hoodie.table.state import load_state
 
 #: (partition path, record key) -> file id; with a global index the path is "*"

@@ -8,8 +8,8 @@ from functools import cache
 
 import pyarrow as pa
 
+from hoodie.reading.snapshot import read_table
 from hoodie.table.properties import PROPERTIES
-from hoodie.table.read import read_table
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from oracles import TABLES

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hoodie.errors import HoodieError, HoodieWarning
+    from hoodie.reading.incremental import read_changes_arrow
+    from hoodie.reading.snapshot import read_arrow
     from hoodie.spark.clients import HoodieWriteClient, write
     from hoodie.spark.reader import HoodieReadClient, KeyedRows
     from hoodie.spark.reader import read_path as read
     from hoodie.spark.session import local_session
     from hoodie.spark.table import HoodieTable, create_table, open_table
-    from hoodie.table.incremental import read_changes_arrow
-    from hoodie.table.read import read_arrow
     from hoodie.table.result import WriteResult
 
     __version__ = ""
@@ -52,8 +52,8 @@ __homes__ = {
     "local_session": "hoodie.spark.session",
     "open_table": "hoodie.spark.table",
     "read": "hoodie.spark.reader:read_path",
-    "read_arrow": "hoodie.table.read",
-    "read_changes_arrow": "hoodie.table.incremental",
+    "read_arrow": "hoodie.reading.snapshot",
+    "read_changes_arrow": "hoodie.reading.incremental",
     "write": "hoodie.spark.clients",
 }
 

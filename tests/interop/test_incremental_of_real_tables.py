@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import HistoryGone, UnsupportedTable
+from hoodie.reading.incremental import read_changes_arrow
 from hoodie.storage.local import LocalStorage
-from hoodie.table.incremental import read_changes_arrow
 from hoodie.table.state import load_state
 from oracles import (
     META,

@@ -28,8 +28,8 @@ from hoodie.errors import (
 from hoodie.formats.log.blocks import BlockKind, read_blocks
 from hoodie.formats.log.delete_block import OrderingClass, decode_deletes
 from hoodie.model.files import FileSlice
+from hoodie.reading.snapshot import read_arrow, read_table
 from hoodie.storage.local import LocalStorage
-from hoodie.table.read import read_arrow, read_table
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.view.load import load_view

@@ -25,9 +25,9 @@ from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, decode, empty_filter, encode, might_contain
+from hoodie.reading.snapshot import read_table
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
-from hoodie.table.read import read_table
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable

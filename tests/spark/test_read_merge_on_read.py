@@ -15,11 +15,11 @@ from pyspark.sql import functions as F
 from hoodie import open_table, read_arrow
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
+from hoodie.reading.file_slice_reader import merged_batches, slice_reader
+from hoodie.reading.snapshot import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.merge import pack, slice_bytes
 from hoodie.storage.local import LocalStorage
-from hoodie.table.log_reader import merged_batches, slice_reader
-from hoodie.table.read import table_schema
 from hoodie.table.state import load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices

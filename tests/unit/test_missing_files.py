@@ -19,6 +19,8 @@ from hoodie.errors import (
     ServiceFailed,
     WriteConflict,
 )
+from hoodie.reading.incremental import changed_rows
+from hoodie.reading.snapshot import read_table
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
@@ -26,8 +28,6 @@ from hoodie.table.archive import archive
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.incremental import changed_rows
-from hoodie.table.read import read_table
 from hoodie.table.restore import restore
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import make_savepoint as savepoint

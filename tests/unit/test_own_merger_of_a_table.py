@@ -12,8 +12,8 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.reading.snapshot import read_table
 from hoodie.table.create import create
-from hoodie.table.read import read_table
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

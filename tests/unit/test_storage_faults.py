@@ -24,6 +24,7 @@ from hoodie.errors import (
     StorageFull,
     StorageUnavailable,
 )
+from hoodie.reading.snapshot import read_arrow
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.storage import LocalStorage
 from hoodie.storage.faults import fault_of, typed_errors
@@ -34,7 +35,6 @@ from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.finish import delete_partitions
-from hoodie.table.read import read_arrow
 from hoodie.table.restore import restore
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import make_savepoint

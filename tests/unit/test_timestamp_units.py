@@ -13,12 +13,12 @@ import pytest
 from hoodie import read_arrow, read_changes_arrow
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
+from hoodie.reading.column_types import mislabelled
+from hoodie.reading.snapshot import read_table, table_schema
 from hoodie.schema.schema import ALSO_TEXT
 from hoodie.storage.local import LocalStorage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.file_types import mislabelled
-from hoodie.table.read import read_table, table_schema
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable

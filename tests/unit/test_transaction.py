@@ -18,6 +18,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.model.instant import Action, State
+from hoodie.reading.snapshot import read_slices_arrow, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, is_temporary
 from hoodie.storage.wrapped import WrappedStorage
@@ -25,7 +26,6 @@ from hoodie.table.create import create
 from hoodie.table.job import WriteJob, check, replaced_groups, start, with_transaction, writable_state
 from hoodie.table.near import write_near
 from hoodie.table.outcome import Outcome
-from hoodie.table.read import read_slices_arrow, table_schema
 from hoodie.table.result import Phases
 from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state

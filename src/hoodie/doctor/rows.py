@@ -27,10 +27,10 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches, slice_reader
+from hoodie.reading.snapshot import table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.table.log_reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.table.lookup import footer_of
-from hoodie.table.read import table_schema
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView, merged_slices
 

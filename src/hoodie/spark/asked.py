@@ -16,6 +16,7 @@ from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.schema.conform import conform
 from hoodie.spark.locate import FILE_ID, HITS
 from hoodie.spark.merge import BATCH_ROWS, pack
@@ -29,7 +30,6 @@ from hoodie.table.batch import Batch, Located, numbered_places, only
 from hoodie.table.choose_index import refuse_unknown, there
 from hoodie.table.job import Checked
 from hoodie.table.keyed_read import Places, ReadStats, read_slice, reader_for, snapshot_slices
-from hoodie.table.log_reader import SliceReader
 from hoodie.table.state import TableFiles
 
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.model.files import FileSlice
+from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.spark.packing import cores, deal
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage
-from hoodie.table.log_reader import SliceReader, base_batches, merged_batches
 
 #: Bytes of files that a task is given, and the bytes that opening a slice counts as: Spark's own defaults for files.
 _TASK_BYTES = 128 * 1024 * 1024

@@ -17,14 +17,14 @@ from pyspark.sql import functions as F
 from hoodie.config.table import TableConfig
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import FileSlice
+from hoodie.reading.column_types import mislabelled
+from hoodie.reading.complete_view import complete_view
+from hoodie.reading.file_slice_reader import slice_reader
+from hoodie.reading.snapshot import check_columns, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.files import read_parquet
 from hoodie.spark.merge import file_rows, merged_rows
 from hoodie.spark.types import to_spark
-from hoodie.table.complete import complete_view
-from hoodie.table.file_types import mislabelled
-from hoodie.table.log_reader import slice_reader
-from hoodie.table.read import check_columns, table_schema
 from hoodie.table.state import TableState
 from hoodie.view.missing import read_optimized_files, snapshot_files
 from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices

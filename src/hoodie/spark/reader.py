@@ -21,6 +21,7 @@ from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
+from hoodie.reading.snapshot import check_columns
 from hoodie.spark import incremental, keyed, read
 from hoodie.spark.asked import ask, rows_of
 from hoodie.spark.local import local_frame
@@ -36,7 +37,6 @@ from hoodie.table.job import Checked, check
 from hoodie.table.keyed_read import Places, ReadStats, find_places, held, read_rows, reader_for
 from hoodie.table.near import check_keys, refuse_bad_keys, thread_pool
 from hoodie.table.overrides import completed
-from hoodie.table.read import check_columns
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
 from hoodie.timeline.timeline import query_instant

@@ -15,6 +15,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
+from hoodie.reading.complete_view import complete_view
 from hoodie.spark import incremental, read
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.explain import WriteExplanation, explain
@@ -28,7 +29,6 @@ from hoodie.table.archive import ArchiveResult, archive, history
 from hoodie.table.clean import CleanResult, clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.complete import complete_view
 from hoodie.table.create import create
 from hoodie.table.finish import delete_partitions
 from hoodie.table.overrides import completed

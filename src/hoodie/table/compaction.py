@@ -20,6 +20,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
+from hoodie.reading.file_slice_reader import SliceMerge
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import BaseFileWriter
@@ -27,7 +28,6 @@ from hoodie.table.compaction_claim import claimed
 from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
 from hoodie.table.compaction_plan import compactable_state, find_compaction, is_pending_plan
 from hoodie.table.compaction_publish import give_up, publish
-from hoodie.table.log_reader import SliceMerge
 from hoodie.table.lookup import footer_of
 from hoodie.table.near import NEAR
 from hoodie.table.result import Phases, WriteResult

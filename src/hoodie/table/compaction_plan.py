@@ -26,11 +26,11 @@ from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
 from hoodie.plan.compaction_strategies import Planning, Strategy, strategy_named
+from hoodie.reading.snapshot import table_schema
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.compaction_claim import scheduling
 from hoodie.table.job import writable_state
-from hoodie.table.read import table_schema
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan

@@ -18,10 +18,10 @@ from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, plac
 from hoodie.index.hbase_missed import Missed
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import RECORD_KEY
+from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.snapshot import merged_rows, read_slices_arrow, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.log_reader import SliceReader, slice_reader
-from hoodie.table.read import merged_rows, read_slices_arrow, table_schema
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.view.load import load_view

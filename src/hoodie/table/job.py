@@ -20,6 +20,7 @@ from hoodie.merge.rules import MergeRule
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import Work, WritePlan
+from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
@@ -28,7 +29,6 @@ from hoodie.table.combine import KEY
 from hoodie.table.index_follows import catch_up
 from hoodie.table.late_keys import late_logs, with_late_keys
 from hoodie.table.learn import Learning, tell_of_dead
-from hoodie.table.log_reader import slice_reader
 from hoodie.table.moves import MoveRule
 from hoodie.table.properties import update_properties
 from hoodie.table.semantics import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of

@@ -22,9 +22,9 @@ from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import SavepointMetadata
+from hoodie.reading.complete_view import require_published
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.complete import require_published
 from hoodie.table.job import writable_state
 from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state

@@ -20,6 +20,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import Work, WriteTask
+from hoodie.reading.column_types import base_types
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.table.append import append_log
@@ -28,7 +29,6 @@ from hoodie.table.batch import group_batches, one_chunk
 from hoodie.table.choose_index import is_bucket
 from hoodie.table.combine import combine
 from hoodie.table.fates import Fate, fates_of_keys, take_fates
-from hoodie.table.file_types import base_types
 from hoodie.table.semantics import Semantics
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]

@@ -17,20 +17,20 @@ from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.keygen.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.reading.complete_view import complete_view
+from hoodie.reading.incremental import changed_rows
+from hoodie.reading.snapshot import read_slices_arrow, read_table, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.archive import ArchiveResult, archive
 from hoodie.table.attempts import attempted
 from hoodie.table.clean import CleanResult, clean
-from hoodie.table.complete import complete_view
 from hoodie.table.create import create
 from hoodie.table.finish import abandoned_on_error, delete_partitions, finish
-from hoodie.table.incremental import changed_rows
 from hoodie.table.job import check, start, writable_state
 from hoodie.table.near import check_keys, write_near
 from hoodie.table.overrides import completed
-from hoodie.table.read import read_slices_arrow, read_table, table_schema
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings
 from hoodie.table.services import after_commit

@@ -31,18 +31,18 @@ from hoodie.merge.payloads import table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import RECORD_KEY
-from hoodie.schema.conform import conform
-from hoodie.storage.protocol import Storage
-from hoodie.table.file_types import base_types, block_types
-from hoodie.table.log_headers import (
+from hoodie.reading.column_types import base_types, block_types
+from hoodie.reading.log_rows import LogFold, LogRows
+from hoodie.reading.log_scanner import (
     PlacedBlock,
     ScanReport,
     block_content,
     committed_blocks,
     find_blocks,
 )
-from hoodie.table.log_rows import LogFold, LogRows
-from hoodie.table.merge_columns import MergeColumns, merge_columns
+from hoodie.reading.projection import MergeColumns, merge_columns
+from hoodie.schema.conform import conform
+from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, table_keygen
 
 #: Rows, and about bytes of them, of a base file that a merge holds at a time.

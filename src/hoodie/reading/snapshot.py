@@ -22,14 +22,14 @@ from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
+from hoodie.reading.column_types import base_types
+from hoodie.reading.complete_view import complete_view
+from hoodie.reading.file_slice_reader import SliceReader, merged_batches, slice_reader
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.complete import complete_view
-from hoodie.table.file_types import base_types
-from hoodie.table.log_reader import SliceReader, merged_batches, slice_reader
 from hoodie.table.lookup import footer_of
 from hoodie.table.state import TableState, declared_schema, load_state
 from hoodie.timeline.timeline import query_instant

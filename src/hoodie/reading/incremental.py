@@ -25,12 +25,12 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
+from hoodie.reading.complete_view import complete_view
+from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.snapshot import Filters, check_columns, merged_rows, read_slices_arrow, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.complete import complete_view
-from hoodie.table.log_reader import SliceReader, slice_reader
-from hoodie.table.read import Filters, check_columns, merged_rows, read_slices_arrow, table_schema
 from hoodie.table.state import TableState, load_state, tell_of_missing
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
+from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
-from hoodie.table.time_travel import require_kept
 from hoodie.view.load import load_view
 from hoodie.view.missing import Missing, Taken, find_missing, snapshot_files
 from hoodie.view.published import all_published, newest_published

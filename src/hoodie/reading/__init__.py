@@ -1,0 +1,1 @@
+"""How file slices become rows."""
