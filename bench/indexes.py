@@ -26,11 +26,11 @@ from hoodie.config.write import BloomOptions, IndexType
 from hoodie.index.choose import make_index
 from hoodie.index.contract import ByKey
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.batch import locate, locate_by_key, order_by_partition
+from hoodie.lookup.index_choice import there
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.session import local_session
 from hoodie.storage.local import LocalStorage
-from hoodie.table.batch import locate, locate_by_key, order_by_partition
-from hoodie.table.choose_index import there
 from hoodie.table.state import TableState
 from hoodie.testing.tables import ArrowTable
 

@@ -16,7 +16,6 @@ from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import CorruptFile, HoodieError, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.timeline.plans import encode_replace_plan
-from hoodie.formats.xxhash32 import xxh32
 from hoodie.index.consistent_hashing import (
     INITIAL,
     METADATA,
@@ -29,6 +28,7 @@ from hoodie.index.consistent_hashing import (
     load_ring,
     nodes_of,
 )
+from hoodie.index.xxhash32 import xxh32
 from hoodie.model.instant import Action
 from hoodie.model.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, ReplacePlan
 from hoodie.storage.local import LocalStorage

@@ -63,7 +63,7 @@ class OpenFiles(WrappedStorage):
 @pytest.fixture
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every batch is grouped and written by itself, and few files are open at once."""
-    monkeypatch.setattr("hoodie.table.batch._GROUP_BYTES", 1)
+    monkeypatch.setattr("hoodie.lookup.batch._GROUP_BYTES", 1)
     monkeypatch.setattr(tasks, "_HOLD_BYTES", 1)
     monkeypatch.setattr(tasks, "_MOST_OPEN", 3)
 
@@ -78,7 +78,7 @@ def test_partitions_that_come_one_after_the_other_have_a_file_each_and_few_are_o
 
 
 def test_partitions_that_come_mixed_have_a_file_each_while_their_rows_fit_in_memory(monkeypatch):
-    monkeypatch.setattr("hoodie.table.batch._GROUP_BYTES", 1)
+    monkeypatch.setattr("hoodie.lookup.batch._GROUP_BYTES", 1)
     monkeypatch.setattr(tasks, "_MOST_OPEN", 3)
     storage = OpenFiles(MemoryStorage())
     stats = bulk_insert(storage, (rows(100 * i + 10 * city, 10, f"c{city}") for i in range(4) for city in range(9)))

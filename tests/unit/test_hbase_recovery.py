@@ -14,12 +14,12 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.index.hbase_mark import MARK, SEEN
 from hoodie.index.hbase_missed import FOLDER, remembered
+from hoodie.lookup.index_repair import repair_near
+from hoodie.lookup.point_read import find_places
 from hoodie.model.instant import Action
 from hoodie.storage import storage_for
 from hoodie.table.index_rebuild import rebuild_index
-from hoodie.table.index_repair import repair_near
 from hoodie.table.job import check
-from hoodie.table.keyed_read import find_places
 from hoodie.table.properties import update_properties
 from hoodie.table.restore import restore
 from hoodie.table.rollback_commit import rollback

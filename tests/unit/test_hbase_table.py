@@ -11,10 +11,10 @@ from hbase_parts import MOVES, TABLE, TYPES, content, rows
 from hoodie.cli.main import main
 from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
+from hoodie.lookup.point_read import find_places
 from hoodie.storage import storage_for
 from hoodie.table.index_rebuild import rebuild_index
 from hoodie.table.job import check
-from hoodie.table.keyed_read import find_places
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.semantics import Settings
 from hoodie.testing.hbase import HBaseServer

@@ -12,10 +12,10 @@ import pytest
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
+from hoodie.lookup.key_lookup import find_in_file, find_keys
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
-from hoodie.table.lookup import find_in_file, find_keys
 from hoodie.testing.storage import MemoryStorage
 
 ID = "5d5a3d5e-6f3c-4b9a-9f58-5f2a7f6c1d2e-0"
@@ -49,7 +49,7 @@ def test_each_key_is_found_at_its_own_place(storage: Storage, pruned: bool, aske
 def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
     monkeypatch: pytest.MonkeyPatch, few: int, tested: bool
 ) -> None:
-    monkeypatch.setattr("hoodie.table.lookup._FEW_KEYS", few)
+    monkeypatch.setattr("hoodie.lookup.key_lookup._FEW_KEYS", few)
     storage = MemoryStorage()
     sink = pa.BufferOutputStream()
     stored = pa.array(["a", "b", "d"])

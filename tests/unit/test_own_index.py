@@ -18,7 +18,7 @@ from hoodie.errors import (
     UnsupportedTable,
 )
 from hoodie.index.bucket import bucket_of
-from hoodie.table.choose_index import Named, choose_index, named_index
+from hoodie.lookup.index_choice import Named, choose_index, named_index
 from hoodie.table.restore import restore
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import make_savepoint

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import InvalidInput
-from hoodie.formats.xxhash32 import xxh32
+from hoodie.index.xxhash32 import xxh32
 
 MASK = 0xFFFFFFFF
 P1, P2, P3, P4, P5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1

@@ -31,10 +31,10 @@ from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig, TableType
 from hoodie.config.write import IndexOptions
 from hoodie.errors import CorruptFile, InvalidOption, TableMismatch, UnsupportedTable
-from hoodie.formats.xxhash32 import xxh32
 from hoodie.index.bucket import BUCKETS, ENGINE, NAME, hash_fields, hashed_text
 from hoodie.index.contract import ByKey, Index, TagKeys, Tags, There
 from hoodie.index.pruning import IndexStats
+from hoodie.index.xxhash32 import xxh32
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, join

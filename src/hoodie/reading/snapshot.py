@@ -21,6 +21,7 @@ from hoodie.config.read import READ_GROUPS
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.columns import damage_of, open_parquet
+from hoodie.lookup.key_lookup import footer_of
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.column_types import base_types
 from hoodie.reading.complete_view import complete_view
@@ -30,7 +31,6 @@ from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fie
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.lookup import footer_of
 from hoodie.table.state import TableState, declared_schema, load_state
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.missing import snapshot_files

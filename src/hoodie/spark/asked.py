@@ -14,6 +14,9 @@ from pyspark.sql import functions as F
 
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.batch import Batch, Located, numbered_places, only
+from hoodie.lookup.index_choice import refuse_unknown, there
+from hoodie.lookup.point_read import Places, ReadStats, read_slice, reader_for, snapshot_slices
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.file_slice_reader import SliceReader
@@ -26,10 +29,7 @@ from hoodie.spark.spread import count_hits, hits_by_file
 from hoodie.spark.tagged import TAGS, count_tags, hits_by_key
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage
-from hoodie.table.batch import Batch, Located, numbered_places, only
-from hoodie.table.choose_index import refuse_unknown, there
 from hoodie.table.job import Checked
-from hoodie.table.keyed_read import Places, ReadStats, read_slice, reader_for, snapshot_slices
 from hoodie.table.state import TableFiles
 
 

@@ -15,6 +15,8 @@ from hoodie.config.datasource import DatasourceOptions, check_options, overridde
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
+from hoodie.lookup.index_choice import choose_index
+from hoodie.lookup.index_sync import index_follows
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.problems import typed_calls
@@ -24,11 +26,9 @@ from hoodie.spark.table import HoodieTable
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.attempts import earlier_result
-from hoodie.table.choose_index import choose_index
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create, new_state
-from hoodie.table.index_follows import index_follows
 from hoodie.table.job import action_of, bring_up_to_date, writable_state
 from hoodie.table.learn import settle_index, tell_of_dead, tell_rolled_back
 from hoodie.table.result import WriteResult

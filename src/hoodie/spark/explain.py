@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.batch import profile
 from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
 from hoodie.spark.run import CheckedBatch
 from hoodie.spark.write import SPREAD, acquire, plan_spread
-from hoodie.table.batch import profile
 from hoodie.table.near import NEAR, fits_driver, plan_near, thread_pool
 from hoodie.table.result import Phases
 

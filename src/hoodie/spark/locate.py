@@ -21,13 +21,13 @@ from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
+from hoodie.lookup.batch import order_by_partition
+from hoodie.lookup.key_lookup import FileWithLogs, footer_of
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.files import read_parquet
 from hoodie.spark.problems import told_to_driver
 from hoodie.storage.protocol import Storage
-from hoodie.table.batch import order_by_partition
-from hoodie.table.lookup import FileWithLogs, footer_of
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"

@@ -19,6 +19,7 @@ from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
+from hoodie.lookup.point_read import Places, ReadStats, find_places, held, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.reading.snapshot import check_columns
@@ -34,7 +35,6 @@ from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.job import Checked, check
-from hoodie.table.keyed_read import Places, ReadStats, find_places, held, read_rows, reader_for
 from hoodie.table.near import check_keys, refuse_bad_keys, thread_pool
 from hoodie.table.overrides import completed
 from hoodie.table.semantics import Settings

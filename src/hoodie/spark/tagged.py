@@ -28,6 +28,9 @@ from pyspark.sql.types import (
 
 from hoodie.index.contract import ByFile, ByKey, Index, Learn, TagKeys
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.batch import numbered_places, one_chunk
+from hoodie.lookup.index_choice import refuse_unknown, there
+from hoodie.lookup.key_status import FATE, Fate
 from hoodie.merge.rows import as_array
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -50,10 +53,7 @@ from hoodie.spark.spread import (
 from hoodie.spark.stage import Stage, each, pack
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage
-from hoodie.table.batch import numbered_places, one_chunk
-from hoodie.table.choose_index import refuse_unknown, there
 from hoodie.table.combine import combine
-from hoodie.table.fates import FATE, Fate
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import Done, learn_files
 from hoodie.table.moves import (

@@ -18,6 +18,7 @@ from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.keygen import KeyGenerator
+from hoodie.lookup.index_choice import prepare_index
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
 from hoodie.model.files import BaseFile
@@ -29,7 +30,6 @@ from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.stage import Stage
 from hoodie.spark.tagged import Tagged, learn_spread, tag_rows
 from hoodie.spark.types import nullable, sound
-from hoodie.table.choose_index import prepare_index
 from hoodie.table.combine import combine
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import run_and_learn

@@ -22,6 +22,7 @@ from hoodie.config.write import LogFormat
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import avro_block, delete_block, parquet_block
 from hoodie.formats.log.delete_block import deletes_of
+from hoodie.lookup.key_status import Fate, Fates
 from hoodie.merge.base import Incoming
 from hoodie.merge.ordering import ordering_column
 from hoodie.merge.rows import Mask, as_array
@@ -32,7 +33,6 @@ from hoodie.model.instant import parse_time
 from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
 from hoodie.table.base_file import WriteSpec, take_back_if_over
-from hoodie.table.fates import Fate, Fates
 from hoodie.table.partition_metadata import ensure_partition
 
 #: Rows that are encoded to learn how many bytes a row takes.

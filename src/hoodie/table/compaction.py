@@ -18,6 +18,7 @@ import pyarrow as pa
 from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
+from hoodie.lookup.key_lookup import footer_of
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.file_slice_reader import SliceMerge
@@ -28,7 +29,6 @@ from hoodie.table.compaction_claim import claimed
 from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
 from hoodie.table.compaction_plan import compactable_state, find_compaction, is_pending_plan
 from hoodie.table.compaction_publish import give_up, publish
-from hoodie.table.lookup import footer_of
 from hoodie.table.near import NEAR
 from hoodie.table.result import Phases, WriteResult
 from hoodie.table.semantics import Settings

@@ -13,6 +13,8 @@ from hoodie.config.write import WriteOperation
 from hoodie.index import hbase
 from hoodie.index.hbase_entries import NO_LATER, put_entries, row_keys
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.index_repair import entry_of
+from hoodie.lookup.key_status import Fate, with_fates
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
@@ -20,9 +22,7 @@ from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.fates import Fate, with_fates
 from hoodie.table.finish import abandoned_on_error, finish
-from hoodie.table.index_repair import entry_of
 from hoodie.table.job import check, start, writable_state
 from hoodie.table.outcome import Outcome
 from hoodie.table.result import Phases, WriteResult

@@ -16,12 +16,12 @@ from hoodie.index.hbase_client import Cells, HBaseClient
 from hoodie.index.hbase_entries import ENTRY, NEXT, NO_LATER, Entry, delete_rows, put_entries, row_keys
 from hoodie.index.hbase_mark import MARK, Mark, put_mark, read_mark
 from hoodie.index.hbase_missed import forget, remembered
+from hoodie.lookup.index_choice import named_index
+from hoodie.lookup.index_repair import ROWS, KeyReader, entry_of, parts
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.storage.protocol import Storage
-from hoodie.table.choose_index import named_index
 from hoodie.table.index_mend import mend
-from hoodie.table.index_repair import ROWS, KeyReader, entry_of, parts
 from hoodie.table.state import TableState, load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices

@@ -15,6 +15,9 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByFile, ByKey, Index
+from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
+from hoodie.lookup.index_sync import catch_up
+from hoodie.lookup.log_only_keys import late_logs, with_late_keys
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.instant import Action
@@ -24,10 +27,7 @@ from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.base_file import WriteSpec
-from hoodie.table.choose_index import choose_index, refuse_groups_of_logs
 from hoodie.table.combine import KEY
-from hoodie.table.index_follows import catch_up
-from hoodie.table.late_keys import late_logs, with_late_keys
 from hoodie.table.learn import Learning, tell_of_dead
 from hoodie.table.moves import MoveRule
 from hoodie.table.properties import update_properties

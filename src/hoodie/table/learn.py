@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from hoodie.errors import IndexOutOfDate, ServiceFailed
 from hoodie.index.contract import Index, Learn, Placed
 from hoodie.index.stored_keys import keys_in
+from hoodie.lookup.key_status import Fate, take_fates
 from hoodie.merge.rows import as_array
 from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.commit import WriteStat
@@ -25,7 +26,6 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import Work, WriteTask
 from hoodie.storage.protocol import Storage
 from hoodie.table.combine import combine
-from hoodie.table.fates import Fate, take_fates
 from hoodie.table.semantics import Semantics
 from hoodie.timeline.timeline import Timeline
 

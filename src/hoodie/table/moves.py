@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import KeyInTwoPartitions
+from hoodie.lookup.key_status import Fate, Fates
 from hoodie.merge.rows import Mask, Positions, as_array, nullable, pick
 from hoodie.merge.rules import Choice, MergeRule
 from hoodie.model.files import FileGroupId, FileSlice
@@ -24,7 +25,6 @@ from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.snapshot import merged_rows, read_base_file
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import with_meta_fields
-from hoodie.table.fates import Fate, Fates
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices

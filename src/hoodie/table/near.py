@@ -16,9 +16,7 @@ from hoodie.config.write import BulkInsertSort
 from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
-from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import WritePlan, WriteTask, plan_write
-from hoodie.table.batch import (
+from hoodie.lookup.batch import (
     Batch,
     Located,
     assign,
@@ -29,9 +27,11 @@ from hoodie.table.batch import (
     profile,
     unlocated,
 )
-from hoodie.table.choose_index import prepare_index, refuse_unknown, there
+from hoodie.lookup.index_choice import prepare_index, refuse_unknown, there
+from hoodie.lookup.key_status import Fate, Fates, take_fates, with_fates
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.plan.write import WritePlan, WriteTask, plan_write
 from hoodie.table.combine import combine
-from hoodie.table.fates import Fate, Fates, take_fates, with_fates
 from hoodie.table.job import Checked, WriteJob
 from hoodie.table.learn import Done, learn_files, run_and_learn
 from hoodie.table.moves import settle, with_stored

@@ -24,13 +24,13 @@ from hoodie.formats.timeline.services import (
     encode_restore_plan,
 )
 from hoodie.locks import Lock, lock_for
+from hoodie.lookup.index_repair import RunRepair
+from hoodie.lookup.index_sync import index_follows
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.index_follows import index_follows
-from hoodie.table.index_repair import RunRepair
 from hoodie.table.job import writable_state
 from hoodie.table.rollback_commit import looked_at, pending_action
 from hoodie.table.savepoint import Savepoint, read_savepoints

@@ -29,6 +29,8 @@ from hoodie.config.table import require_writable
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan
 from hoodie.locks import lock_for
+from hoodie.lookup.index_repair import RunRepair
+from hoodie.lookup.index_sync import index_follows
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
@@ -37,8 +39,6 @@ from hoodie.model.plans import RollbackMetadata, RollbackPlan
 from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched, why_not
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.index_follows import index_follows
-from hoodie.table.index_repair import RunRepair
 from hoodie.table.job import writable_state
 from hoodie.table.savepoint import cleanings
 from hoodie.table.semantics import Settings

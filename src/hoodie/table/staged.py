@@ -18,11 +18,11 @@ import pyarrow as pa
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.batch import group_batches, one_chunk
+from hoodie.lookup.key_lookup import find_in_file
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.batch import group_batches, one_chunk
-from hoodie.table.lookup import find_in_file
 
 #: Below the table, beside the markers; Hudi's clean-up of markers looks at folders named by instants only.
 STAGING = ".hoodie/.temp/staged"

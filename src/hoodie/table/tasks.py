@@ -14,6 +14,9 @@ import pyarrow.parquet as pq
 from hoodie.errors import InvalidInput
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.columns import damage_of, open_parquet
+from hoodie.lookup.batch import group_batches, one_chunk
+from hoodie.lookup.index_choice import is_bucket
+from hoodie.lookup.key_status import Fate, fates_of_keys, take_fates
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
@@ -25,10 +28,7 @@ from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.table.append import append_log
 from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp
-from hoodie.table.batch import group_batches, one_chunk
-from hoodie.table.choose_index import is_bucket
 from hoodie.table.combine import combine
-from hoodie.table.fates import Fate, fates_of_keys, take_fates
 from hoodie.table.semantics import Semantics
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]

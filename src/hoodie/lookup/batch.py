@@ -15,11 +15,11 @@ import pyarrow.compute as pc
 from hoodie.config.write import BloomOptions
 from hoodie.index.contract import ByFile, Index, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.key_lookup import find_keys
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan
 from hoodie.storage.protocol import Storage
-from hoodie.table.lookup import find_keys
 
 #: Bytes of rows that are grouped by partition at once where rows stream by.
 _GROUP_BYTES = 32 * 1024 * 1024

@@ -14,13 +14,13 @@ from hoodie.index import hbase, own
 from hoodie.index.contract import Index
 from hoodie.index.hbase_mark import told_the_index
 from hoodie.index.hbase_missed import Missed, due, forget, remember, remembered
+from hoodie.lookup.index_choice import named_index
+from hoodie.lookup.index_repair import RunRepair, find_again
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, parse_data_file
 from hoodie.model.instant import WRITES, Action
 from hoodie.model.plans import RollbackPlan
 from hoodie.storage.protocol import Storage
-from hoodie.table.choose_index import named_index
-from hoodie.table.index_repair import RunRepair, find_again
 from hoodie.table.learn import tell_rolled_back
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit

@@ -14,13 +14,13 @@ from functools import partial
 
 import pyarrow as pa
 
+from hoodie.lookup.batch import one_chunk
+from hoodie.lookup.key_lookup import FileWithLogs
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.file_slice_reader import SliceMerge, SliceReader
-from hoodie.table.batch import one_chunk
-from hoodie.table.lookup import FileWithLogs
 from hoodie.table.state import TableFiles, TableState
 from hoodie.timeline.load import read_commit
 

@@ -21,14 +21,14 @@ from hoodie.formats.parquet.columns import open_for_few_rows, open_parquet, read
 from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats, lookup_keys
+from hoodie.lookup.batch import Batch, Located, locate, locate_by_key, one_chunk, only, order_by_partition
+from hoodie.lookup.index_choice import refuse_unknown, there
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.column_types import base_types
 from hoodie.reading.file_slice_reader import SliceReader, merged_batches, slice_reader
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
-from hoodie.table.batch import Batch, Located, locate, locate_by_key, one_chunk, only, order_by_partition
-from hoodie.table.choose_index import refuse_unknown, there
 from hoodie.table.job import Checked
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
