@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hoodie.spark.reader import read_path as read
     from hoodie.spark.session import local_session
     from hoodie.spark.table import HoodieTable, create_table, open_table
-    from hoodie.table.result import WriteResult
+    from hoodie.writing.result import WriteResult
 
     __version__ = ""
 
@@ -47,7 +47,7 @@ __homes__ = {
     "HoodieWarning": "hoodie.errors",
     "HoodieWriteClient": "hoodie.spark.clients",
     "KeyedRows": "hoodie.spark.reader",
-    "WriteResult": "hoodie.table.result",
+    "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.spark.table",
     "local_session": "hoodie.spark.session",
     "open_table": "hoodie.spark.table",

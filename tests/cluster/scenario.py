@@ -24,7 +24,7 @@ from hoodie.errors import InvalidInput
 from hoodie.spark import stage, write
 from hoodie.spark.table import HoodieTable
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.tasks import run_task, write_stream
+from hoodie.writing.tasks import run_task, write_stream
 
 WAYS = ("staged", "shuffled")
 SPREAD = {

@@ -13,10 +13,10 @@ from hoodie.errors import DamagedLog
 from hoodie.storage.protocol import Storage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.result import WriteResult
 from hoodie.table.rollback_commit import rollback
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.writing.result import WriteResult
 from index_entries import INDEXES, Entry
 
 OPTIONS = {

@@ -33,18 +33,18 @@ from hoodie.model.instant import Action
 from hoodie.model.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, ReplacePlan
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, join
-from hoodie.table import job
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.job import check
-from hoodie.table.near import plan_near, thread_pool
-from hoodie.table.semantics import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.layout import parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
+from hoodie.writing import job
+from hoodie.writing.driver import plan_near, thread_pool
+from hoodie.writing.job import check
+from hoodie.writing.operations import Settings
 from oracles import META, assert_same_rows, read_hudi_rs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "buckets"

@@ -25,12 +25,12 @@ from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
-from hoodie.table.result import WriteResult
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
+from hoodie.writing.result import WriteResult
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
 SIZES = st.fixed_dictionaries(

@@ -24,9 +24,9 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.plan.write import Work, WriteTask
 from hoodie.schema.schema import with_meta_fields
-from hoodie.table.append import append_log, log_token
-from hoodie.table.base_file import WriteSpec, stamp
 from hoodie.testing.storage import MemoryStorage
+from hoodie.writing.base_file_writer import WriteSpec, stamp
+from hoodie.writing.log_file_writer import append_log, log_token
 
 INSTANT = "20250331030642808"
 BASE = "20250101000000000"

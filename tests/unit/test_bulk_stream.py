@@ -13,12 +13,12 @@ from hoodie.config.write import WriteOperation
 from hoodie.model.commit import WriteStat
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table import tasks
 from hoodie.table.create import create
-from hoodie.table.job import check, start, writable_state
-from hoodie.table.semantics import Settings
-from hoodie.table.tasks import write_stream
 from hoodie.testing.storage import MemoryStorage
+from hoodie.writing import tasks
+from hoodie.writing.job import check, start, writable_state
+from hoodie.writing.operations import Settings
+from hoodie.writing.tasks import write_stream
 
 T = TypeVar("T")
 OPTIONS = {

@@ -19,15 +19,15 @@ from hoodie.lookup.point_read import find_places
 from hoodie.model.instant import Action
 from hoodie.storage import storage_for
 from hoodie.table.index_rebuild import rebuild_index
-from hoodie.table.job import check
 from hoodie.table.properties import update_properties
 from hoodie.table.restore import restore
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import make_savepoint
-from hoodie.table.semantics import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.writing.job import check
+from hoodie.writing.operations import Settings
 
 OFFLINE = {"hoodie.index.hbase.rollback.offline": "true"}
 KEYS = {"hoodie.index.type", "hoodie.index.hbase.table"}

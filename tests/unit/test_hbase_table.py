@@ -14,12 +14,12 @@ from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, Service
 from hoodie.lookup.point_read import find_places
 from hoodie.storage import storage_for
 from hoodie.table.index_rebuild import rebuild_index
-from hoodie.table.job import check
 from hoodie.table.rollback_commit import rollback
-from hoodie.table.semantics import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.writing.job import check
+from hoodie.writing.operations import Settings
 
 
 @pytest.fixture(params=TYPES)

@@ -22,17 +22,17 @@ from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.plan.write import Work, WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.table.finish import finish
-from hoodie.table.job import WriteJob, check, start, writable_state
-from hoodie.table.near import plan_near, thread_pool
-from hoodie.table.outcome import Outcome
-from hoodie.table.result import Phases, WriteResult
-from hoodie.table.semantics import Settings
 from hoodie.table.state import table_keygen
-from hoodie.table.tasks import run_task
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.transition import create_requested
+from hoodie.writing.driver import plan_near, thread_pool
+from hoodie.writing.finish import finish
+from hoodie.writing.job import WriteJob, check, start, writable_state
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.task_results import Outcome
+from hoodie.writing.tasks import run_task
 from oracles import read_hudi_rs, read_hudi_rs_optimized
 from own_indexes import EXACT
 

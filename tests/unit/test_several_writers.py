@@ -21,17 +21,17 @@ from hoodie.model.instant import Action, State
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.attempts import KNOWN
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.finish import abandoned_on_error, finish
-from hoodie.table.job import WriteJob, check, start, writable_state
-from hoodie.table.near import write_near
-from hoodie.table.result import Phases
-from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
+from hoodie.writing.driver import write_near
+from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.job import WriteJob, check, start, writable_state
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import Phases
+from hoodie.writing.retry import KNOWN
 
 TABLE = {
     "hoodie.table.name": "trips",

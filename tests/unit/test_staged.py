@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.spark.stage import FEW_BYTES, LARGEST_PARTITION, pack, reads_stay_few
-from hoodie.table.staged import (
+from hoodie.testing.storage import MemoryStorage
+from hoodie.writing.staging import (
     STAGING,
     Piece,
     StagedTask,
@@ -23,7 +24,6 @@ from hoodie.table.staged import (
     rows_of,
     stage_rows,
 )
-from hoodie.testing.storage import MemoryStorage
 
 
 def batch(keys, partitions, values=None):

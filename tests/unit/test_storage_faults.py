@@ -34,12 +34,12 @@ from hoodie.table.archive import archive
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.finish import delete_partitions
 from hoodie.table.restore import restore
 from hoodie.table.rollback_commit import rollback
 from hoodie.table.savepoint import make_savepoint
 from hoodie.testing.storage import MemoryStorage, RefusingStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.writing.finish import delete_partitions
 
 OPTIONS = {
     "hoodie.table.name": "trips",

@@ -23,16 +23,16 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, is_temporary
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
-from hoodie.table.job import WriteJob, check, replaced_groups, start, with_transaction, writable_state
-from hoodie.table.near import write_near
-from hoodie.table.outcome import Outcome
-from hoodie.table.result import Phases
-from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
+from hoodie.writing.driver import write_near
+from hoodie.writing.job import WriteJob, check, replaced_groups, start, with_transaction, writable_state
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import Phases
+from hoodie.writing.task_results import Outcome
 from oracles import read_hudi_rs
 
 OPTIONS = {

@@ -21,8 +21,8 @@ from hoodie.index.consistent_hashing import METADATA, keeps_metadata
 from hoodie.index.contract import ByFile, ByKey, Index, There
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableFiles, TableState
+from hoodie.writing.operations import Settings
 
 #: The table property that says which index a table was created for. Hudi keeps none.
 RECORDED = "hoodie.index.type"

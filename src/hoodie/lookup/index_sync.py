@@ -21,9 +21,9 @@ from hoodie.model.files import FileGroupId, parse_data_file
 from hoodie.model.instant import WRITES, Action
 from hoodie.model.plans import RollbackPlan
 from hoodie.storage.protocol import Storage
-from hoodie.table.learn import tell_rolled_back
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
+from hoodie.writing.index_updates import tell_rolled_back
 
 #: The table before -> requested times of the completed instants that are to go.
 Going = Callable[[TableState], Collection[str]]

@@ -29,10 +29,10 @@ from hoodie.reading.column_types import base_types
 from hoodie.reading.file_slice_reader import SliceReader, merged_batches, slice_reader
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
-from hoodie.table.job import Checked
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
+from hoodie.writing.job import Checked
 
 Mask = npt.NDArray[np.bool_]
 

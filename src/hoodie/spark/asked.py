@@ -29,8 +29,8 @@ from hoodie.spark.spread import count_hits, hits_by_file
 from hoodie.spark.tagged import TAGS, count_tags, hits_by_key
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage
-from hoodie.table.job import Checked
 from hoodie.table.state import TableFiles
+from hoodie.writing.job import Checked
 
 
 @dataclass(frozen=True, slots=True, eq=False)

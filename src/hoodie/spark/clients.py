@@ -25,16 +25,16 @@ from hoodie.spark.services import after_commit
 from hoodie.spark.table import HoodieTable
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.attempts import earlier_result
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create, new_state
-from hoodie.table.job import action_of, bring_up_to_date, writable_state
-from hoodie.table.learn import settle_index, tell_of_dead, tell_rolled_back
-from hoodie.table.result import WriteResult
 from hoodie.table.rollback_commit import rollback
-from hoodie.table.semantics import Settings, TableKind, kind_of
 from hoodie.table.state import TableState, load_state
+from hoodie.writing.index_updates import settle_index, tell_of_dead, tell_rolled_back
+from hoodie.writing.job import action_of, bring_up_to_date, writable_state
+from hoodie.writing.operations import Settings, TableKind, kind_of
+from hoodie.writing.result import WriteResult
+from hoodie.writing.retry import earlier_result
 
 
 @typed_calls

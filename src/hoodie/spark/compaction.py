@@ -21,8 +21,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.compaction import compact, run_near, run_operation
 from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.learn import Done
 from hoodie.table.state import load_state
+from hoodie.writing.index_updates import Done
 
 
 def carry_out(session: SparkSession, job: CompactionJob) -> Sequence[WriteStat | None]:

@@ -11,8 +11,8 @@ from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
 from hoodie.spark.run import CheckedBatch
 from hoodie.spark.write import SPREAD, acquire, plan_spread
-from hoodie.table.near import NEAR, fits_driver, plan_near, thread_pool
-from hoodie.table.result import Phases
+from hoodie.writing.driver import NEAR, fits_driver, plan_near, thread_pool
+from hoodie.writing.result import Phases
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,13 +17,13 @@ from hoodie.spark.services import after_commit
 from hoodie.spark.types import to_arrow
 from hoodie.spark.write import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
 from hoodie.storage.protocol import Storage
-from hoodie.table.attempts import attempted, earlier_result
-from hoodie.table.finish import abandoned_on_error, finish
-from hoodie.table.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.table.overrides import completed
-from hoodie.table.result import Phases, WriteResult
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, key_samples, table_keygen
+from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.retry import attempted, earlier_result
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from hoodie.spark.locate import COST, FILE_ID, Files, join_cost, locate_spread
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.types import nullable, sound
 from hoodie.storage.protocol import Storage
-from hoodie.table.learn import Done
+from hoodie.writing.index_updates import Done
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
@@ -321,7 +321,7 @@ _checked: WeakSet[SparkSession] = WeakSet()
 
 
 def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import hoodie.table.tasks  # noqa: F401
+    import hoodie.writing.tasks  # noqa: F401
 
     for batch in batches:
         yield pa.record_batch([batch.column(0)], names=["ok"])

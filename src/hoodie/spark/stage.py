@@ -28,8 +28,8 @@ from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import STATS, Measured, Reported, TaskRunner, report, reported, write_token
 from hoodie.spark.types import sound
 from hoodie.storage.protocol import Storage
-from hoodie.table.learn import Done
-from hoodie.table.staged import (
+from hoodie.writing.index_updates import Done
+from hoodie.writing.staging import (
     Piece,
     StagedTask,
     by_partition,

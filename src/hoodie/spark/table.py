@@ -30,17 +30,17 @@ from hoodie.table.clean import CleanResult, clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
-from hoodie.table.finish import delete_partitions
 from hoodie.table.overrides import completed
 from hoodie.table.restore import RestoreResult, restore
-from hoodie.table.result import WriteResult
 from hoodie.table.rollback_commit import RollbackResult, rollback
 from hoodie.table.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
-from hoodie.table.semantics import Settings
 from hoodie.table.state import load_state
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import merged_slices
+from hoodie.writing.finish import delete_partitions
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import WriteResult
 
 Options = Mapping[str, Any]
 

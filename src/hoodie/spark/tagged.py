@@ -1,7 +1,7 @@
 """The rows of a spread batch with their file groups, where Spark's shuffle brings them to their tasks.
 
 A global index may have rows move to another partition, or be updated in the one where their key lies: the kernel that
-decides (`hoodie.table.moves`) sees all rows of a key together. Where no row of the batch is in doubt, the rows stay as
+decides (`hoodie.writing.relocation`) sees all rows of a key together. Where no row of the batch is in doubt, the rows stay as
 they are, and only keys have been shuffled.
 """
 
@@ -53,10 +53,12 @@ from hoodie.spark.spread import (
 from hoodie.spark.stage import Stage, each, pack
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage
-from hoodie.table.combine import combine
-from hoodie.table.job import Checked, WriteJob
-from hoodie.table.learn import Done, learn_files
-from hoodie.table.moves import (
+from hoodie.table.state import TableFiles, TableState
+from hoodie.writing.index_updates import Done, learn_files
+from hoodie.writing.job import Checked, WriteJob
+from hoodie.writing.operations import Semantics
+from hoodie.writing.precombine import combine
+from hoodie.writing.relocation import (
     GONE_NOW,
     UNREAD,
     Hits,
@@ -66,8 +68,6 @@ from hoodie.table.moves import (
     stored_reader,
     stored_rows,
 )
-from hoodie.table.semantics import Semantics
-from hoodie.table.state import TableFiles, TableState
 
 TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
 _HITS = "_hoodie_hits"

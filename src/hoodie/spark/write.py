@@ -30,16 +30,16 @@ from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.stage import Stage
 from hoodie.spark.tagged import Tagged, learn_spread, tag_rows
 from hoodie.spark.types import nullable, sound
-from hoodie.table.combine import combine
-from hoodie.table.job import Checked, WriteJob
-from hoodie.table.learn import run_and_learn
-from hoodie.table.near import check_keys, refuse_bad_keys, write_near
-from hoodie.table.outcome import Outcome
 from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
-from hoodie.table.result import Phases
-from hoodie.table.semantics import Combine
 from hoodie.table.state import Slices, TableState, in_units_of
-from hoodie.table.tasks import new_file_id, run_task, write_stream
+from hoodie.writing.driver import check_keys, refuse_bad_keys, write_near
+from hoodie.writing.index_updates import run_and_learn
+from hoodie.writing.job import Checked, WriteJob
+from hoodie.writing.operations import Combine
+from hoodie.writing.precombine import combine
+from hoodie.writing.result import Phases
+from hoodie.writing.task_results import Outcome
+from hoodie.writing.tasks import new_file_id, run_task, write_stream
 
 #: A source that Spark takes to be this many times smaller than the near limit is brought over without being measured:
 #: its statistics may be of compressed files.

@@ -41,15 +41,15 @@ from hoodie.plan.clean import (
 )
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, is_temporary, join
-from hoodie.table.job import writable_state
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.savepoint import savepointed_files
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
 from hoodie.view.load import METAFILES, load_view
+from hoodie.writing.job import writable_state
+from hoodie.writing.operations import Settings
 
 _THREADS = 16
 

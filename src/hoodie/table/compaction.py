@@ -24,14 +24,14 @@ from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.file_slice_reader import SliceMerge
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.base_file import BaseFileWriter
 from hoodie.table.compaction_claim import claimed
 from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
 from hoodie.table.compaction_plan import compactable_state, find_compaction, is_pending_plan
 from hoodie.table.compaction_publish import give_up, publish
-from hoodie.table.near import NEAR
-from hoodie.table.result import Phases, WriteResult
-from hoodie.table.semantics import Settings
+from hoodie.writing.base_file_writer import BaseFileWriter
+from hoodie.writing.driver import NEAR
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import Phases, WriteResult
 
 
 @typed_errors()

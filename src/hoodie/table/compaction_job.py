@@ -20,11 +20,11 @@ from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.log_scanner import find_blocks
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.base_file import WriteSpec
 from hoodie.table.compaction_plan import PlanFiles, compactable_state, find_compaction, look_up, take_back
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.transition import to_inflight
+from hoodie.writing.base_file_writer import WriteSpec
+from hoodie.writing.operations import Settings
 
 
 @dataclass(frozen=True, slots=True)

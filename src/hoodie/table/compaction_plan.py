@@ -30,12 +30,12 @@ from hoodie.reading.snapshot import table_schema
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.compaction_claim import scheduling
-from hoodie.table.job import writable_state
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
 from hoodie.view.load import load_view
+from hoodie.writing.job import writable_state
+from hoodie.writing.operations import Settings
 
 # --- planning ---
 

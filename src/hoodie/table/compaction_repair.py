@@ -26,8 +26,8 @@ from hoodie.table.compaction_plan import (
     refuse_pending_writes,
     take_back,
 )
-from hoodie.table.semantics import Settings
 from hoodie.timeline.transition import instant_path, remove_pending
+from hoodie.writing.operations import Settings
 
 
 def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> None:

@@ -31,15 +31,15 @@ from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.job import writable_state
 from hoodie.table.rollback_commit import looked_at, pending_action
 from hoodie.table.savepoint import Savepoint, read_savepoints
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from hoodie.view.load import data_files, list_partitions
+from hoodie.writing.job import writable_state
+from hoodie.writing.operations import Settings
 
 
 @dataclass(frozen=True, slots=True)

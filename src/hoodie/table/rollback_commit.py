@@ -39,14 +39,14 @@ from hoodie.model.plans import RollbackMetadata, RollbackPlan
 from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched, why_not
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.job import writable_state
 from hoodie.table.savepoint import cleanings
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
+from hoodie.writing.job import writable_state
+from hoodie.writing.operations import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,21 +24,21 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.archive import ArchiveResult, archive
-from hoodie.table.attempts import attempted
 from hoodie.table.clean import CleanResult, clean
 from hoodie.table.create import create
-from hoodie.table.finish import abandoned_on_error, delete_partitions, finish
-from hoodie.table.job import check, start, writable_state
-from hoodie.table.near import check_keys, write_near
 from hoodie.table.overrides import completed
-from hoodie.table.result import Phases, WriteResult
-from hoodie.table.semantics import Settings
 from hoodie.table.services import after_commit
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view
 from hoodie.view.missing import read_optimized_files
 from hoodie.view.slices import latest_base_files, merged_slices
+from hoodie.writing.driver import check_keys, write_near
+from hoodie.writing.finish import abandoned_on_error, delete_partitions, finish
+from hoodie.writing.job import check, start, writable_state
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.retry import attempted
 
 T = TypeVar("T")
 Options = Mapping[str, Any]

@@ -12,14 +12,14 @@ from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.attempts import attempted
-from hoodie.table.job import WriteJob, check, replaced_groups, start, writable_state
-from hoodie.table.learn import settle_index, tell_rolled_back
-from hoodie.table.outcome import Outcome
 from hoodie.table.overrides import completed
-from hoodie.table.result import Phases, WriteResult
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableState
+from hoodie.writing.index_updates import settle_index, tell_rolled_back
+from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
+from hoodie.writing.operations import Settings
+from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.retry import attempted
+from hoodie.writing.task_results import Outcome
 
 
 def finish(

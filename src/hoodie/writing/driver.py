@@ -31,16 +31,16 @@ from hoodie.lookup.index_choice import prepare_index, refuse_unknown, there
 from hoodie.lookup.key_status import Fate, Fates, take_fates, with_fates
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask, plan_write
-from hoodie.table.combine import combine
-from hoodie.table.job import Checked, WriteJob
-from hoodie.table.learn import Done, learn_files, run_and_learn
-from hoodie.table.moves import settle, with_stored
-from hoodie.table.outcome import Outcome
 from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
-from hoodie.table.result import Phases
-from hoodie.table.semantics import Settings
 from hoodie.table.state import TableFiles, TableState
-from hoodie.table.tasks import new_file_id, run_task, write_stream
+from hoodie.writing.index_updates import Done, learn_files, run_and_learn
+from hoodie.writing.job import Checked, WriteJob
+from hoodie.writing.operations import Settings
+from hoodie.writing.precombine import combine
+from hoodie.writing.relocation import settle, with_stored
+from hoodie.writing.result import Phases
+from hoodie.writing.task_results import Outcome
+from hoodie.writing.tasks import new_file_id, run_task, write_stream
 
 NEAR = "near"
 _PLACE = "_hoodie_place"

@@ -11,7 +11,7 @@ from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.rows import key_groups
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.table.semantics import Combine, Semantics
+from hoodie.writing.operations import Combine, Semantics
 
 KEY = (PARTITION_PATH, RECORD_KEY)
 

@@ -26,13 +26,13 @@ from hoodie.plan.write import Work, WritePlan
 from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.base_file import WriteSpec
-from hoodie.table.combine import KEY
-from hoodie.table.learn import Learning, tell_of_dead
-from hoodie.table.moves import MoveRule
 from hoodie.table.properties import update_properties
-from hoodie.table.semantics import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
+from hoodie.writing.base_file_writer import WriteSpec
+from hoodie.writing.index_updates import Learning, tell_of_dead
+from hoodie.writing.operations import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
+from hoodie.writing.precombine import KEY
+from hoodie.writing.relocation import MoveRule
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 

@@ -32,8 +32,8 @@ from hoodie.model.files import LogFile, log_file_name
 from hoodie.model.instant import parse_time
 from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
-from hoodie.table.base_file import WriteSpec, take_back_if_over
 from hoodie.table.partition_metadata import ensure_partition
+from hoodie.writing.base_file_writer import WriteSpec, take_back_if_over
 
 #: Rows that are encoded to learn how many bytes a row takes.
 _SAMPLE = 1_000

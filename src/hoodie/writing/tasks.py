@@ -26,10 +26,10 @@ from hoodie.plan.write import Work, WriteTask
 from hoodie.reading.column_types import base_types
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
-from hoodie.table.append import append_log
-from hoodie.table.base_file import BaseFileWriter, WriteSpec, stamp
-from hoodie.table.combine import combine
-from hoodie.table.semantics import Semantics
+from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp
+from hoodie.writing.log_file_writer import append_log
+from hoodie.writing.operations import Semantics
+from hoodie.writing.precombine import combine
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 

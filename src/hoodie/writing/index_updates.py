@@ -25,9 +25,9 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import Work, WriteTask
 from hoodie.storage.protocol import Storage
-from hoodie.table.combine import combine
-from hoodie.table.semantics import Semantics
 from hoodie.timeline.timeline import Timeline
+from hoodie.writing.operations import Semantics
+from hoodie.writing.precombine import combine
 
 Write = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 

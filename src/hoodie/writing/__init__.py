@@ -1,0 +1,1 @@
+"""How a checked batch becomes data files."""
