@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
 from hoodie.table.archive import archive
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
-from hoodie.table.restore import restore
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import delete_savepoint, make_savepoint
 from hoodie.testing.tables import ArrowTable
 from torture.crash import MERGE_ON_READ, Case, Rows, batch, rows_of_now
 

@@ -10,10 +10,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import DamagedLog
+from hoodie.recovery.rollback import rollback
 from hoodie.storage.protocol import Storage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.rollback_commit import rollback
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.writing.result import WriteResult

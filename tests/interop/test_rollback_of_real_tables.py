@@ -13,11 +13,11 @@ from hoodie.errors import UnsupportedTable
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.model.instant import Action, Instant, State
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import join
-from hoodie.table.restore import restore
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import make_savepoint
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 
 from hoodie.errors import DamagedLog, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.model.instant import Action
+from hoodie.recovery.rollback import rollback
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.rollback_commit import rollback
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
 from index_entries import INDEXES, Entry

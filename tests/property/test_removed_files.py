@@ -16,12 +16,12 @@ from hoodie.doctor.examine import examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, MetafileMissing, MissingFile, MissingFileIgnored, ServiceFailed
 from hoodie.reading.snapshot import read_table
+from hoodie.recovery.rollback import rollback
 from hoodie.storage.protocol import split
 from hoodie.table.archive import archive
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.rollback_commit import rollback
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -23,11 +23,11 @@ from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata
 from hoodie.plan.archive import Cleaning, instants_to_archive
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.storage.protocol import Storage
 from hoodie.table.archive import archive, history
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.savepoint import make_savepoint
 from hoodie.table.state import declared_schema, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt

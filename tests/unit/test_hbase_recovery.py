@@ -17,12 +17,12 @@ from hoodie.index.hbase_missed import FOLDER, remembered
 from hoodie.lookup.index_repair import repair_near
 from hoodie.lookup.point_read import find_places
 from hoodie.model.instant import Action
+from hoodie.recovery.index_rebuild import rebuild_index
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.storage import storage_for
-from hoodie.table.index_rebuild import rebuild_index
 from hoodie.table.properties import update_properties
-from hoodie.table.restore import restore
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import make_savepoint
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -9,10 +9,10 @@ import pytest
 
 from hbase_parts import MOVES, TABLE, TYPES, content, rows
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, ServiceFailed
-from hoodie.table.index_rebuild import rebuild_index
-from hoodie.table.restore import restore
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import make_savepoint
+from hoodie.recovery.index_rebuild import rebuild_index
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.testing.hbase import Faults, HBaseServer
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -12,9 +12,9 @@ from hoodie.cli.main import main
 from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
 from hoodie.lookup.point_read import find_places
+from hoodie.recovery.index_rebuild import rebuild_index
+from hoodie.recovery.rollback import rollback
 from hoodie.storage import storage_for
-from hoodie.table.index_rebuild import rebuild_index
-from hoodie.table.rollback_commit import rollback
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -19,9 +19,9 @@ from hoodie.errors import (
 )
 from hoodie.index.bucket import bucket_of
 from hoodie.lookup.index_choice import Named, choose_index, named_index
-from hoodie.table.restore import restore
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import make_savepoint
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.operations import Settings

@@ -18,12 +18,12 @@ from hoodie.formats.timeline.services import decode_restore_metadata, decode_res
 from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, LogFile, parse_data_file
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import delete_savepoint, make_savepoint, savepointed_files
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.restore import restore
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import delete_savepoint, make_savepoint, savepointed_files
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -325,7 +325,7 @@ def test_a_savepoint_with_archived_commits_after_it_is_refused(monkeypatch: pyte
     storage = table()
     saved = make_savepoint(storage, {}).instant
     upsert(storage, THIRD)
-    monkeypatch.setattr("hoodie.table.restore.newest_archived", lambda *_: saved[:-3] + "9999")
+    monkeypatch.setattr("hoodie.recovery.restore.newest_archived", lambda *_: saved[:-3] + "9999")
     refused(storage, InvalidPlan, "are archived", saved)
 
 

@@ -30,11 +30,11 @@ from hoodie.model.plans import (
     ClusteringSlice,
     ReplacePlan,
 )
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import delete_savepoint, make_savepoint
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -341,7 +341,7 @@ def test_the_last_commit_of_an_archived_timeline_is_refused(monkeypatch: pytest.
     first, last = load_state(storage).timeline.commits
     for suffix in ("commit.requested", "inflight", "commit"):
         storage.delete(f".hoodie/{first.requested}.{suffix}")
-    monkeypatch.setattr("hoodie.table.rollback_commit.newest_archived", lambda *_: first.requested)
+    monkeypatch.setattr("hoodie.recovery.rollback.newest_archived", lambda *_: first.requested)
     refused(storage, InvalidPlan, "all commits before it are archived", last.requested)
     refused(storage, InstantNotFound, "is archived", first.requested)
 

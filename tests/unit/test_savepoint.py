@@ -14,11 +14,11 @@ from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPla
 from hoodie.formats.timeline.services import encode_clean_metadata, encode_clean_plan
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
+from hoodie.recovery.savepoint import delete_savepoint, make_savepoint, read_savepoints, savepointed_files
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.savepoint import delete_savepoint, make_savepoint, read_savepoints, savepointed_files
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

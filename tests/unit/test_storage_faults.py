@@ -25,6 +25,9 @@ from hoodie.errors import (
     StorageUnavailable,
 )
 from hoodie.reading.snapshot import read_arrow
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.storage import LocalStorage
 from hoodie.storage.faults import fault_of, typed_errors
@@ -34,9 +37,6 @@ from hoodie.table.archive import archive
 from hoodie.table.clean import clean
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.restore import restore
-from hoodie.table.rollback_commit import rollback
-from hoodie.table.savepoint import make_savepoint
 from hoodie.testing.storage import MemoryStorage, RefusingStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.finish import delete_partitions

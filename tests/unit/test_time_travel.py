@@ -7,10 +7,10 @@ import pytest
 
 from hoodie.errors import InvalidInput
 from hoodie.reading.snapshot import read_arrow
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.storage.local import LocalStorage
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
-from hoodie.table.savepoint import make_savepoint
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

@@ -6,8 +6,8 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hoodie.cli.arguments import add_options, add_path, hoodie_options
+from hoodie.recovery.index_rebuild import rebuild_index
 from hoodie.storage import storage_for
-from hoodie.table.index_rebuild import rebuild_index
 
 if TYPE_CHECKING:
     from hoodie.cli.main import Subparsers

@@ -5,7 +5,7 @@ them: docs/design/rollback-of-logs.md says why.
 
 The order is the format's: plan, inflight, files, the failed instant and its markers, then the completed rollback; so
 that a rollback that dies anywhere is taken up again by the next writer, under its own instant. Commits are rolled back
-by call in `hoodie.table.rollback_commit`.
+by call in `hoodie.recovery.rollback`.
 Source: docs/format/table-services.md 3.
 """
 

@@ -1,4 +1,4 @@
-"""Whether a completed commit may be rolled back: pure rules; `hoodie.table.rollback_commit` looks and acts.
+"""Whether a completed commit may be rolled back: pure rules; `hoodie.recovery.rollback` looks and acts.
 
 Source: docs/format/table-services.md 3.
 """

@@ -17,6 +17,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_sync import index_follows
+from hoodie.recovery.rollback import rollback
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.problems import typed_calls
@@ -28,7 +29,6 @@ from hoodie.storage.faults import typed_errors
 from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create, new_state
-from hoodie.table.rollback_commit import rollback
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import settle_index, tell_of_dead, tell_rolled_back
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state

@@ -16,6 +16,9 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
+from hoodie.recovery.restore import RestoreResult, restore
+from hoodie.recovery.rollback import RollbackResult, rollback
+from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
 from hoodie.spark import incremental, read
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.explain import WriteExplanation, explain
@@ -31,9 +34,6 @@ from hoodie.table.compaction import compact
 from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
-from hoodie.table.restore import RestoreResult, restore
-from hoodie.table.rollback_commit import RollbackResult, rollback
-from hoodie.table.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
 from hoodie.table.state import load_state
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.missing import snapshot_files

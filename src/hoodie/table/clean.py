@@ -39,10 +39,10 @@ from hoodie.plan.clean import (
     scope_of,
     superseding,
 )
+from hoodie.recovery.savepoint import savepointed_files
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, is_temporary, join
 from hoodie.table.partition_metadata import ensure_partition
-from hoodie.table.savepoint import savepointed_files
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan

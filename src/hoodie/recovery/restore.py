@@ -29,10 +29,10 @@ from hoodie.lookup.index_sync import index_follows
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
+from hoodie.recovery.rollback import looked_at, pending_action
+from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.rollback_commit import looked_at, pending_action
-from hoodie.table.savepoint import Savepoint, read_savepoints
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit

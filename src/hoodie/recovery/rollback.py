@@ -37,9 +37,9 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan
 from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, touched, why_not
+from hoodie.recovery.savepoint import cleanings
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.savepoint import cleanings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan

@@ -20,8 +20,8 @@ from hoodie.lookup.index_choice import named_index
 from hoodie.lookup.index_repair import ROWS, KeyReader, entry_of, parts
 from hoodie.merge.payloads import KNOWN_PAYLOADS
 from hoodie.model.files import FileGroupId, FileSlice
+from hoodie.recovery.index_mend import mend
 from hoodie.storage.protocol import Storage
-from hoodie.table.index_mend import mend
 from hoodie.table.state import TableState, load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices

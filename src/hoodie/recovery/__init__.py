@@ -1,0 +1,1 @@
+"""Going back by call: rollback, savepoints, restore."""
