@@ -16,8 +16,8 @@ from bench.cases import PLAIN, Case, Contender, checksum, size
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import base_file_name, log_file_name
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
 from hoodie.table.state import load_state
 from hoodie.view.load import list_partitions

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.testing.tables import ArrowTable
 
 OPTIONS = {

@@ -12,10 +12,10 @@ import pytest
 from hoodie.errors import HoodieError
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage, join
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

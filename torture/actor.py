@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 
 from hoodie.errors import HoodieError
+from hoodie.services.archive import archive
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
-from hoodie.table.archive import archive
-from hoodie.table.clean import clean
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.testing.tables import ArrowTable
 from torture.ledger import Ledger, batch, problems, read_ledgers
 

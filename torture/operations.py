@@ -5,10 +5,10 @@ from __future__ import annotations
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
-from hoodie.table.archive import archive
-from hoodie.table.clean import clean
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
+from hoodie.services.archive import archive
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.table.create import create
 from hoodie.testing.tables import ArrowTable
 from torture.crash import MERGE_ON_READ, Case, Rows, batch, rows_of_now

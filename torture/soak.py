@@ -15,10 +15,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from hoodie.doctor.examine import Severity, examine
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 

@@ -22,9 +22,9 @@ import pyarrow as pa
 from hudi import HudiReadOptions, HudiTableBuilder
 
 from hoodie.doctor.examine import Severity, examine
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
 from hoodie.storage.local import LocalStorage
-from hoodie.table.clean import clean
-from hoodie.table.compaction import compact
 from hoodie.table.create import create
 from hoodie.testing.tables import ArrowTable
 from torture import actor

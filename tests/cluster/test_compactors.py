@@ -22,8 +22,8 @@ from compacting import OPTIONS, schedule
 from hoodie.commit.markers import read_markers
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import FILE_NAME
+from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit

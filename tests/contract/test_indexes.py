@@ -11,9 +11,9 @@ import pytest
 
 from hoodie.errors import DamagedLog
 from hoodie.recovery.rollback import rollback
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.writing.result import WriteResult

@@ -16,9 +16,9 @@ from hoodie.model.instant import Action
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import FsspecStorage, Storage, retry
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from http_faults import Fault, FaultyProxy, every, first

@@ -17,10 +17,10 @@ from hoodie.errors import InvalidPlan, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action
 from hoodie.reading.snapshot import read_arrow
+from hoodie.services.compaction.repair import unschedule_compaction
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction, validate_compaction
-from hoodie.table.compaction_repair import unschedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit, read_compaction_plan

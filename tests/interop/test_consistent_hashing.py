@@ -31,10 +31,10 @@ from hoodie.index.consistent_hashing import (
 from hoodie.index.xxhash32 import xxh32
 from hoodie.model.instant import Action
 from hoodie.model.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, ReplacePlan
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed

@@ -27,12 +27,12 @@ from hoodie.model.plans import CleanMetadata, CleanPlan
 from hoodie.plan.archive import Cleaning, instants_to_archive
 from hoodie.plan.clean import earliest_retained, files_to_delete, scope_of, superseding
 from hoodie.reading.snapshot import read_table
+from hoodie.services.archive import archive, history
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import join, split
-from hoodie.table.archive import archive, history
-from hoodie.table.clean import clean
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archived_entries, read_archive_file

@@ -34,10 +34,10 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidPlan
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
-from hoodie.table.compaction import compact, run_near
-from hoodie.table.compaction_job import begin
-from hoodie.table.compaction_plan import pending_compactions, schedule_compaction
-from hoodie.table.compaction_repair import unschedule_compaction
+from hoodie.services.compaction.job import begin
+from hoodie.services.compaction.repair import unschedule_compaction
+from hoodie.services.compaction.run import compact, run_near
+from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
 from hoodie.testing.tables import ArrowTable, StorageError

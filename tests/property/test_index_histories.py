@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hoodie.errors import DamagedLog, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.model.instant import Action
 from hoodie.recovery.rollback import rollback
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
 from index_entries import INDEXES, Entry

@@ -17,11 +17,11 @@ from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, MetafileMissing, MissingFile, MissingFileIgnored, ServiceFailed
 from hoodie.reading.snapshot import read_table
 from hoodie.recovery.rollback import rollback
+from hoodie.services.archive import archive
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import split
-from hoodie.table.archive import archive
-from hoodie.table.clean import clean
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -20,11 +20,11 @@ import pytest
 
 from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import HoodieError
+from hoodie.services.clean import clean
 from hoodie.storage import LocalStorage
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.clean import clean
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

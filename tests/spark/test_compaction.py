@@ -10,8 +10,8 @@ import pytest
 import hoodie
 from hoodie.errors import InvalidOption, ServiceFailed, UnsupportedTable
 from hoodie.model.instant import Action
+from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark import services, stage
-from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.state import load_state
 from oracles import assert_same_rows, read_hudi_rs
 

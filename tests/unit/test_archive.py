@@ -24,10 +24,10 @@ from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata
 from hoodie.plan.archive import Cleaning, instants_to_archive
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services.archive import archive, history
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
-from hoodie.table.archive import archive, history
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import declared_schema, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt

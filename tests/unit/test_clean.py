@@ -20,10 +20,10 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanMetadata, CleanPlan
 from hoodie.plan.clean import CHECKPOINT, earliest_retained, emptied, files_to_delete, scope_of
 from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
+from hoodie.services.clean import clean, resume
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage, join
-from hoodie.table.clean import clean, resume
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt

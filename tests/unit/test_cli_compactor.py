@@ -17,11 +17,11 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionOperation, CompactionPlan
+from hoodie.services.compaction.claim import claimed
+from hoodie.services.compaction.job import CompactionJob
+from hoodie.services.compaction.run import run_near
+from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction import run_near
-from hoodie.table.compaction_claim import claimed
-from hoodie.table.compaction_job import CompactionJob
-from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.state import load_state
 
 ONE_SLICE = "hoodie.compaction.target.io=0"

@@ -40,13 +40,13 @@ from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.meta import FILE_NAME
 from hoodie.model.plans import CompactionOperation, CompactionPlan
+from hoodie.services.compaction.job import CompactionJob, begin
+from hoodie.services.compaction.publish import publish
+from hoodie.services.compaction.repair import unschedule_compaction
+from hoodie.services.compaction.run import compact, run_near, run_operation
+from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
-from hoodie.table.compaction import compact, run_near, run_operation
-from hoodie.table.compaction_job import CompactionJob, begin
-from hoodie.table.compaction_plan import schedule_compaction, validate_compaction
-from hoodie.table.compaction_publish import publish
-from hoodie.table.compaction_repair import unschedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt, StorageError

@@ -29,9 +29,9 @@ from hoodie.model.instant import Action
 from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow, read_table, table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.table.compaction import compact, run_near
-from hoodie.table.compaction_job import CompactionJob, begin
-from hoodie.table.compaction_publish import publish
+from hoodie.services.compaction.job import CompactionJob, begin
+from hoodie.services.compaction.publish import publish
+from hoodie.services.compaction.run import compact, run_near
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.view.load import data_files, list_partitions, load_view

@@ -15,13 +15,13 @@ from hoodie.commit.transaction import new_time, utc_now
 from hoodie.errors import InstantNotFound, LockLost, PlanInUse, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action, State
+from hoodie.services.compaction.claim import claimed
+from hoodie.services.compaction.job import CompactionJob, begin
+from hoodie.services.compaction.publish import publish
+from hoodie.services.compaction.repair import unschedule_compaction
+from hoodie.services.compaction.run import compact, run_near
+from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction import compact, run_near
-from hoodie.table.compaction_claim import claimed
-from hoodie.table.compaction_job import CompactionJob, begin
-from hoodie.table.compaction_plan import pending_compactions, schedule_compaction
-from hoodie.table.compaction_publish import publish
-from hoodie.table.compaction_repair import unschedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -10,11 +10,11 @@ from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteC
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.timeline import schemas
 from hoodie.model.instant import Action
+from hoodie.services.compaction.job import begin
+from hoodie.services.compaction.repair import repair_compaction, unschedule_compaction
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import pending_compactions, validate_compaction
 from hoodie.storage.protocol import split
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_job import begin
-from hoodie.table.compaction_plan import pending_compactions, validate_compaction
-from hoodie.table.compaction_repair import repair_compaction, unschedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.transition import create_requested
@@ -97,7 +97,7 @@ def test_a_base_file_that_is_gone_is_named_and_the_plan_can_be_withdrawn(storage
 
 
 def test_files_of_a_run_that_died_are_removed_by_the_repair(storage: MemoryStorage) -> None:
-    from hoodie.table.compaction import run_near
+    from hoodie.services.compaction.run import run_near
 
     instant = schedule(storage)
     job = begin(storage, {}, instant)

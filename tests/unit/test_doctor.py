@@ -22,10 +22,10 @@ from hoodie.formats.timeline.services import encode_savepoint
 from hoodie.locks import lock_for
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import SavepointMetadata
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.properties import BACKUP, PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -17,10 +17,10 @@ from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
 from hoodie.reading.incremental import changed_rows, plan_changes, read_changes_arrow
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

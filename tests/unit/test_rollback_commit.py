@@ -32,9 +32,9 @@ from hoodie.model.plans import (
 )
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage, join, split
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -15,10 +15,10 @@ from hoodie.formats.timeline.services import encode_clean_metadata, encode_clean
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.recovery.savepoint import delete_savepoint, make_savepoint, read_savepoints, savepointed_files
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -13,8 +13,8 @@ from hoodie.errors import InvalidOption, LockTimeout, ServiceFailed
 from hoodie.locks import lock_for
 from hoodie.model.instant import Action
 from hoodie.plan.clean import CHECKPOINT
+from hoodie.services.after_commit import Serviced, after_commit
 from hoodie.storage.protocol import Storage
-from hoodie.table.services import Serviced, after_commit
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable

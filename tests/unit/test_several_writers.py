@@ -18,10 +18,10 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action, State
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -28,15 +28,15 @@ from hoodie.reading.snapshot import read_arrow
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services.archive import archive
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.storage import LocalStorage
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.storage.retry import is_transient
-from hoodie.table.archive import archive
-from hoodie.table.clean import clean
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.testing.storage import MemoryStorage, RefusingStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.finish import delete_partitions

@@ -8,9 +8,9 @@ import pytest
 from hoodie.errors import InvalidInput
 from hoodie.reading.snapshot import read_arrow
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 

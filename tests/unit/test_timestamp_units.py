@@ -16,9 +16,9 @@ from hoodie.formats.parquet.stored_types import stored_types
 from hoodie.reading.column_types import mislabelled
 from hoodie.reading.snapshot import read_table, table_schema
 from hoodie.schema.schema import ALSO_TEXT
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable

@@ -10,9 +10,9 @@ from hoodie.cli.arguments import add_conf, add_options, add_path, hoodie_options
 from hoodie.cli.compactor_run import ENGINES, run
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionPlan
+from hoodie.services.compaction.repair import repair_compaction, unschedule_compaction
+from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction, validate_compaction
 from hoodie.storage import storage_for
-from hoodie.table.compaction_plan import pending_compactions, schedule_compaction, validate_compaction
-from hoodie.table.compaction_repair import repair_compaction, unschedule_compaction
 from hoodie.table.state import load_state
 
 if TYPE_CHECKING:

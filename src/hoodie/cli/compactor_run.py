@@ -14,11 +14,11 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hoodie.errors import HoodieError, InstantNotFound, PlanInUse
+from hoodie.services.compaction.job import RunTasks
+from hoodie.services.compaction.run import compact
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_job import RunTasks
 from hoodie.table.state import load_state
 
 if TYPE_CHECKING:

@@ -1,7 +1,7 @@
 """Which instants leave the active timeline for the archive.
 
 What is on the active timeline decides which files are read: an instant leaves only once that makes no difference.
-Pure rules; `hoodie.table.archive` does it. Source: docs/format/table-services.md 2.
+Pure rules; `hoodie.services.archive` does it. Source: docs/format/table-services.md 2.
 """
 
 from __future__ import annotations

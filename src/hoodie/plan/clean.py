@@ -1,7 +1,7 @@
 """Which files cleaning deletes, and where it has to look for them.
 
 A file version is deleted when no read as of a retained commit, no savepoint and no pending plan needs it. Pure rules;
-`hoodie.table.clean` lists and deletes. Source: docs/format/table-services.md 1.
+`hoodie.services.clean` lists and deletes. Source: docs/format/table-services.md 1.
 """
 
 from __future__ import annotations

@@ -18,6 +18,8 @@ from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMis
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_sync import index_follows
 from hoodie.recovery.rollback import rollback
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.problems import typed_calls
@@ -26,8 +28,6 @@ from hoodie.spark.services import after_commit
 from hoodie.spark.table import HoodieTable
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create, new_state
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import settle_index, tell_of_dead, tell_rolled_back

@@ -14,13 +14,13 @@ from hoodie.config.compaction import CompactionOptions, Trigger, inline_compacti
 from hoodie.config.options import read_options
 from hoodie.errors import PlanInUse
 from hoodie.model.commit import WriteStat
+from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
+from hoodie.services.compaction.run import compact, run_near, run_operation
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.spread import STATS, check_workers, report, reported
 from hoodie.spark.stage import each
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction import compact, run_near, run_operation
-from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.state import load_state
 from hoodie.writing.index_updates import Done
 

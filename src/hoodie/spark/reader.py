@@ -23,6 +23,7 @@ from hoodie.lookup.point_read import Places, ReadStats, find_places, held, read_
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.reading.snapshot import check_columns
+from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark import incremental, keyed, read
 from hoodie.spark.asked import ask, rows_of
 from hoodie.spark.local import local_frame
@@ -33,7 +34,6 @@ from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.write import require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.compaction_plan import pending_compactions
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
 from hoodie.timeline.timeline import query_instant

@@ -8,10 +8,10 @@ from collections.abc import Callable, Mapping
 from pyspark.sql import SparkSession
 
 from hoodie.errors import ServiceFailed
+from hoodie.services.after_commit import after_commit as clean_and_archive
 from hoodie.spark.compaction import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.services import after_commit as clean_and_archive
 
 #: Looks at its options itself, and does nothing unless they ask for it.
 Service = Callable[[SparkSession, Storage, Mapping[str, str]], None]

@@ -19,6 +19,10 @@ from hoodie.reading.complete_view import complete_view
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
+from hoodie.services.archive import ArchiveResult, archive, history
+from hoodie.services.clean import CleanResult, clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark import incremental, read
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.explain import WriteExplanation, explain
@@ -28,10 +32,6 @@ from hoodie.spark.run import check_batch, run
 from hoodie.spark.services import after_commit
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.archive import ArchiveResult, archive, history
-from hoodie.table.clean import CleanResult, clean
-from hoodie.table.compaction import compact
-from hoodie.table.compaction_plan import schedule_compaction
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
 from hoodie.table.state import load_state

@@ -21,13 +21,13 @@ from hoodie.reading.complete_view import complete_view
 from hoodie.reading.incremental import changed_rows
 from hoodie.reading.snapshot import read_slices_arrow, read_table, table_schema
 from hoodie.schema.schema import with_meta_fields
+from hoodie.services.after_commit import after_commit
+from hoodie.services.archive import ArchiveResult, archive
+from hoodie.services.clean import CleanResult, clean
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.archive import ArchiveResult, archive
-from hoodie.table.clean import CleanResult, clean
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
-from hoodie.table.services import after_commit
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view

@@ -1,4 +1,4 @@
-"""Compactions on the timeline: planned, looked at, taken back. `hoodie.table.compaction` runs them.
+"""Compactions on the timeline: planned, looked at, taken back. `hoodie.services.compaction.run` runs them.
 
 A run that died, or fails, leaves its plan: its files are removed and the next run begins anew. Unlike Hudi's, that
 taking back is no instant of its own: it deletes what nobody has seen, and is done again until it has succeeded.
@@ -27,9 +27,9 @@ from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
 from hoodie.plan.compaction_strategies import Planning, Strategy, strategy_named
 from hoodie.reading.snapshot import table_schema
+from hoodie.services.compaction.claim import scheduling
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
-from hoodie.table.compaction_claim import scheduling
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, create_requested, instant_path

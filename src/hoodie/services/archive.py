@@ -27,9 +27,9 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
 from hoodie.plan.archive import Cleaning, instants_to_archive, is_due
 from hoodie.plan.clean import earliest_retained
+from hoodie.services.clean import last_clean, service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
-from hoodie.table.clean import last_clean, service_state
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import archive_files, archive_name, archived_commits, read_archive_file
 from hoodie.timeline.layout import comparable_action, parse_name

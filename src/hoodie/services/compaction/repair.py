@@ -16,9 +16,8 @@ from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionOperation
 from hoodie.plan.compaction import Found, operation_of
-from hoodie.storage.protocol import Storage
-from hoodie.table.compaction_claim import claimed, scheduling
-from hoodie.table.compaction_plan import (
+from hoodie.services.compaction.claim import claimed, scheduling
+from hoodie.services.compaction.schedule import (
     PlanFiles,
     compactable_state,
     find_compaction,
@@ -26,6 +25,7 @@ from hoodie.table.compaction_plan import (
     refuse_pending_writes,
     take_back,
 )
+from hoodie.storage.protocol import Storage
 from hoodie.timeline.transition import instant_path, remove_pending
 from hoodie.writing.operations import Settings
 

@@ -15,9 +15,9 @@ from hoodie.locks import Lock
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action, State
+from hoodie.services.compaction.job import CompactionJob
+from hoodie.services.compaction.schedule import marked_files, require_not_published, take_back
 from hoodie.storage.protocol import remove_with_temporaries, split
-from hoodie.table.compaction_job import CompactionJob
-from hoodie.table.compaction_plan import marked_files, require_not_published, take_back
 from hoodie.table.state import load_state
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete

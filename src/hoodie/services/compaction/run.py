@@ -22,12 +22,12 @@ from hoodie.lookup.key_lookup import footer_of
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.file_slice_reader import SliceMerge
+from hoodie.services.compaction.claim import claimed
+from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
+from hoodie.services.compaction.publish import give_up, publish
+from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction_claim import claimed
-from hoodie.table.compaction_job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
-from hoodie.table.compaction_plan import compactable_state, find_compaction, is_pending_plan
-from hoodie.table.compaction_publish import give_up, publish
 from hoodie.writing.base_file_writer import BaseFileWriter
 from hoodie.writing.driver import NEAR
 from hoodie.writing.operations import Settings

@@ -19,8 +19,8 @@ from hoodie.plan.compaction_strategies import log_bytes
 from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.log_scanner import find_blocks
 from hoodie.schema.schema import with_meta_fields
+from hoodie.services.compaction.schedule import PlanFiles, compactable_state, find_compaction, look_up, take_back
 from hoodie.storage.protocol import Storage
-from hoodie.table.compaction_plan import PlanFiles, compactable_state, find_compaction, look_up, take_back
 from hoodie.table.state import TableState
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.base_file_writer import WriteSpec

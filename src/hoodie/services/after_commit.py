@@ -12,10 +12,10 @@ from hoodie.config.options import read_options
 from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
+from hoodie.services.archive import ArchiveResult, archive
+from hoodie.services.clean import CleanResult, clean, service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.archive import ArchiveResult, archive
-from hoodie.table.clean import CleanResult, clean, service_state
 from hoodie.timeline.timeline import Timeline
 
 T = TypeVar("T")

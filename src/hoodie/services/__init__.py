@@ -1,0 +1,1 @@
+"""Table services, which keep a table small and quick: compaction, cleaning, archiving."""

@@ -1,0 +1,1 @@
+"""Compaction, which merges logs into base files: planned, claimed, run, published, repaired."""
