@@ -54,8 +54,8 @@ def test_each_kind_of_violation_is_found() -> None:
             "import importlib\nimportlib.import_module('hoodie.view.slices')",
         ],
         "hoodie.view.slices": ["from hoodie.merge.order import newest", "import hoodie", "from hoodie import Table"],
-        "hoodie.table.commit": ["import pyspark", "from pyspark.sql import DataFrame", "import hoodie.spark.run"],
-        "hoodie.spark.run": ["from hoodie.cli import main", "from hoodie.testing.memory import MemoryStorage"],
+        "hoodie.table.commit": ["import pyspark", "from pyspark.sql import DataFrame", "import hoodie.spark.write.run"],
+        "hoodie.spark.write.run": ["from hoodie.cli import main", "from hoodie.testing.memory import MemoryStorage"],
         "hoodie.testing.memory": ["from hoodie.cli import main"],
     }
     for module, sources in bad.items():
@@ -68,7 +68,7 @@ def test_what_points_down_is_no_violation() -> None:
         "hoodie.plan.__init__": "from .upsert import plan_upsert",
         "hoodie.plan.upsert": "from hoodie.plan import profile\nfrom . import profile\nfrom hoodie import errors",
         "hoodie.view.slices": "import numpy\nfrom hoodie.timeline.load import Timeline\nfrom ..model import files",
-        "hoodie.spark.run": "import pyspark\nfrom hoodie.table import commit\nfrom hoodie.errors import HoodieError",
+        "hoodie.spark.write.run": "import pyspark\nfrom hoodie.table import commit\nfrom hoodie.errors import HoodieError",
         "hoodie.testing.memory": "from hoodie.storage import Storage\nfrom hoodie.plan import upsert",
     }
     for module, source in good.items():

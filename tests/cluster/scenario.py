@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.errors import InvalidInput
-from hoodie.spark import stage, write
 from hoodie.spark.table import HoodieTable
+from hoodie.spark.write import batch, staging
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.writing.tasks import run_task, write_stream
 
@@ -74,13 +74,13 @@ def table(spark: SparkSession, path: Path) -> HoodieTable:
 
 @contextmanager
 def spread_as(way: str) -> Iterator[None]:
-    kept = stage.LARGEST_PARTITION
+    kept = staging.LARGEST_PARTITION
     if way == "shuffled":  # as if the batch were too large for each task to read its partition's rows
-        stage.LARGEST_PARTITION = 0
+        staging.LARGEST_PARTITION = 0
     try:
         yield
     finally:
-        stage.LARGEST_PARTITION = kept
+        staging.LARGEST_PARTITION = kept
 
 
 # --- what happens to tasks ---
@@ -162,12 +162,12 @@ class Kernel:
 
 @contextmanager
 def troubled(signals: Signals, trouble: Any, others: Any = None) -> Iterator[None]:
-    write.run_task = Kernel(run_task, signals, trouble, others)
-    write.write_stream = Kernel(write_stream, signals, trouble, others)
+    batch.run_task = Kernel(run_task, signals, trouble, others)
+    batch.write_stream = Kernel(write_stream, signals, trouble, others)
     try:
         yield
     finally:
-        write.run_task, write.write_stream = run_task, write_stream
+        batch.run_task, batch.write_stream = run_task, write_stream
 
 
 def wait_to_be_killed(signals: Signals) -> None:

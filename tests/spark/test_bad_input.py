@@ -33,10 +33,10 @@ from hoodie.errors import (
     UnsupportedTable,
     WorkerEnvironment,
 )
-from hoodie.spark import spread
-from hoodie.spark.problems import as_in_worker, told_to_driver
 from hoodie.spark.table import HoodieTable
 from hoodie.spark.types import to_arrow
+from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.write import executors
 from oracles import META
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
@@ -501,8 +501,8 @@ def test_workers_that_lack_a_module_are_told_by_the_probe(spark, table, monkeypa
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
-    monkeypatch.setattr(spread, "_probe", probe)
-    monkeypatch.setattr(spread, "_checked", type(spread._checked)())
+    monkeypatch.setattr(executors, "_probe", probe)
+    monkeypatch.setattr(executors, "_checked", type(executors._checked)())
     for operation in (table.upsert, table.bulk_insert):
         with untouched(table, "PYSPARK_PYTHON", repr(module), error=WorkerEnvironment):
             operation(frame(spark, [("c", "oslo", 2, "x")]), SPREAD)

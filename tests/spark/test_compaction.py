@@ -11,7 +11,8 @@ import hoodie
 from hoodie.errors import InvalidOption, ServiceFailed, UnsupportedTable
 from hoodie.model.instant import Action
 from hoodie.services.compaction.schedule import pending_compactions
-from hoodie.spark import services, stage
+from hoodie.spark import after_commit
+from hoodie.spark.write import staging
 from hoodie.table.state import load_state
 from oracles import assert_same_rows, read_hudi_rs
 
@@ -146,7 +147,7 @@ def test_a_service_that_fails_does_not_fail_the_write_whatever_its_error(spark, 
     def fails(session, storage, options):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(services, "SERVICES", (("counting", fails),))
+    monkeypatch.setattr(after_commit, "SERVICES", (("counting", fails),))
     with pytest.warns(ServiceFailed, match="is committed, but counting after it failed: ZeroDivisionError: a bug"):
         assert one.bulk_insert(rows(spark, 0, 2, 1)).inserted == 2
 
@@ -207,7 +208,7 @@ def test_the_client_plans_and_compacts_by_instant(spark, tmp_path):
 def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
     spark, tmp_path, monkeypatch, index, few_reads
 ):
-    monkeypatch.setattr(stage, "reads_stay_few", lambda pieces, readers: few_reads)
+    monkeypatch.setattr(staging, "reads_stay_few", lambda pieces, readers: few_reads)
     spread = {"hoodie.index.type": index, "hoodie.spark.near.max.batch.bytes": 0}
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 10, 1))

@@ -23,7 +23,7 @@ from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.formats.java.properties import parse_properties
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, PartitionField, escape_path, key_generator
 from hoodie.keygen.timebased import TimestampSettings, TimestampType, TimeUnit
-from hoodie.spark.keyed import (
+from hoodie.spark.record_keys import (
     bad_key,
     bad_partition,
     missing_columns,

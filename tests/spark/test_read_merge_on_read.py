@@ -18,7 +18,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.file_slice_reader import merged_batches, slice_reader
 from hoodie.reading.snapshot import table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.spark.merge import pack, slice_bytes
+from hoodie.spark.read.merged_slices import pack, slice_bytes
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.view.load import load_view

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.spark.stage import FEW_BYTES, LARGEST_PARTITION, pack, reads_stay_few
+from hoodie.spark.write.staging import FEW_BYTES, LARGEST_PARTITION, pack, reads_stay_few
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing.staging import (
     STAGING,

@@ -32,7 +32,7 @@ from hoodie.services.archive import archive
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.spark.problems import as_in_worker, told_to_driver
+from hoodie.spark.worker_errors import as_in_worker, told_to_driver
 from hoodie.storage import LocalStorage
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage

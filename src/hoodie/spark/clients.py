@@ -20,12 +20,12 @@ from hoodie.lookup.index_sync import index_follows
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
-from hoodie.spark.problems import typed_calls
-from hoodie.spark.run import check_batch, run
-from hoodie.spark.services import after_commit
 from hoodie.spark.table import HoodieTable
+from hoodie.spark.worker_errors import typed_calls
+from hoodie.spark.write.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.create import create, new_state

@@ -17,9 +17,9 @@ from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
 from hoodie.services.compaction.run import compact, run_near, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.spark.problems import as_in_worker, told_to_driver
-from hoodie.spark.spread import STATS, check_workers, report, reported
-from hoodie.spark.stage import each
+from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.write.executors import STATS, check_workers, report, reported
+from hoodie.spark.write.staging import each
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.writing.index_updates import Done

@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from hoodie.lookup.index_repair import Repair, RepairJob, RepairTask, repair_near, repair_slice
-from hoodie.spark.problems import as_in_worker, told_to_driver
-from hoodie.spark.spread import check_workers
-from hoodie.spark.stage import each
+from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.write.executors import check_workers
+from hoodie.spark.write.staging import each
 
 _PUT = StructType([StructField("put", LongType())])
 

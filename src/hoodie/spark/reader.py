@@ -24,14 +24,15 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.reading.snapshot import check_columns
 from hoodie.services.compaction.schedule import pending_compactions
-from hoodie.spark import incremental, keyed, read
-from hoodie.spark.asked import ask, rows_of
-from hoodie.spark.local import local_frame
-from hoodie.spark.locate import FILE_ID, match_columns
+from hoodie.spark import record_keys
+from hoodie.spark.local_frame import local_frame
+from hoodie.spark.lookup.large_batch import ask, rows_of
+from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
-from hoodie.spark.problems import as_in_worker, typed_calls
+from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.types import nullable, to_spark
-from hoodie.spark.write import require_columns, to_arrow_table, user_schema
+from hoodie.spark.worker_errors import as_in_worker, typed_calls
+from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.overrides import completed
@@ -95,12 +96,12 @@ class HoodieReadClient:
         frame = self._keyed(df, checked, df.columns)
         frame, rows = self._near(frame)
         if rows is None:
-            return self._absent_spread(frame, checked).select(*map(read.quoted, df.columns))
+            return self._absent_spread(frame, checked).select(*map(snapshot.quoted, df.columns))
         with thread_pool(self.settings) as pool:
             places = find_places(checked, rows, pool)
             reader = reader_for(checked.state, self._schema(checked.state), places.slices.values(), self.options)
             new = ~held(places, self.storage, reader, pool)
-        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(read.quoted, df.columns))
+        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
 
     def read(self, keys: DataFrame, columns: Sequence[str] | None = None) -> KeyedRows:
         """The rows of keys, as a snapshot has them; keys that are not there are left out.
@@ -149,7 +150,7 @@ class HoodieReadClient:
             with thread_pool(self.settings) as pool:
                 places = find_places(checked, rows, pool)
             tagged = self._frame(_tagged(places), frame, FILE_ID, INSTANT)
-        return tagged.select(*map(read.quoted, names), FILE_ID, INSTANT)
+        return tagged.select(*map(snapshot.quoted, names), FILE_ID, INSTANT)
 
     def get_pending_compactions(self) -> list[tuple[str, CompactionPlan]]:
         """The compactions that are planned or being run, with their plans; oldest first."""
@@ -167,22 +168,22 @@ class HoodieReadClient:
         return replace(check(state, WriteOperation.DELETE, None, self.settings), reading=self.options)
 
     def _schema(self, state: TableState) -> pa.Schema:
-        return read.read_schema(state, FileSystemView(state.timeline))
+        return snapshot.read_schema(state, FileSystemView(state.timeline))
 
     def _keyed(self, df: DataFrame, checked: Checked, kept: Sequence[str]) -> DataFrame:
         """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""
         state = checked.state
-        others = [read.quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
+        others = [snapshot.quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
         if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
             return df.select(*others, RECORD_KEY, PARTITION_PATH)
         schema = user_schema(df.schema)
         keygen = in_units_of(table_keygen(state, key_samples(state)), checked.schema)
         unpartitioned = replace(keygen, partition_fields=())
         require_columns(schema, unpartitioned, (), state.config.name)
-        key = keyed.record_key(schema, keygen)
-        lacking = keyed.missing_columns(schema, replace(keygen, record_keys=()))
+        key = record_keys.record_key(schema, keygen)
+        lacking = record_keys.missing_columns(schema, replace(keygen, record_keys=()))
         if not lacking:
-            path = keyed.partition_path(schema, keygen)
+            path = record_keys.partition_path(schema, keygen)
             return df.select(*others, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
         if not checked.index.is_global:
             raise SchemaMismatch(
@@ -228,7 +229,7 @@ class HoodieReadClient:
         counts, on, index = self._counts(frame), match_columns(checked.index), checked.index
         if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
             partitions = None if index.is_global else list(counts)
-            there = read.snapshot(self.session, checked.state, None, partitions, on, self.options)
+            there = snapshot.snapshot(self.session, checked.state, None, partitions, on, self.options)
         elif checked.hits_are_certain:
             there = ask(self.session, checked, frame, counts).found
         else:
@@ -288,5 +289,5 @@ def read_path(session: SparkSession, path: str, options: Mapping[str, Any] | Non
         return incremental.changes(session, state, query.begin, query.end or None, None, given)
     as_of = query_instant(query.as_of) if query.as_of else None
     if query.query is QueryType.READ_OPTIMIZED:
-        return read.read_optimized(session, state, as_of, options=given)
-    return read.snapshot(session, state, as_of, options=given)
+        return snapshot.read_optimized(session, state, as_of, options=given)
+    return snapshot.snapshot(session, state, as_of, options=given)

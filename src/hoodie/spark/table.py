@@ -23,13 +23,13 @@ from hoodie.services.archive import ArchiveResult, archive, history
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.spark import incremental, read
+from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
-from hoodie.spark.explain import WriteExplanation, explain
 from hoodie.spark.index_repair import put_again
-from hoodie.spark.problems import typed_calls
-from hoodie.spark.run import check_batch, run
-from hoodie.spark.services import after_commit
+from hoodie.spark.read import incremental, snapshot
+from hoodie.spark.worker_errors import typed_calls
+from hoodie.spark.write.explain import WriteExplanation, explain
+from hoodie.spark.write.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.create import create
@@ -215,7 +215,7 @@ class HoodieTable:
         columns     read these columns only, in this order. Where no file slice has logs, `select` on the result does
                     the same; slices with logs are merged by Python functions, into which Spark pushes no selection
         """
-        return read.snapshot(self.session, load_state(self.storage), None, partitions, columns, self.options)
+        return snapshot.snapshot(self.session, load_state(self.storage), None, partitions, columns, self.options)
 
     def read_optimized(
         self,
@@ -229,7 +229,9 @@ class HoodieTable:
         as_of                only base files up to this instant, as in the method of that name
         """
         moment = None if as_of is None else query_instant(as_of)
-        return read.read_optimized(self.session, load_state(self.storage), moment, partitions, columns, self.options)
+        return snapshot.read_optimized(
+            self.session, load_state(self.storage), moment, partitions, columns, self.options
+        )
 
     def as_of(
         self, instant: str, partitions: Collection[str] | None = None, columns: Sequence[str] | None = None
@@ -242,7 +244,7 @@ class HoodieTable:
         Raises   InvalidInput when it has another form
         """
         state = load_state(self.storage)
-        return read.snapshot(self.session, state, query_instant(instant), partitions, columns, self.options)
+        return snapshot.snapshot(self.session, state, query_instant(instant), partitions, columns, self.options)
 
     def changes(
         self,

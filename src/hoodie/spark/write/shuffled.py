@@ -37,9 +37,10 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile
 from hoodie.schema.conform import conform
-from hoodie.spark.locate import FILE_ID, match_columns
-from hoodie.spark.problems import as_in_worker, told_to_driver
-from hoodie.spark.spread import (
+from hoodie.spark.lookup.locate import FILE_ID, match_columns
+from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.write.executors import (
     BROADCAST_KEYS,
     STATS,
     count_hits,
@@ -50,8 +51,7 @@ from hoodie.spark.spread import (
     report,
     reported,
 )
-from hoodie.spark.stage import Stage, each, pack
-from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.write.staging import Stage, each, pack
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.index_updates import Done, learn_files

@@ -24,12 +24,13 @@ from hoodie.merge.rules import Survivor
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, new_group_sizes, plan_write
-from hoodie.spark import keyed, spread, stage
-from hoodie.spark.local import local_frame
+from hoodie.spark import record_keys
+from hoodie.spark.local_frame import local_frame
 from hoodie.spark.plan_size import estimated_bytes
-from hoodie.spark.stage import Stage
-from hoodie.spark.tagged import Tagged, learn_spread, tag_rows
 from hoodie.spark.types import nullable, sound
+from hoodie.spark.write import executors, staging
+from hoodie.spark.write.shuffled import Tagged, learn_spread, tag_rows
+from hoodie.spark.write.staging import Stage
 from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
 from hoodie.table.state import Slices, TableState, in_units_of
 from hoodie.writing.driver import check_keys, refuse_bad_keys, write_near
@@ -81,7 +82,7 @@ def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence
     Raises SchemaMismatch naming all columns that are missing or there more than once, or an ordering column without an
            order
     """
-    problems = keyed.missing_columns(schema, keygen, ordering)
+    problems = record_keys.missing_columns(schema, keygen, ordering)
     counts = Counter(name.lower() for name in schema.names)
     needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
     problems += [
@@ -92,7 +93,7 @@ def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence
     if problems:
         raise SchemaMismatch(f"The batch does not fit table {table!r}: {'; '.join(problems)}.")
     for name in ordering:
-        keyed.ordering_value(schema, name)
+        record_keys.ordering_value(schema, name)
 
 
 def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> DataFrame:
@@ -103,10 +104,10 @@ def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> Dat
     frame = user_columns(frame)
     schema = frame.schema
     keygen = in_units_of(keygen, checked.schema)
-    key = keyed.record_key(schema, keygen).alias(RECORD_KEY)
+    key = record_keys.record_key(schema, keygen).alias(RECORD_KEY)
     if delete and checked.index.is_global:  # the index says where the keys are
         return frame.select(key, F.lit("").alias(PARTITION_PATH))
-    path = keyed.partition_path(schema, keygen).alias(PARTITION_PATH)
+    path = record_keys.partition_path(schema, keygen).alias(PARTITION_PATH)
     return frame.select(key, path) if delete else frame.select(*map(_column, schema.names), key, path)
 
 
@@ -139,11 +140,11 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
             return Acquired(frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
     if checked.semantics.bulk:
-        spread.check_workers(session)
+        executors.check_workers(session)
         return Acquired(frame.schema, frame=frame)
-    spread.check_workers(session)
+    executors.check_workers(session)
     with phases.time("stage"):
-        staged = stage.stage(session, checked.state.storage, frame, checked.rule.ordering if ordered else ())
+        staged = staging.stage(session, checked.state.storage, frame, checked.rule.ordering if ordered else ())
     try:
         measured = staged.measured()
         refuse_bad_keys(measured.bad_keys, measured.bad_paths)
@@ -207,10 +208,10 @@ def _hand_over(
     session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
 ) -> tuple[WriteJob, Outcome]:
     """Have executors write a batch that is here: it is small, but what it changes is not."""
-    spread.check_workers(session)
+    executors.check_workers(session)
     frame = local_frame(session, rows, nullable(schema))
     with phases.time("stage"):
-        staged = stage.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
+        staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
     try:
         return _write_spread(session, staged, job, phases)
     finally:
@@ -251,7 +252,7 @@ def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: T
     }
     look_up = checked.index.look_up
     looks_into_files = isinstance(look_up, ByFile) and not checked.keeps_fates
-    direct = stage.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not semantics.locate)
+    direct = staging.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not semantics.locate)
     tagged: Tagged | None = None
     hits: Mapping[BaseFile, str] = {}
     updates: Mapping[str, Mapping[str, int]] = {}
@@ -259,12 +260,12 @@ def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: T
     start = time.perf_counter()
     if semantics.locate and there.bases and direct:
         assert isinstance(look_up, ByFile)
-        updates, hits, index = stage.locate(session, staged, there.bases, look_up.pruned, settings.bloom)
+        updates, hits, index = staging.locate(session, staged, there.bases, look_up.pruned, settings.bloom)
     elif not direct:
         tagged = tag_rows(session, staged, checked, state, there)
         there, index = tagged.files, tagged.cost
     index = replace(index, seconds=time.perf_counter() - start if semantics.locate else 0.0)
-    rows = tagged.profile if tagged is not None else spread.profile(measured, updates, not semantics.delete)
+    rows = tagged.profile if tagged is not None else executors.profile(measured, updates, not semantics.delete)
     plan = plan_write(
         rows,
         {s.group: s for part in there.slices.values() for s in part},
@@ -297,15 +298,15 @@ def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: P
 
 
 def _run_spread(
-    session: SparkSession, staged: Stage, planned: SpreadPlan, run: spread.TaskRunner, delete: bool
-) -> spread.Reported:
+    session: SparkSession, staged: Stage, planned: SpreadPlan, run: executors.TaskRunner, delete: bool
+) -> executors.Reported:
     if not planned.plan.tasks:
-        return spread.Reported((), 0, ())
+        return executors.Reported((), 0, ())
     if planned.direct:
-        return stage.run_tasks(session, staged, planned.plan, planned.hits, run, delete=delete)
+        return staging.run_tasks(session, staged, planned.plan, planned.hits, run, delete=delete)
     assert planned.rows is not None
-    placed = spread.place(session, planned.rows.frame, planned.plan)
-    done = spread.run_tasks(placed, planned.plan.tasks, run)
+    placed = executors.place(session, planned.rows.frame, planned.plan)
+    done = executors.run_tasks(placed, planned.plan.tasks, run)
     total = planned.rows.total
     if done.rows != total and not delete:
         raise HoodieError(f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published")
@@ -316,10 +317,10 @@ def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[Write
     options = job.checked.settings.write
     keys = (PARTITION_PATH, RECORD_KEY)
     if job.checked.semantics.combine is not Combine.ALL:
-        frame = spread.by_key(frame, partial(combine, rule=job.checked.rule, semantics=job.checked.semantics))
+        frame = executors.by_key(frame, partial(combine, rule=job.checked.rule, semantics=job.checked.semantics))
     kept: DataFrame | None = None
     if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
-        kept = frame = spread.persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
+        kept = frame = executors.persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
         count = options.bulk_parallelism
         frame = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else frame.orderBy(*keys)
     else:
@@ -329,7 +330,7 @@ def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[Write
     job = job.with_plan(None)
     try:
         with phases.time("write"):
-            stats = spread.run_stream(frame, partial(write_stream, job.spread_spec, job.checked.rule)).stats
+            stats = executors.run_stream(frame, partial(write_stream, job.spread_spec, job.checked.rule)).stats
             later = learn_spread(frame.sparkSession, job, stats)
     finally:
         if kept is not None:

@@ -21,13 +21,13 @@ from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.schema.conform import conform
-from hoodie.spark.locate import FILE_ID, HITS
-from hoodie.spark.merge import BATCH_ROWS, pack
-from hoodie.spark.packing import cores
-from hoodie.spark.problems import told_to_driver
-from hoodie.spark.spread import count_hits, hits_by_file
-from hoodie.spark.tagged import TAGS, count_tags, hits_by_key
+from hoodie.spark.balance import cores
+from hoodie.spark.lookup.locate import FILE_ID, HITS
+from hoodie.spark.read.merged_slices import BATCH_ROWS, pack
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
+from hoodie.spark.worker_errors import told_to_driver
+from hoodie.spark.write.executors import count_hits, hits_by_file
+from hoodie.spark.write.shuffled import TAGS, count_tags, hits_by_key
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
 from hoodie.writing.job import Checked

@@ -9,8 +9,8 @@ from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import profile
 from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
-from hoodie.spark.run import CheckedBatch
-from hoodie.spark.write import SPREAD, acquire, plan_spread
+from hoodie.spark.write.batch import SPREAD, acquire, plan_spread
+from hoodie.spark.write.run import CheckedBatch
 from hoodie.writing.driver import NEAR, fits_driver, plan_near, thread_pool
 from hoodie.writing.result import Phases
 

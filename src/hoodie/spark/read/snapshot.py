@@ -22,8 +22,8 @@ from hoodie.reading.complete_view import complete_view
 from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.reading.snapshot import check_columns, table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.spark.files import read_parquet
-from hoodie.spark.merge import file_rows, merged_rows
+from hoodie.spark.read.base_files import read_parquet
+from hoodie.spark.read.merged_slices import file_rows, merged_rows
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
 from hoodie.view.missing import read_optimized_files, snapshot_files

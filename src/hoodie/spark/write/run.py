@@ -13,9 +13,9 @@ from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
-from hoodie.spark.services import after_commit
+from hoodie.spark.after_commit import after_commit
 from hoodie.spark.types import to_arrow
-from hoodie.spark.write import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
+from hoodie.spark.write.batch import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState, key_samples, table_keygen

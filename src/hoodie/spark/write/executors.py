@@ -29,9 +29,9 @@ from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
-from hoodie.spark.locate import COST, FILE_ID, Files, join_cost, locate_spread
-from hoodie.spark.problems import as_in_worker, told_to_driver
+from hoodie.spark.lookup.locate import COST, FILE_ID, Files, join_cost, locate_spread
 from hoodie.spark.types import nullable, sound
+from hoodie.spark.worker_errors import as_in_worker, told_to_driver
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import Done
 

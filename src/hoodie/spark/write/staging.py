@@ -1,7 +1,7 @@
 """A spread batch by way of staged files: Spark's tasks stage it, look keys up in it and write from it; no shuffle.
 
 Every task of a partition reads that partition's staged rows, so this way is taken while those reads stay within a few
-times the batch (`reads_stay_few`); beyond it rows are shuffled to their tasks (`hoodie.spark.spread`).
+times the batch (`reads_stay_few`); beyond it rows are shuffled to their tasks (`hoodie.spark.write.executors`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from hoodie.config.write import BloomOptions
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
-from hoodie.spark.locate import Files
-from hoodie.spark.packing import deal
-from hoodie.spark.problems import as_in_worker, told_to_driver
-from hoodie.spark.spread import STATS, Measured, Reported, TaskRunner, report, reported, write_token
+from hoodie.spark.balance import deal
+from hoodie.spark.lookup.locate import Files
 from hoodie.spark.types import sound
+from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.write.executors import STATS, Measured, Reported, TaskRunner, report, reported, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import Done
 from hoodie.writing.staging import (

@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.incremental import CommitTimes, plan_changes
 from hoodie.reading.snapshot import check_columns
-from hoodie.spark.merge import merged_rows
-from hoodie.spark.read import base_rows
+from hoodie.spark.read.merged_slices import merged_rows
+from hoodie.spark.read.snapshot import base_rows
 from hoodie.table.state import TableState
 
 

@@ -25,8 +25,8 @@ from hoodie.lookup.batch import order_by_partition
 from hoodie.lookup.key_lookup import FileWithLogs, footer_of
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.spark.files import read_parquet
-from hoodie.spark.problems import told_to_driver
+from hoodie.spark.read.base_files import read_parquet
+from hoodie.spark.worker_errors import told_to_driver
 from hoodie.storage.protocol import Storage
 
 FILE_ID = "_hoodie_file_id"

@@ -1,0 +1,1 @@
+"""Keys of DataFrames tagged with the file groups that hold them."""

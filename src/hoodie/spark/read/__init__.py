@@ -1,0 +1,1 @@
+"""File slices as DataFrames."""

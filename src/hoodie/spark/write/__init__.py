@@ -1,0 +1,1 @@
+"""DataFrames to data files, by driver threads or by executors."""
