@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hoodie.api.read_client import HoodieReadClient, KeyedRows
+    from hoodie.api.read_client import read_path as read
+    from hoodie.api.table import HoodieTable, create_table, open_table
+    from hoodie.api.write_client import HoodieWriteClient, write
     from hoodie.errors import HoodieError, HoodieWarning
     from hoodie.reading.incremental import read_changes_arrow
     from hoodie.reading.snapshot import read_arrow
-    from hoodie.spark.clients import HoodieWriteClient, write
-    from hoodie.spark.reader import HoodieReadClient, KeyedRows
-    from hoodie.spark.reader import read_path as read
     from hoodie.spark.session import local_session
-    from hoodie.spark.table import HoodieTable, create_table, open_table
     from hoodie.writing.result import WriteResult
 
     __version__ = ""
@@ -42,19 +42,19 @@ __all__ = [
 #: Where each public name is defined: "module", or "module:name" where it has another name there.
 __homes__ = {
     "HoodieError": "hoodie.errors",
-    "HoodieReadClient": "hoodie.spark.reader",
-    "HoodieTable": "hoodie.spark.table",
+    "HoodieReadClient": "hoodie.api.read_client",
+    "HoodieTable": "hoodie.api.table",
     "HoodieWarning": "hoodie.errors",
-    "HoodieWriteClient": "hoodie.spark.clients",
-    "KeyedRows": "hoodie.spark.reader",
+    "HoodieWriteClient": "hoodie.api.write_client",
+    "KeyedRows": "hoodie.api.read_client",
     "WriteResult": "hoodie.writing.result",
-    "create_table": "hoodie.spark.table",
+    "create_table": "hoodie.api.table",
     "local_session": "hoodie.spark.session",
-    "open_table": "hoodie.spark.table",
-    "read": "hoodie.spark.reader:read_path",
+    "open_table": "hoodie.api.table",
+    "read": "hoodie.api.read_client:read_path",
     "read_arrow": "hoodie.reading.snapshot",
     "read_changes_arrow": "hoodie.reading.incremental",
-    "write": "hoodie.spark.clients",
+    "write": "hoodie.api.write_client",
 }
 
 

@@ -20,8 +20,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput
-from hoodie.spark.table import HoodieTable
 from hoodie.spark.write import batch, staging
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.writing.tasks import run_task, write_stream

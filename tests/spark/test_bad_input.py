@@ -22,6 +22,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.errors import (
     CorruptFile,
     HoodieError,
@@ -33,7 +34,6 @@ from hoodie.errors import (
     UnsupportedTable,
     WorkerEnvironment,
 )
-from hoodie.spark.table import HoodieTable
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import as_in_worker, told_to_driver
 from hoodie.spark.write import executors

@@ -22,8 +22,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.model.instant import Action, Instant, State
-from hoodie.spark.table import HoodieTable
 from hoodie.storage.protocol import is_temporary
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state

@@ -16,9 +16,9 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from history_model import BY_ORDERING, OVERWRITE, Counts, Identity, TableModel, placement, text_of
+from hoodie.api.table import HoodieTable
 from hoodie.config.write import WriteOperation
 from hoodie.schema.types import TIMESTAMP_NTZ
-from hoodie.spark.table import HoodieTable
 from hoodie.testing.strategies import LEAVES, Row, Shape, Step, histories, shapes
 from oracles import assert_same_rows, read_hudi_rs
 

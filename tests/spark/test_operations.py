@@ -15,9 +15,9 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.model.commit import Operation
 from hoodie.model.instant import Action
-from hoodie.spark.table import HoodieTable
 from oracles import read_hudi_rs
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}

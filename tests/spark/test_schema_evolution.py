@@ -14,8 +14,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.errors import SchemaMismatch
-from hoodie.spark.table import HoodieTable
 from hoodie.spark.types import nullable, to_arrow
 from oracles import META, assert_same_rows, read_hudi_rs
 

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidOption, WriteConflict
-from hoodie.spark.table import HoodieTable
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 

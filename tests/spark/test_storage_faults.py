@@ -8,8 +8,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.errors import AccessDenied, InvalidInput, NameTooLong, SchemaMismatch, StorageFailed, StorageFull
-from hoodie.spark.table import HoodieTable
 from hoodie.storage import LocalStorage
 from hoodie.testing.storage import RefusingStorage
 

@@ -1,0 +1,1 @@
+"""What people hold: the table, the clients, and calls that take the options of Hudi jobs."""
