@@ -79,16 +79,6 @@ class Bench:
             yield from self._queries()
             if self.table_type == "MERGE_ON_READ":
                 yield from self._log_queries()
-        elif name in ("incremental", "keys"):
-            from bench import reading  # which needs this module
-
-            yield from reading.incremental(self) if name == "incremental" else reading.keys(self)
-        elif name == "compaction":
-            from bench import compaction  # which needs this module
-
-            if self.table_type != "MERGE_ON_READ":
-                raise SystemExit("the case compaction needs --table-type MERGE_ON_READ")
-            yield from compaction.cases(self)
         else:
             yield self._upsert(name)
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
@@ -16,7 +16,7 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 import hoodie
-from bench import workload
+from bench import compaction, reading, workload
 from bench.cases import PATHS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
@@ -48,13 +48,27 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(HEADER, flush=True)
         for name in options.cases:
             if name != "memory":
-                for case in bench.case(name):
+                for case in _cases(bench, name):
                     report(case, measure(spark, case, options.rounds, made))
         spark.stop()
         if "memory" in options.cases:
             memory(options)
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def _cases(bench: Bench, name: str) -> Iterator[Case]:
+    """The cases of that name."""
+    if name == "incremental":
+        yield from reading.incremental(bench)
+    elif name == "keys":
+        yield from reading.keys(bench)
+    elif name == "compaction":
+        if bench.table_type != "MERGE_ON_READ":
+            raise SystemExit("the case compaction needs --table-type MERGE_ON_READ")
+        yield from compaction.cases(bench)
+    else:
+        yield from bench.case(name)
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:

@@ -35,6 +35,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, join
+from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
@@ -44,7 +45,6 @@ from hoodie.timeline.transition import create_requested
 from hoodie.writing import job
 from hoodie.writing.driver import plan_near, thread_pool
 from hoodie.writing.job import check
-from hoodie.writing.operations import Settings
 from oracles import META, assert_same_rows, read_hudi_rs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "buckets"

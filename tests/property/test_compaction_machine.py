@@ -29,7 +29,7 @@ from history_model import (
     text_of,
 )
 from hoodie.commit.rollback_executor import roll_back
-from hoodie.commit.transaction import clean_up, new_time, utc_now
+from hoodie.commit.transaction import clean_up
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidPlan
 from hoodie.model.files import BaseFile
@@ -41,6 +41,7 @@ from hoodie.services.compaction.schedule import pending_compactions, schedule_co
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
 from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
 

@@ -30,12 +30,12 @@ from hoodie.locks.storage_lock import StorageLock
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.driver import write_near
 from hoodie.writing.finish import abandoned_on_error
 from hoodie.writing.job import WriteJob, action_of, check, with_transaction, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import Outcome
 

@@ -19,10 +19,11 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+from hoodie.config.keygen import TimestampType, TimeUnit
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.formats.java.properties import parse_properties
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, PartitionField, escape_path, key_generator
-from hoodie.keygen.timebased import TimestampSettings, TimestampType, TimeUnit
+from hoodie.keygen.timebased import TimestampSettings
 from hoodie.spark.record_keys import (
     bad_key,
     bad_partition,

@@ -14,10 +14,10 @@ from hoodie.model.commit import WriteStat
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing import tasks
 from hoodie.writing.job import check, start, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.tasks import write_stream
 
 T = TypeVar("T")

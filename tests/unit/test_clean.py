@@ -11,7 +11,6 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
-from hoodie.commit.transaction import new_time, utc_now
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.errors import CorruptFile, InvalidOption, MetafileMissing, ServiceFailed, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, encode_clean_plan
@@ -27,6 +26,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
+from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view

@@ -16,7 +16,6 @@ import pytest
 from compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
 from hoodie.commit.markers import MarkerKind, create_marker, read_markers
 from hoodie.commit.rollback_executor import resume, roll_back
-from hoodie.commit.transaction import new_time, utc_now
 from hoodie.errors import (
     CorruptFile,
     HoodieError,
@@ -50,6 +49,7 @@ from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt, StorageError
+from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import load_view
@@ -180,7 +180,7 @@ def test_a_slice_in_a_pending_log_compaction_is_left_to_it(storage: MemoryStorag
         if group.partition == "oslo"
     )
     plan = encode_compaction_plan(CompactionPlan(operations=operations))
-    create_requested(storage, new_time(state, utc_now), Action.LOG_COMPACTION, plan)
+    create_requested(storage, new_time(state.timeline, state.config.timezone, utc_now), Action.LOG_COMPACTION, plan)
     instant = schedule(storage)
     state = load_state(storage)
     plan_ = read_compaction_plan(storage, state.timeline, Instant(instant, Action.COMPACTION, State.REQUESTED))
@@ -379,7 +379,7 @@ def test_a_runner_of_the_callers_own_carries_the_tasks_out(storage: MemoryStorag
 def log_only(storage: MemoryStorage, *logs: bytes) -> str:
     """A file group of logs in oslo, written as a delta commit; its instant."""
     state = load_state(storage)
-    instant = new_time(state, utc_now)
+    instant = new_time(state.timeline, state.config.timezone, utc_now)
     requested = create_requested(storage, instant, Action.DELTA_COMMIT)
     to_inflight(storage, requested)
     for version, data in enumerate(logs, 1):

@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from compacting import NOW, OPTIONS, SECOND, batch, fill, notes, opened, schedule
-from hoodie.commit.transaction import new_time, utc_now
 from hoodie.errors import InstantNotFound, LockLost, PlanInUse, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action, State
@@ -25,6 +24,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.transition import create_requested
 
 #: A claim whose holder died is free after two seconds: a second, and one more for the clocks of object stores.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
-from hoodie.commit.transaction import new_time, utc_now
 from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.timeline import schemas
@@ -17,6 +16,7 @@ from hoodie.services.compaction.schedule import pending_compactions, validate_co
 from hoodie.storage.protocol import split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
+from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.transition import create_requested
 
 

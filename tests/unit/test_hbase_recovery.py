@@ -23,11 +23,11 @@ from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.storage import storage_for
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.job import check
-from hoodie.writing.operations import Settings
 
 OFFLINE = {"hoodie.index.hbase.rollback.offline": "true"}
 KEYS = {"hoodie.index.type", "hoodie.index.hbase.table"}

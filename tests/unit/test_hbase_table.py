@@ -15,11 +15,11 @@ from hoodie.lookup.point_read import find_places
 from hoodie.recovery.index_rebuild import rebuild_index
 from hoodie.recovery.rollback import rollback
 from hoodie.storage import storage_for
+from hoodie.table.settings import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.job import check
-from hoodie.writing.operations import Settings
 
 
 @pytest.fixture(params=TYPES)

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie.config.keygen import TimestampType, TimeUnit
 from hoodie.errors import InvalidOption
 from hoodie.formats.java.properties import parse_properties
 from hoodie.keygen import joda
@@ -26,7 +27,7 @@ from hoodie.keygen.keygen import (
     stored_key_generator,
     unescape_path,
 )
-from hoodie.keygen.timebased import TimestampSettings, TimestampType, TimeUnit
+from hoodie.keygen.timebased import TimestampSettings
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "keygen.json").read_text())
 KEY = "hoodie.datasource.write.recordkey.field"

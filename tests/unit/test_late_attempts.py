@@ -19,11 +19,11 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, is_temporary, remove_with_temporaries, temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
+from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.tables import keyed
 from hoodie.writing.finish import finish
 from hoodie.writing.job import WriteJob, check, start
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import Outcome
 from hoodie.writing.tasks import new_file_id, run_task, write_stream

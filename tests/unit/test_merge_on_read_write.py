@@ -22,6 +22,7 @@ from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.plan.write import Work, WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
@@ -29,7 +30,6 @@ from hoodie.timeline.transition import create_requested
 from hoodie.writing.driver import plan_near, thread_pool
 from hoodie.writing.finish import finish
 from hoodie.writing.job import WriteJob, check, start, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.task_results import Outcome
 from hoodie.writing.tasks import run_task

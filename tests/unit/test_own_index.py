@@ -22,9 +22,9 @@ from hoodie.lookup.index_choice import Named, choose_index, named_index
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
+from hoodie.table.settings import Settings
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.operations import Settings
 from own_indexes import Diary
 
 OPTIONS = {

@@ -22,6 +22,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -29,7 +30,6 @@ from hoodie.timeline.transition import create_requested, instant_path, remove_pe
 from hoodie.writing.driver import write_near
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import WriteJob, check, start, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases
 from hoodie.writing.retry import KNOWN
 

@@ -8,13 +8,13 @@ import pytest
 from hoodie.config.write import WriteOperation
 from hoodie.errors import WriteConflict
 from hoodie.model.instant import Instant
+from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.writing.driver import write_near
 from hoodie.writing.finish import finish
 from hoodie.writing.job import WriteJob, check, start
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases
 
 OPTIONS = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}

@@ -13,7 +13,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
-from hoodie.commit.transaction import Transaction, abandon, begin, clean_up, describe, new_time, publish
+from hoodie.commit.transaction import Transaction, abandon, begin, clean_up, describe, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata
@@ -23,14 +23,15 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, is_temporary
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.timeline.clock import new_time
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.driver import write_near
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, with_transaction, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import Outcome
 from oracles import read_hudi_rs
@@ -208,7 +209,9 @@ def test_several_dead_writes_are_rolled_back_one_by_one():
         state = writable_state(storage, settings)
         checked = check(state, WriteOperation.UPSERT, batch(rows).schema.remove(5).remove(4), settings)
         # As two writers at once would leave it: neither cleaned up after the other.
-        requested = create_requested(storage, new_time(state, lambda: dt.datetime.now(dt.UTC)), Action.COMMIT)
+        requested = create_requested(
+            storage, new_time(state.timeline, state.config.timezone, lambda: dt.datetime.now(dt.UTC)), Action.COMMIT
+        )
         job = with_transaction(checked, Transaction(state, requested, WriteOperation.UPSERT))
         write_near(job, batch(rows), Phases())
         dead.append(requested.requested)

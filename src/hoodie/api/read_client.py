@@ -36,12 +36,12 @@ from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schem
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.overrides import completed
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.slices import FileSystemView
 from hoodie.writing.driver import check_keys, refuse_bad_keys, thread_pool
 from hoodie.writing.job import Checked, check
-from hoodie.writing.operations import Settings
 
 #: The instant of the file slice that a key is in.
 INSTANT = "_hoodie_instant_time"

@@ -34,12 +34,12 @@ from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import delete_partitions
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import WriteResult
 
 Options = Mapping[str, Any]

@@ -17,6 +17,7 @@ from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
+from hoodie.lookup.index_notify import tell_of_dead, tell_rolled_back
 from hoodie.lookup.index_sync import index_follows
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
@@ -29,10 +30,11 @@ from hoodie.spark.write.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.create import create, new_state
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.writing.index_updates import settle_index, tell_of_dead, tell_rolled_back
+from hoodie.writing.index_updates import settle_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
-from hoodie.writing.operations import Settings, TableKind, kind_of
+from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.result import WriteResult
 from hoodie.writing.retry import earlier_result
 

@@ -16,7 +16,7 @@ from hoodie.storage import storage_for
 from hoodie.table.state import load_state
 
 if TYPE_CHECKING:
-    from hoodie.cli.main import Subparsers
+    from hoodie.cli.arguments import Subparsers
 
 _RUN = """
 Runs the compactions that are pending, oldest first, and those that are planned meanwhile; with --watch for ever. Each

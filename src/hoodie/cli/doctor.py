@@ -11,7 +11,7 @@ from hoodie.doctor.repair import plan_repair, repair
 from hoodie.storage import storage_for
 
 if TYPE_CHECKING:
-    from hoodie.cli.main import Subparsers
+    from hoodie.cli.arguments import Subparsers
 
 _ABOUT = """Examine a table. Nothing is changed without --repair --yes. The exit status is 1 when there is a warning or
 an error, 0 when the table is healthy or all that there is takes space."""

@@ -10,7 +10,7 @@ from hoodie.recovery.index_rebuild import rebuild_index
 from hoodie.storage import storage_for
 
 if TYPE_CHECKING:
-    from hoodie.cli.main import Subparsers
+    from hoodie.cli.arguments import Subparsers
 
 
 def add(subparsers: Subparsers) -> None:

@@ -17,7 +17,7 @@ from hoodie.errors import HoodieError
 from hoodie.storage.faults import typed_errors
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    from hoodie.cli.arguments import Subparsers
 
 
 class Command(Protocol):

@@ -5,8 +5,7 @@ What keeps several writers apart is in docs/design/concurrency.md.
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,7 +16,6 @@ from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbea
 from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
 from hoodie.config.locks import FailedWrites
-from hoodie.config.table import TimelineZone
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
@@ -25,21 +23,16 @@ from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId
-from hoodie.model.instant import Action, Instant, State, next_time
+from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN, made_on
 from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries
 from hoodie.table.concurrency import Writers
 from hoodie.table.state import TableState
+from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import load_timeline, read_replace_plan
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
-
-Clock = Callable[[], dt.datetime]
-
-
-def utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +74,7 @@ def begin(
             state = state.reload()
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
-        time = new_time(state, clock)
+        time = new_time(state.timeline, state.config.timezone, clock)
         content = b""
         if action is Action.REPLACE_COMMIT:
             words = "DELETE_PARTITION" if operation is WriteOperation.DELETE_PARTITION else ""
@@ -126,7 +119,7 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
     for failed in dead_writes(state, writers):
         with suppress(WriteConflict):  # it is published: its writer was alive, and done before it was too late
             listing = not writers.rollback.using_markers
-            roll_back(state.storage, failed, new_time(state, clock), listing=listing)
+            roll_back(state.storage, failed, new_time(state.timeline, state.config.timezone, clock), listing=listing)
         remove_heartbeat(state.storage, failed.requested)
         state = state.reload()
     return state
@@ -146,13 +139,6 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:
     return read_replace_plan(state.storage, state.timeline, instant).clustering is not None
-
-
-def new_time(state: TableState, clock: Clock) -> str:
-    """An instant time after all on the timeline, in the table's zone, even when the clock went back."""
-    now = clock()
-    local = now if state.config.timezone is TimelineZone.UTC else now.astimezone().replace(tzinfo=None)
-    return next_time(local.replace(tzinfo=None), state.timeline.newest)
 
 
 def to_work(transaction: Transaction, plan: WritePlan | None) -> Transaction:
@@ -276,7 +262,12 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
             if found is None or found.state is State.COMPLETED:
                 return False
             listing = not transaction.writers.rollback.using_markers
-            roll_back(state.storage, transaction.instant, new_time(state, clock), listing=listing)
+            roll_back(
+                state.storage,
+                transaction.instant,
+                new_time(state.timeline, state.config.timezone, clock),
+                listing=listing,
+            )
         finally:
             transaction.end()
     return True

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from hoodie.config.compaction import COMPACTION_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
+from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
 from hoodie.config.options import alias_sets, as_text, check_known, declared, option, override, refuse_two_aliases
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
-from hoodie.keygen.keygen import KeyOptions
-from hoodie.keygen.timebased import TimeOptions
 
 DEFAULT_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 

@@ -14,14 +14,13 @@ from enum import Enum
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.hbase import HBaseOptions
+from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, MissingFileOptions, QueryOptions
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.write import BloomOptions, FileSizing, IndexOptions, LogOptions, SpreadOptions, WriteOptions
-from hoodie.keygen.keygen import KeyOptions
-from hoodie.keygen.timebased import TimeOptions
 
 Row = tuple[dataclasses.Field[object], Declared]
 

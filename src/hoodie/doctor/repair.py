@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from hoodie.commit.rollback_executor import resume, roll_back
-from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedy
 from hoodie.locks import Lock
@@ -18,6 +17,7 @@ from hoodie.table.concurrency import Writers
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.state import load_state
+from hoodie.timeline.clock import Clock, new_time, utc_now
 
 #: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files
 #: by itself.
@@ -109,7 +109,7 @@ def _roll_back(storage: Storage, target: str, clock: Clock) -> None:
     state = load_state(storage)
     found = [i for i in state.timeline.pending() if i.requested == target]
     for failed in found:
-        roll_back(storage, failed, new_time(state, clock))
+        roll_back(storage, failed, new_time(state.timeline, state.config.timezone, clock))
 
 
 def _delete(storage: Storage, target: str, clock: Clock) -> None:

@@ -22,12 +22,12 @@ from hoodie.formats.log.blocks import BlockKind, read_block_headers
 from hoodie.formats.parquet.base_footer import BaseFooter, java_min_max
 from hoodie.formats.parquet.bloom import might_contain
 from hoodie.index.virtual_keys import record_key_arrow
-from hoodie.lookup.key_lookup import footer_of
 from hoodie.merge.ordering import roots
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.base_file_reader import footer_of
 from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.reading.snapshot import table_schema
 from hoodie.schema.schema import with_meta_fields

@@ -8,9 +8,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import declared, option, read_options
+from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
+from hoodie.config.options import declared, read_options
 from hoodie.errors import InvalidOption
-from hoodie.keygen.timebased import TimeOptions, TimestampSettings, TimestampType, timestamp_settings
+from hoodie.keygen.timebased import TimestampSettings, timestamp_settings
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
 NULL_KEY_PART = "__null__"
@@ -76,45 +77,6 @@ class KeyGenerator:
         if len(self.record_keys) > 1 or self.kind is Kind.GLOBAL_DELETE:
             return True
         return self.kind is Kind.COMPLEX and self.prefix_single_key
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class KeyOptions:
-    """What identifies a row, and how rows are spread over partitions."""
-
-    record_key: tuple[str, ...] = option(
-        "hoodie.datasource.write.recordkey.field", (), "Columns that identify a row, separated by commas.",
-        aliases=("hoodie.table.recordkey.fields",),
-    )  # fmt: skip
-    partition: tuple[str, ...] = option(
-        "hoodie.datasource.write.partitionpath.field", (),
-        "Partition columns, separated by commas; with the CUSTOM generator each as `column:SIMPLE` or "
-        "`column:TIMESTAMP`.",
-        aliases=("hoodie.table.partition.fields",),
-    )  # fmt: skip
-    generator_class: str = option(
-        "hoodie.datasource.write.keygenerator.class", "",
-        "A class of org.apache.hudi.keygen; inferred from the columns where it is not set.",
-        aliases=("hoodie.table.keygenerator.class",),
-    )  # fmt: skip
-    generator_type: str = option(
-        "hoodie.datasource.write.keygenerator.type", "", "The key generator by its short name, such as SIMPLE.",
-        aliases=("hoodie.table.keygenerator.type",),
-    )  # fmt: skip
-    hive_style: bool = option(
-        "hoodie.datasource.write.hive_style_partitioning", False, "Partition folders are `column=value`."
-    )
-    url_encode: bool = option(
-        "hoodie.datasource.write.partitionpath.urlencode", False, "Escape special characters in partition values."
-    )
-    plain_single_key: bool = option(
-        "hoodie.write.complex.keygen.new.encoding", True,
-        "false: the COMPLEX generator writes a single key as `column:value`. Rows of an existing table decide.",
-    )  # fmt: skip
-    consistent_timestamps: bool = option(
-        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", False,
-        "Timestamps in keys and paths as text in the session's time zone instead of microseconds.",
-    )  # fmt: skip
 
 
 _CLASSES = {

@@ -7,33 +7,11 @@ import zoneinfo
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
-from enum import Enum, StrEnum
 
-from hoodie.config.options import declared, option, read_options
+from hoodie.config.keygen import TimeOptions, TimestampType, TimeUnit
+from hoodie.config.options import declared, read_options
 from hoodie.errors import InvalidOption
 from hoodie.keygen import joda
-
-
-class TimestampType(StrEnum):
-    """What the values of a timestamp-based partition field are."""
-
-    UNIX_TIMESTAMP = "UNIX_TIMESTAMP"  # seconds
-    EPOCHMILLISECONDS = "EPOCHMILLISECONDS"
-    SCALAR = "SCALAR"  # a number in its own unit
-    DATE_STRING = "DATE_STRING"
-    MIXED = "MIXED"  # as DATE_STRING; Hudi, too, fails on its numbers
-
-
-class TimeUnit(Enum):
-    """Java's time units; the value is nanoseconds."""
-
-    NANOSECONDS = 1
-    MICROSECONDS = 1_000
-    MILLISECONDS = 1_000_000
-    SECONDS = 1_000_000_000
-    MINUTES = 60_000_000_000
-    HOURS = 3_600_000_000_000
-    DAYS = 86_400_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,51 +39,6 @@ class TimestampSettings:
             _tzinfo(self.input_zone or self.output_zone or "UTC")
         )
         return joda.written(time, self.input_formats[0])
-
-
-_PREFIX = "hoodie.keygen.timebased."
-
-
-def _old(name: str) -> tuple[str, ...]:
-    return (f"hoodie.deltastreamer.keygen.timebased.{name}",)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TimeOptions:
-    """How the TIMESTAMP key generator reads and prints times."""
-
-    type: str = option(
-        _PREFIX + "timestamp.type", "", "What the values are: " + ", ".join(TimestampType) + ".",
-        aliases=_old("timestamp.type"),
-    )  # fmt: skip
-    unit: TimeUnit = option(
-        _PREFIX + "timestamp.scalar.time.unit", TimeUnit.SECONDS, "The unit of SCALAR numbers.",
-        aliases=_old("timestamp.scalar.time.unit"),
-    )  # fmt: skip
-    input_formats: str = option(
-        _PREFIX + "input.dateformat", "", "Joda patterns of strings, tried in order.",
-        aliases=_old("input.dateformat"),
-    )  # fmt: skip
-    delimiter: str = option(
-        _PREFIX + "input.dateformat.list.delimiter.regex", ",", "Separates the input patterns.",
-        aliases=_old("input.dateformat.list.delimiter.regex"),
-    )  # fmt: skip
-    input_zone: str = option(
-        _PREFIX + "input.timezone", "", "Zone of strings without an offset; UTC where not set.",
-        aliases=_old("input.timezone"),
-    )  # fmt: skip
-    output_zone: str = option(
-        _PREFIX + "output.timezone", "", "Zone to print in; where not set UTC, for strings the zone they were read in.",
-        aliases=_old("output.timezone"),
-    )  # fmt: skip
-    zone: str = option(
-        _PREFIX + "timezone", "", "Sets both zones, whatever their own options say.",
-        aliases=_old("timezone"),
-    )  # fmt: skip
-    output_format: str = option(
-        _PREFIX + "output.dateformat", "", "Joda pattern of the path; `hh` is the 12-hour clock.",
-        aliases=_old("output.dateformat"),
-    )  # fmt: skip
 
 
 def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:

@@ -11,7 +11,6 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.config.options import read_options
-from hoodie.config.table import from_properties
 from hoodie.config.write import BucketEngine, IndexOptions, IndexType, WriteOptions
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
@@ -21,11 +20,10 @@ from hoodie.index.consistent_hashing import METADATA, keeps_metadata
 from hoodie.index.contract import ByFile, ByKey, Index, There
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
+from hoodie.table.recorded_index import RECORDED
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.operations import Settings
 
-#: The table property that says which index a table was created for. Hudi keeps none.
-RECORDED = "hoodie.index.type"
 #: File ids of a bucket index begin with the bucket's number, of fewer than 100,000. One in 40,000 UUIDs does, too.
 _BUCKET = re.compile(r"000\d{5}-")
 _HUDI_CLASS = "org.apache.hudi."
@@ -168,27 +166,6 @@ def named_index(state: TableState, options: Mapping[str, str]) -> Named:
     if kind is not IndexType.AUTO:
         return Named(kind, "hoodie.index.type names it")
     return Named(state.config.properties.get(RECORDED, ""), "the table was created with it")
-
-
-def recorded_index(options: Mapping[str, str], table: Mapping[str, str]) -> dict[str, str]:
-    """The properties of a table that is created for an index: nothing when its options name none.
-
-    table   its other properties
-    Raises  InvalidOption on a hash field outside the record key, and on CONSISTENT_HASHING for a Copy-on-Write table
-    """
-    kind = read_options(WriteOptions, options).index
-    if kind is IndexType.AUTO:
-        return {}
-    kept = {RECORDED: kind.value}
-    if kind is IndexType.BUCKET:
-        make_index(kind, options, from_properties(table))
-        chosen = read_options(IndexOptions, options)
-        kept[BUCKETS] = str(chosen.buckets)
-        if chosen.engine is not BucketEngine.SIMPLE:
-            kept[ENGINE] = chosen.engine.value
-        if chosen.hash_fields:
-            kept[HASH_FIELDS] = ",".join(chosen.hash_fields)
-    return kept
 
 
 def newest_files(state: TableState) -> tuple[WriteStat, ...]:

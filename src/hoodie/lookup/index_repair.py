@@ -22,10 +22,10 @@ from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, committed_slices, merged_slices
-from hoodie.writing.operations import Settings
 
 #: Keys whose entries are put, or that are deleted, at a time.
 ROWS = 50_000

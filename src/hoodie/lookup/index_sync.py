@@ -15,6 +15,7 @@ from hoodie.index.contract import Index
 from hoodie.index.hbase_mark import told_the_index
 from hoodie.index.hbase_missed import Missed, due, forget, remember, remembered
 from hoodie.lookup.index_choice import named_index
+from hoodie.lookup.index_notify import tell_rolled_back
 from hoodie.lookup.index_repair import RunRepair, find_again
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, parse_data_file
@@ -23,7 +24,6 @@ from hoodie.model.plans import RollbackPlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
-from hoodie.writing.index_updates import tell_rolled_back
 
 #: The table before -> requested times of the completed instants that are to go.
 Going = Callable[[TableState], Collection[str]]

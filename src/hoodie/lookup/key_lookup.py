@@ -12,12 +12,13 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.parquet.base_footer import BaseFooter, read_footer
+from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY
+from hoodie.reading.base_file_reader import footer_of
 from hoodie.storage.protocol import Storage
 
 Hits = tuple[Indices, IndexStats]
@@ -148,9 +149,3 @@ def _look_up(storage: Storage, file: BaseFile, keys: pa.Array, wanted: Indices, 
     hits = wanted[found]
     missed = len(asked) - len(hits)
     return hits, replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
-
-
-def footer_of(storage: Storage, file: BaseFile) -> BaseFooter:
-    """The footer of a base file. Raises CorruptFile; FileNotFoundError when it is gone."""
-    with storage.open_input(file.path) as source:
-        return read_footer(source, file.path)

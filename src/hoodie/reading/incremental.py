@@ -15,7 +15,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.commit.transaction import Clock, utc_now
 from hoodie.config.datasource import check_options
 from hoodie.config.options import read_options
 from hoodie.config.read import READ_GROUPS, HolePolicy, IncrementalOptions
@@ -33,6 +32,7 @@ from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import TableState, load_state, tell_of_missing
 from hoodie.timeline.archive import newest_archived
+from hoodie.timeline.clock import Clock, utc_now
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.incremental import Span, Touched, before, changed_slices, missing, moment, span, touched

@@ -21,8 +21,8 @@ from hoodie.config.read import READ_GROUPS
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.columns import damage_of, open_parquet
-from hoodie.lookup.key_lookup import footer_of
 from hoodie.model.files import BaseFile, FileSlice
+from hoodie.reading.base_file_reader import footer_of
 from hoodie.reading.column_types import base_types
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.file_slice_reader import SliceReader, merged_batches, slice_reader

@@ -22,12 +22,12 @@ from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow, table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import check, start, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.task_results import Outcome
 from hoodie.writing.tasks import run_task

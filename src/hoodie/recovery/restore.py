@@ -16,7 +16,6 @@ from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
-from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_restore_plan,
@@ -33,13 +32,14 @@ from hoodie.recovery.rollback import looked_at, pending_action
 from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
+from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.job import writable_state
-from hoodie.writing.operations import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,9 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
         plan = _plan(state, instant)
         if not plan.instants:
             return RestoreResult(instant, "", plan)
-        pending = create_requested(storage, new_time(state, clock), Action.RESTORE, encode_restore_plan(plan))
+        pending = create_requested(
+            storage, new_time(state.timeline, state.config.timezone, clock), Action.RESTORE, encode_restore_plan(plan)
+        )
     else:
         plan = _read_plan(storage, pending)
         # A rollback of another writer may have begun before the restore, and died.

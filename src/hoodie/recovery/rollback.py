@@ -22,7 +22,6 @@ from hoodie.commit.rollback_executor import (
     unpublish,
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
-from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.options import read_options
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.table import require_writable
@@ -40,13 +39,14 @@ from hoodie.plan.rollback import cleaned_before, missing_before, needed_before, 
 from hoodie.recovery.savepoint import cleanings
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
+from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
 from hoodie.writing.job import writable_state
-from hoodie.writing.operations import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     plan = plan_rollback(state.storage, target, listing=listing)
     if clock is None:
         return _result(state.storage, plan, None)
-    done = roll_back(state.storage, target, new_time(state, clock), listing=listing)
+    done = roll_back(state.storage, target, new_time(state.timeline, state.config.timezone, clock), listing=listing)
     remove_heartbeat(state.storage, target.requested)
     return _result(state.storage, plan, done)
 
@@ -174,7 +174,7 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
     plan = plan_published(storage, pending, metadata, partitions=partitions)
     if clock is None:
         return _result(storage, plan, None)
-    at = new_time(state, clock)
+    at = new_time(state.timeline, state.config.timezone, clock)
     requested = create_requested(storage, at, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
     try:
         # Who begins from now on sees the rollback. Who began before is seen now.

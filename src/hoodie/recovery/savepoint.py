@@ -25,13 +25,13 @@ from hoodie.model.plans import SavepointMetadata
 from hoodie.reading.complete_view import require_published
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, instant_path, remove_pending, to_inflight, uncomplete
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 from hoodie.writing.job import writable_state
-from hoodie.writing.operations import Settings
 
 
 def now_millis() -> int:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from hoodie.commit.markers import delete_markers
-from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.options import read_options
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
@@ -32,6 +31,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
 from hoodie.timeline.archive import archive_files, archive_name, archived_commits, read_archive_file
+from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions, load_view
@@ -109,7 +109,7 @@ def archive(
 def choose(state: TableState, options: Mapping[str, str], clock: Clock = utc_now) -> tuple[Instant, ...]:
     """The completed instants that may leave the active timeline, oldest first."""
     cleans, timeline = read_options(CleanOptions, options), state.timeline
-    earliest = earliest_retained(timeline, cleans, new_time(state, clock))
+    earliest = earliest_retained(timeline, cleans, new_time(state.timeline, state.config.timezone, clock))
     cleaning = Cleaning(
         earliest=earliest.requested if earliest else "",
         last=last_clean(state),

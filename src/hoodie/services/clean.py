@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
-from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.options import read_options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
@@ -43,13 +42,14 @@ from hoodie.recovery.savepoint import savepointed_files
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, is_temporary, join
 from hoodie.table.partition_metadata import ensure_partition
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
+from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
 from hoodie.view.load import METAFILES, load_view
 from hoodie.writing.job import writable_state
-from hoodie.writing.operations import Settings
 
 _THREADS = 16
 
@@ -125,7 +125,7 @@ def clean(
         last = last_clean(state)
         if automatic and commits_since(state.timeline, last) < how.every:
             return CleanResult(finished=finished)
-        at = new_time(state, clock)
+        at = new_time(state.timeline, state.config.timezone, clock)
         plan, recorded = make_plan(state, how, last, at, automatic=automatic)
         result = CleanResult("", plan.policy, plan.earliest[0] if plan.earliest else "", plan.files, plan.partitions)
         result = replace(result, finished=finished, dry_run=dry_run)

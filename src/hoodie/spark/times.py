@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
+from hoodie.config.keygen import TimeUnit
 from hoodie.keygen import joda
 from hoodie.keygen.joda import Parsing, Token
-from hoodie.keygen.timebased import TimeUnit
 
 DAY = 86_400_000
 _LIMIT = 2**63 // 1000 - 2 * DAY  # Spark's times reach to 2**63 microseconds; two days' room for any offset

@@ -10,11 +10,11 @@ from hoodie.config.read import MergerOptions
 from hoodie.config.table import TableType, from_properties
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.keygen.keygen import Kind, key_generator
-from hoodie.lookup.index_choice import recorded_index
 from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import rule_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import create_properties
+from hoodie.table.recorded_index import recorded_index
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import load_timeline
 

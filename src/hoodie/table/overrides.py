@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.options import declared, read_options
 from hoodie.config.table import TableType
 from hoodie.errors import InvalidOption, TableMismatch
-from hoodie.keygen.keygen import KeyGenerator, KeyOptions, stored_key_generator
-from hoodie.keygen.timebased import TimeOptions
+from hoodie.keygen.keygen import KeyGenerator, stored_key_generator
 from hoodie.table.create import named_settings, require_same
 from hoodie.table.state import TableState
 

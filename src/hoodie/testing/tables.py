@@ -28,6 +28,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view
@@ -36,7 +37,6 @@ from hoodie.view.slices import latest_base_files, merged_slices
 from hoodie.writing.driver import check_keys, write_near
 from hoodie.writing.finish import abandoned_on_error, delete_partitions, finish
 from hoodie.writing.job import check, start, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import attempted
 

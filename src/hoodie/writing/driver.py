@@ -32,10 +32,10 @@ from hoodie.lookup.key_status import Fate, Fates, take_fates, with_fates
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.index_updates import Done, learn_files, run_and_learn
 from hoodie.writing.job import Checked, WriteJob
-from hoodie.writing.operations import Settings
 from hoodie.writing.precombine import combine
 from hoodie.writing.relocation import settle, with_stored
 from hoodie.writing.result import Phases

@@ -10,13 +10,14 @@ from hoodie.commit.transaction import Transaction, abandon, describe, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
+from hoodie.lookup.index_notify import tell_rolled_back
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.index_updates import settle_index, tell_rolled_back
+from hoodie.writing.index_updates import settle_index
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import attempted
 from hoodie.writing.task_results import Outcome

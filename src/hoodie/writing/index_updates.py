@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import IndexOutOfDate, ServiceFailed
+from hoodie.errors import ServiceFailed
 from hoodie.index.contract import Index, Learn, Placed
 from hoodie.index.stored_keys import keys_in
 from hoodie.lookup.key_status import Fate, take_fates
@@ -25,7 +25,6 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import Work, WriteTask
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.timeline import Timeline
 from hoodie.writing.operations import Semantics
 from hoodie.writing.precombine import combine
 
@@ -94,25 +93,6 @@ def settle_index(index: Index, instant: str, later: Sequence[pa.Table]) -> None:
         index.settle(instant, pa.concat_tables(later))
     except Exception as problem:  # of whatever kind a user's own index raises
         warnings.warn(ServiceFailed(f"bringing the index {index.name} up to date", instant, str(problem)), stacklevel=2)
-
-
-def tell_of_dead(index: Index, before: Timeline, now: Timeline) -> None:
-    """Tell the index of writes that were pending before, and that the beginning of another has rolled back."""
-    dead = [each for each in before.pending() if now.find(each.requested, each.action) is None]
-    tell_rolled_back(index, [each.requested for each in dead])
-
-
-def tell_rolled_back(index: Index, instants: Iterable[str]) -> None:
-    """Tell the index of instants that were rolled back. An error is told as a warning: the rollback stands."""
-    for instant in instants if index.rolled_back is not None else ():
-        assert index.rolled_back is not None
-        try:
-            index.rolled_back(instant)
-        except Exception as problem:  # of whatever kind a user's own index raises
-            warnings.warn(
-                IndexOutOfDate(f"{instant} is rolled back, but the index {index.name} does not take that: {problem}"),
-                stacklevel=2,
-            )
 
 
 def learn_files(storage: Storage, instant: str, stats: Iterable[WriteStat], learn: Learn | None) -> list[pa.Table]:

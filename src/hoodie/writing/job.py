@@ -16,6 +16,7 @@ from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteCo
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
+from hoodie.lookup.index_notify import tell_of_dead
 from hoodie.lookup.index_sync import catch_up
 from hoodie.lookup.log_only_keys import late_logs, with_late_keys
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
@@ -27,10 +28,11 @@ from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
 from hoodie.writing.base_file_writer import WriteSpec
-from hoodie.writing.index_updates import Learning, tell_of_dead
-from hoodie.writing.operations import REPLACING, Replaces, Semantics, Settings, TableKind, kind_of, semantics_of
+from hoodie.writing.index_updates import Learning
+from hoodie.writing.operations import REPLACING, Replaces, Semantics, TableKind, kind_of, semantics_of
 from hoodie.writing.precombine import KEY
 from hoodie.writing.relocation import MoveRule
 

@@ -2,53 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from hoodie.config.compaction import inline_compaction
-from hoodie.config.options import read_options
-from hoodie.config.read import MergerOptions
-from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.table import TableType
-from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOptions, WriteOperation, WriteOptions
+from hoodie.config.write import FileSizing, WriteOperation, WriteOptions
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
 from hoodie.plan.write import Work, Works
-from hoodie.table.concurrency import Writers
 
 SmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """All options of a write."""
-
-    sizing: FileSizing
-    logs: LogOptions
-    bloom: BloomOptions
-    write: WriteOptions
-    spread: SpreadOptions
-    mergers: tuple[str, ...]  # import paths of the user's own code that may be loaded
-    given: Mapping[str, str]  # as they were given: an index has options of its own
-    writers: Writers
-
-    @classmethod
-    def read(cls, options: Mapping[str, str]) -> Settings:
-        """Raises InvalidOption on a malformed value, or on two that exclude each other."""
-        inline_compaction(options)
-        for group in SERVICE_GROUPS:
-            read_options(group, options)
-        return cls(
-            read_options(FileSizing, options),
-            read_options(LogOptions, options),
-            read_options(BloomOptions, options),
-            read_options(WriteOptions, options),
-            read_options(SpreadOptions, options),
-            read_options(MergerOptions, options).mergers,
-            dict(options),
-            Writers.read(options),
-        )
 
 
 class Combine(StrEnum):

@@ -8,7 +8,7 @@ from hoodie.commit.batch_ids import BatchKnown
 from hoodie.errors import WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation
-from hoodie.writing.operations import Settings
+from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult
 
 #: The route of a write that had nothing to do, as its batch was in the table already.

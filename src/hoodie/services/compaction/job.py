@@ -21,10 +21,10 @@ from hoodie.reading.log_scanner import find_blocks
 from hoodie.schema.schema import with_meta_fields
 from hoodie.services.compaction.schedule import PlanFiles, compactable_state, find_compaction, look_up, take_back
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.base_file_writer import WriteSpec
-from hoodie.writing.operations import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,8 +26,8 @@ from hoodie.services.compaction.schedule import (
     take_back,
 )
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.timeline.transition import instant_path, remove_pending
-from hoodie.writing.operations import Settings
 
 
 def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> None:

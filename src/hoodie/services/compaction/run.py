@@ -18,9 +18,9 @@ import pyarrow as pa
 from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
-from hoodie.lookup.key_lookup import footer_of
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
+from hoodie.reading.base_file_reader import footer_of
 from hoodie.reading.file_slice_reader import SliceMerge
 from hoodie.services.compaction.claim import claimed
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
@@ -28,9 +28,9 @@ from hoodie.services.compaction.publish import give_up, publish
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
 from hoodie.writing.base_file_writer import BaseFileWriter
 from hoodie.writing.driver import NEAR
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases, WriteResult
 
 

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes
-from hoodie.commit.transaction import Clock, new_time, utc_now
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import read_options
@@ -30,12 +29,13 @@ from hoodie.reading.snapshot import table_schema
 from hoodie.services.compaction.claim import scheduling
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
+from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
 from hoodie.view.load import load_view
 from hoodie.writing.job import writable_state
-from hoodie.writing.operations import Settings
 
 # --- planning ---
 
@@ -56,11 +56,11 @@ def schedule_compaction(
     settings, how = Settings.read(options), read_options(CompactionOptions, options)
     strategy = strategy_named(how.strategy)
     state = compactable_state(storage, settings)
-    if not is_due(state.timeline, new_time(state, clock), how):
+    if not is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
         return None
     with scheduling(storage, options) as lock:
         state = state.reload()
-        at = new_time(state, clock)
+        at = new_time(state.timeline, state.config.timezone, clock)
         if not is_due(state.timeline, at, how):  # another has just planned one
             return None
         if not read_options(ConcurrencyOptions, options).optimistic:

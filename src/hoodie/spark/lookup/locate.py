@@ -22,9 +22,10 @@ from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
 from hoodie.lookup.batch import order_by_partition
-from hoodie.lookup.key_lookup import FileWithLogs, footer_of
+from hoodie.lookup.key_lookup import FileWithLogs
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.base_file_reader import footer_of
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.worker_errors import told_to_driver
 from hoodie.storage.protocol import Storage

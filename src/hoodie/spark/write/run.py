@@ -18,10 +18,10 @@ from hoodie.spark.types import to_arrow
 from hoodie.spark.write.batch import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
+from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, table_keygen
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
-from hoodie.writing.operations import Settings
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import attempted, earlier_result
 

@@ -1,0 +1,13 @@
+"""What is read of base files by themselves."""
+
+from __future__ import annotations
+
+from hoodie.formats.parquet.base_footer import BaseFooter, read_footer
+from hoodie.model.files import BaseFile
+from hoodie.storage.protocol import Storage
+
+
+def footer_of(storage: Storage, file: BaseFile) -> BaseFooter:
+    """The footer of a base file. Raises CorruptFile; FileNotFoundError when it is gone."""
+    with storage.open_input(file.path) as source:
+        return read_footer(source, file.path)

@@ -1,0 +1,23 @@
+"""The times of new instants."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Callable
+
+from hoodie.config.table import TimelineZone
+from hoodie.model.instant import next_time
+from hoodie.timeline.timeline import Timeline
+
+Clock = Callable[[], dt.datetime]
+
+
+def utc_now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+def new_time(timeline: Timeline, zone: TimelineZone, clock: Clock) -> str:
+    """An instant time after all on the timeline, in the table's zone, even when the clock went back."""
+    now = clock()
+    local = now if zone is TimelineZone.UTC else now.astimezone().replace(tzinfo=None)
+    return next_time(local.replace(tzinfo=None), timeline.newest)
