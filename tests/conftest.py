@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from oracles import unpack_table
+from support.oracles import unpack_table
 
 # The same examples in each run: a failure in one run fails in the next. Without a deadline: machines are shared.
 _patient = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
@@ -38,7 +38,7 @@ def hbase() -> Iterator[object]:
 @pytest.fixture(scope="session")
 def zookeeper_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """host:port of a real ZooKeeper, started when the first test asks for it."""
-    from services.zookeeper import running_zookeeper  # needs a Java; most tests do without
+    from support.zookeeper import running_zookeeper  # needs a Java; most tests do without
 
     with running_zookeeper(tmp_path_factory.mktemp("zookeeper")) as server:
         yield server.address

@@ -76,7 +76,7 @@ def test_a_citation_that_leads_nowhere_is_found(text: str, expected: list[str], 
 
 # --- tests/vectors/README.md ---
 
-# | `log_scan.json` | what it pins | `tests/unit/test_log_scan.py` |
+# | `log_scan.json` | what it pins | `tests/unit/merge/test_log_scan.py` |
 ROWS = dict(re.findall(r"^\| `([\w./-]+\.json)` \|.*\| ([^|]+) \|$", VECTORS_PAGE, re.MULTILINE))
 
 

@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
-from compacting import OPTIONS, schedule
 from hoodie.commit.markers import read_markers
 from hoodie.model.instant import Action, State
 from hoodie.model.meta import FILE_NAME
@@ -27,7 +26,8 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit
-from oracles import assert_same_rows, read_hudi_rs
+from support.compacting import OPTIONS, schedule
+from support.oracles import assert_same_rows, read_hudi_rs
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient

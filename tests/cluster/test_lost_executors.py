@@ -12,7 +12,7 @@ import hoodie
 from hoodie.model.instant import Action, State
 from hoodie.storage import storage_for
 from hoodie.table.state import load_state
-from oracles import assert_same_rows, read_hudi_rs
+from support.oracles import assert_same_rows, read_hudi_rs
 
 pytestmark = pytest.mark.timeout(500)
 COLUMNS = ["id", "p", "ts", "v"]

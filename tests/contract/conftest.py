@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from hoodie.storage import FsspecStorage
-from http_faults import FaultyProxy
+from support.http_faults import FaultyProxy
 
 
 @pytest.fixture(scope="session")

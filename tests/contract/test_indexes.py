@@ -17,7 +17,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.writing.result import WriteResult
-from index_entries import INDEXES, Entry
+from support.index_entries import INDEXES, Entry
 
 OPTIONS = {
     "hoodie.table.name": "trips",

@@ -21,9 +21,9 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import FsspecStorage, Storage, retry
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
-from http_faults import Fault, FaultyProxy, every, first
-from oracles import read_hudi_rs
-from undoing import COW, FIRST, LATER, MOR, NOW, SECOND, THIRD, batch, newest, opened, read, upsert
+from support.http_faults import Fault, FaultyProxy, every, first
+from support.oracles import read_hudi_rs
+from support.undoing import COW, FIRST, LATER, MOR, NOW, SECOND, THIRD, batch, newest, opened, read, upsert
 
 
 @pytest.fixture

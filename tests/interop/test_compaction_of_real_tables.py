@@ -11,7 +11,6 @@ import pyarrow.parquet as pq
 import pytest
 from hudi import HudiTableBuilder
 
-import compacting
 from hoodie.commit.transaction import clean_up
 from hoodie.errors import InvalidPlan, WriteConflict
 from hoodie.model.commit import WriteStat
@@ -26,7 +25,8 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
-from oracles import (
+from support import compacting
+from support.oracles import (
     assert_same_rows,
     expected_rows,
     fixture_facts,

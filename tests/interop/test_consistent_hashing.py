@@ -45,7 +45,7 @@ from hoodie.timeline.transition import create_requested
 from hoodie.writing import job
 from hoodie.writing.driver import plan_near, thread_pool
 from hoodie.writing.job import check
-from oracles import META, assert_same_rows, read_hudi_rs
+from support.oracles import META, assert_same_rows, read_hudi_rs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "buckets"
 FACTS = json.loads((FIXTURES / "consistent_mor.json").read_text())
@@ -205,7 +205,7 @@ def test_the_next_upsert_of_all_rows_after_a_compaction_doubles_no_key(either: A
         ({"hoodie.index.type": "GLOBAL_SIMPLE"}, "GLOBAL_SIMPLE was asked for"),
         ({"hoodie.index.type": "GLOBAL_BLOOM"}, "GLOBAL_BLOOM was asked for"),
         ({"hoodie.index.type": "HBASE"}, "HBASE was asked for"),
-        ({"hoodie.index.class": "own_indexes:diary"}, "own_indexes:diary was asked for"),
+        ({"hoodie.index.class": "support.own_indexes:diary"}, "support.own_indexes:diary was asked for"),
         ({"hoodie.index.type": "BUCKET", ENGINE: "SIMPLE"}, "keeps hashing metadata"),
         ({ENGINE: "SIMPLE"}, "keeps hashing metadata"),
     ],

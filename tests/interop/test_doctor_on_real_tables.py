@@ -7,7 +7,7 @@ import pytest
 from hoodie.doctor.examine import Fault, examine
 from hoodie.doctor.repair import repair
 from hoodie.storage.local import LocalStorage
-from oracles import fixture_names
+from support.oracles import fixture_names
 
 #: A write that died is in it, on purpose.
 UNFINISHED = "mor_inflight"

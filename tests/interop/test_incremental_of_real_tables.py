@@ -13,7 +13,7 @@ from hoodie.errors import HistoryGone, UnsupportedTable
 from hoodie.reading.incremental import read_changes_arrow
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
-from oracles import (
+from support.oracles import (
     META,
     Changes,
     assert_same_rows,

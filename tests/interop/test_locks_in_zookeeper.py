@@ -15,7 +15,7 @@ import pytest
 from hoodie.errors import LockLost, LockTimeout
 from hoodie.locks import Lock, lock_for
 from hoodie.testing.storage import MemoryStorage
-from services.zookeeper import Curator, running_curator, running_zookeeper
+from support.zookeeper import Curator, running_curator, running_zookeeper
 
 STORAGE = MemoryStorage()
 

@@ -19,7 +19,7 @@ from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.payloads import table_rule
 from hoodie.model.files import BaseFile, FileGroupId, LogFile, parse_data_file
 from hoodie.schema.conform import conform
-from oracles import assert_same_rows, expected_rows
+from support.oracles import assert_same_rows, expected_rows
 
 # Tables whose newest slices are the snapshot: no replaced, rolled back or pending file group.
 TABLES = [

@@ -21,7 +21,7 @@ from hoodie.table.state import load_state
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import load_view
 from hoodie.view.slices import base_files_in, latest_base_files, merged_slices
-from oracles import META, assert_same_rows, expected_changes, expected_rows, fixture_facts, fixture_names
+from support.oracles import META, assert_same_rows, expected_changes, expected_rows, fixture_facts, fixture_names
 
 COPY_ON_WRITE = [name for name in fixture_names() if "cow" in name]
 MERGE_ON_READ = [name for name in fixture_names("hudi-0.15") if "mor" in name]

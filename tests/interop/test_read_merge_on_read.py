@@ -34,7 +34,7 @@ from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
+from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]
 
@@ -173,7 +173,7 @@ def test_a_table_whose_rows_have_no_rule_is_refused_unless_there_is_nothing_to_m
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, bytes], str, pa.Table, pa.Table]:
     """A table's files, the path of its one log (one block of one row), its rows without and with the log."""
-    from oracles import unpack_table
+    from support.oracles import unpack_table
 
     root = unpack_table("v6_mor_avro_8_inserts_1_update", tmp_path_factory.mktemp("small"))
     files = {p.relative_to(root).as_posix(): p.read_bytes() for p in root.rglob("*") if p.is_file()}

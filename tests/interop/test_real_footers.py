@@ -14,7 +14,7 @@ from hoodie.formats.java.properties import parse_properties, render_properties, 
 from hoodie.formats.parquet.base_footer import footer_metadata, java_min_max, read_footer
 from hoodie.formats.parquet.bloom import add_keys, might_contain
 from hoodie.model.files import BaseFile, parse_data_file
-from oracles import fixture_names, unpack_table
+from support.oracles import fixture_names, unpack_table
 
 
 @pytest.mark.parametrize("name", fixture_names())

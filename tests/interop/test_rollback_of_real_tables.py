@@ -21,7 +21,7 @@ from hoodie.storage.protocol import join
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, to_inflight
-from oracles import assert_same_rows, expected_rows, read_hudi_rs
+from support.oracles import assert_same_rows, expected_rows, read_hudi_rs
 
 TABLES = [
     "cow_archived", "cow_clustering", "cow_complex_key_hive_style", "cow_insert_overwrite", "cow_savepoint",

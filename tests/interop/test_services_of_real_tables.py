@@ -38,7 +38,7 @@ from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.archive import ArchivedEntry, archive_files, archived_entries, read_archive_file
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
-from oracles import assert_same_rows, expected_rows, fixture_facts, read_hudi_rs
+from support.oracles import assert_same_rows, expected_rows, fixture_facts, read_hudi_rs
 
 FixtureTable = Callable[[str], Path]
 ARCHIVED = ("cow_archived", "v6_mor_with_services")

@@ -7,7 +7,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.view.load import discover_partitions, load_view
 from hoodie.view.slices import latest_slices, merged_slices
-from oracles import fixture_names
+from support.oracles import fixture_names
 
 NOT_READ = {"v3_mor_stock_ticks", "v5_cow_nonpartitioned"}  # versions that hudi-rs refuses
 # hudi-rs does not join the slice that a pending compaction opened to the one before it, as Hudi does: it misses rows.

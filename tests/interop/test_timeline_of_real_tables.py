@@ -34,7 +34,7 @@ from hoodie.model.instant import State
 from hoodie.storage.local import LocalStorage
 from hoodie.timeline.layout import parse_name
 from hoodie.timeline.load import load_timeline, read_commit
-from oracles import TABLES, fixture_facts, fixture_names
+from support.oracles import TABLES, fixture_facts, fixture_names
 
 # Avro files by the end of their name: reading, and writing with the base path that the file's paths begin with.
 AVRO = {

@@ -18,7 +18,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.storage.local import LocalStorage
 from hoodie.testing.tables import ArrowTable
-from oracles import META, assert_same_rows, fixture_names, read_hudi_rs
+from support.oracles import META, assert_same_rows, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]
 

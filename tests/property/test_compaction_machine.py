@@ -17,17 +17,6 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from history_model import (
-    BY_ORDERING,
-    OVERWRITE,
-    Copy,
-    Placement,
-    TableModel,
-    Version,
-    deleted,
-    placement,
-    text_of,
-)
 from hoodie.commit.rollback_executor import roll_back
 from hoodie.commit.transaction import clean_up
 from hoodie.config.write import WriteOperation
@@ -44,6 +33,17 @@ from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
+from support.history_model import (
+    BY_ORDERING,
+    OVERWRITE,
+    Copy,
+    Placement,
+    TableModel,
+    Version,
+    deleted,
+    placement,
+    text_of,
+)
 
 #: Few keys and ordering values, so that versions meet: late ones, equal ones, deletes and what comes back after them.
 SHAPE = Shape(

@@ -21,7 +21,7 @@ from hoodie.formats.timeline.services import (
     decode_rollback_plan,
     decode_savepoint,
 )
-from oracles import TABLES
+from support.oracles import TABLES
 
 FILES = {
     "clean_plan": ("hudi-0.15/cow_savepoint", ".clean.requested", decode_clean_plan),

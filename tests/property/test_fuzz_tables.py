@@ -31,9 +31,9 @@ from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from real_tables import NAMES, files_of, right_rows
-from timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_micros, label_of, make_table
-from timestamp_tables import OPTIONS as TIMES_OPTIONS
+from support.real_tables import NAMES, files_of, right_rows
+from support.timestamp_tables import LABELS, NUMBER, Witnesses, declared, in_micros, label_of, make_table
+from support.timestamp_tables import OPTIONS as TIMES_OPTIONS
 
 #: Each example reads a table and examines it twice.
 FEW = settings(max_examples=settings.default.max_examples // 2)

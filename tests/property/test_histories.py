@@ -16,7 +16,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from history_model import BY_ORDERING, META, OVERWRITE, Counts, IndexKind, TableModel, java_order, placement, text_of
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
 from hoodie.formats.parquet.base_footer import read_footer
@@ -31,6 +30,17 @@ from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.result import WriteResult
+from support.history_model import (
+    BY_ORDERING,
+    META,
+    OVERWRITE,
+    Counts,
+    IndexKind,
+    TableModel,
+    java_order,
+    placement,
+    text_of,
+)
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
 SIZES = st.fixed_dictionaries(

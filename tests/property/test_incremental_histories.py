@@ -11,13 +11,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from history_model import BY_ORDERING, OVERWRITE, TableModel, placement, text_of
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, shapes
 from hoodie.testing.tables import ArrowTable, StorageError
 from hoodie.timeline.load import read_commit
+from support.history_model import BY_ORDERING, OVERWRITE, TableModel, placement, text_of
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
 SIZES = st.fixed_dictionaries(

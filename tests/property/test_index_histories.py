@@ -19,7 +19,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, StorageError
-from index_entries import INDEXES, Entry
+from support.index_entries import INDEXES, Entry
 
 KEYS, CITIES = "abcd", "xyz"
 OPTIONS = {

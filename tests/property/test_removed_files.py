@@ -25,7 +25,7 @@ from hoodie.storage.protocol import split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from real_tables import NAMES, files_of, right_rows
+from support.real_tables import NAMES, files_of, right_rows
 
 OPTIONS = {
     "hoodie.table.name": "t",

@@ -37,7 +37,7 @@ from hoodie.errors import (
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import as_in_worker, told_to_driver
 from hoodie.spark.write import executors
-from oracles import META
+from support.oracles import META
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])

@@ -11,7 +11,7 @@ import hoodie
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.table.state import load_state
-from oracles import read_hudi_rs
+from support.oracles import read_hudi_rs
 
 OPTIONS = {
     "hoodie.cleaner.commits.retained": 1,

@@ -14,7 +14,7 @@ from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark import after_commit
 from hoodie.spark.write import staging
 from hoodie.table.state import load_state
-from oracles import assert_same_rows, read_hudi_rs
+from support.oracles import assert_same_rows, read_hudi_rs
 
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
 INLINE = {"hoodie.compact.inline": True, "hoodie.compact.inline.max.delta.commits": 2}

@@ -29,7 +29,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying
 from hoodie.testing.tables import FailsAt, StorageError
-from oracles import read_hudi_rs
+from support.oracles import read_hudi_rs
 
 T = TypeVar("T")
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}

@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import hoodie
-from history_model import BY_ORDERING, OVERWRITE, Counts, Identity, TableModel, placement, text_of
 from hoodie.api.table import HoodieTable
 from hoodie.config.write import WriteOperation
 from hoodie.schema.types import TIMESTAMP_NTZ
 from hoodie.testing.strategies import LEAVES, Row, Shape, Step, histories, shapes
-from oracles import assert_same_rows, read_hudi_rs
+from support.history_model import BY_ORDERING, OVERWRITE, Counts, Identity, TableModel, placement, text_of
+from support.oracles import assert_same_rows, read_hudi_rs
 
 ROUTES: tuple[dict[str, str], ...] = ({}, {"hoodie.spark.near.max.batch.bytes": "0"})
 NOT_COMPARED = ("_hoodie_commit_seqno", "_hoodie_file_name")

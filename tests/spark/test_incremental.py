@@ -9,7 +9,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import HistoryGone, InvalidInput, InvalidOption
-from oracles import assert_same_rows, expected_changes, fixture_facts
+from support.oracles import assert_same_rows, expected_changes, fixture_facts
 
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
 INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import shutil
+from pathlib import Path
+
 import pytest
 
 import hoodie
-import own_indexes
 from hoodie.config.options import as_text
 from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
 from hoodie.spark.lookup import locate
 from hoodie.spark.write import staging
-from oracles import assert_same_rows, read_hudi_rs
+from support import own_indexes
+from support.oracles import assert_same_rows, read_hudi_rs
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
 WRITTEN = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -19,8 +22,8 @@ CASES = {
     "global simple": {"hoodie.index.type": "GLOBAL_SIMPLE"},
     "global bloom, stays": {"hoodie.index.type": "GLOBAL_BLOOM", "hoodie.bloom.index.update.partition.path": "false"},
     "bucket": {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 3},
-    "own": {"hoodie.index.class": "own_indexes:exact"},
-    "own, global": {"hoodie.index.class": "own_indexes:exact_global"},
+    "own": {"hoodie.index.class": "support.own_indexes:exact"},
+    "own, global": {"hoodie.index.class": "support.own_indexes:exact_global"},
 }
 
 
@@ -59,7 +62,10 @@ def table(spark, path, table_type, **options):
 )
 def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case, table_type):
     if "own" in case:  # executors import it, too
-        spark.sparkContext.addPyFile(own_indexes.__file__)
+        shipped = shutil.make_archive(
+            str(tmp_path / "support"), "zip", Path(own_indexes.__file__).parents[1], "support"
+        )
+        spark.sparkContext.addPyFile(shipped)
     near = table(spark, tmp_path / "near", table_type, **CASES[case])
     far = table(spark, tmp_path / "far", table_type, **CASES[case], **SPREAD)
     results = []
@@ -152,7 +158,7 @@ def test_an_index_hears_of_what_a_client_gives_up(spark, tmp_path):
     dead = hoodie.HoodieWriteClient(spark, path).start_commit()
     diary.heard.clear()
     client = hoodie.HoodieWriteClient(
-        spark, path, {"hoodie.index.class": "own_indexes:diary", "hoodie.auto.commit": "false"}
+        spark, path, {"hoodie.index.class": "support.own_indexes:diary", "hoodie.auto.commit": "false"}
     )
     opened = client.start_commit()
     assert diary.heard == [("rolled back", dead)]

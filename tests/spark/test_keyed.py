@@ -157,7 +157,7 @@ def java_value(kind: str, text: str) -> tuple[str, str]:
 
 
 def test_values_become_text_as_in_java_with_ansi_on_and_off(spark: SparkSession) -> None:
-    # A negative scale is no Spark type; tests/unit/test_virtual_keys.py has that vector.
+    # A negative scale is no Spark type; tests/unit/index/test_virtual_keys.py has that vector.
     vectors = [vector for vector in VECTORS["to_string"] if "scale -1" not in vector["type"]]
     assert len(vectors) == len(VECTORS["to_string"]) - 1
     literals = [java_value(vector["type"], vector["value"])[1] for vector in vectors]

@@ -15,7 +15,7 @@ from hoodie.errors import InvalidOption
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action
 from hoodie.spark.write import staging
-from oracles import read_hudi_rs, read_hudi_rs_optimized
+from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 
 ROUTES = {"near": {}, "spread": {"hoodie.spark.near.max.batch.bytes": "0"}}
 BLOCKS = {

@@ -18,7 +18,7 @@ import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.model.commit import Operation
 from hoodie.model.instant import Action
-from oracles import read_hudi_rs
+from support.oracles import read_hudi_rs
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])

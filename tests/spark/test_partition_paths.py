@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, create_table, read_arrow
 from hoodie.errors import InvalidInput
-from oracles import assert_same_rows, read_hudi_rs
+from support.oracles import assert_same_rows, read_hudi_rs
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
 VALUES = [

@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie.api import read_client
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound, UnsupportedTable
-from oracles import assert_same_rows
+from support.oracles import assert_same_rows
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])

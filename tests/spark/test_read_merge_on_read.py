@@ -23,7 +23,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs_optimized
+from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs_optimized
 
 Unpack = Callable[[str], Path]
 

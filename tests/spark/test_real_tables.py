@@ -16,7 +16,7 @@ from pyspark.sql import functions as F
 
 from hoodie import open_table, read_arrow
 from hoodie.errors import InvalidInput
-from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
+from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]
 

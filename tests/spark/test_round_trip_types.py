@@ -17,7 +17,7 @@ from hoodie import HoodieTable, create_table, read_arrow
 from hoodie.errors import SchemaMismatch
 from hoodie.schema.conform import conform
 from hoodie.spark.types import to_spark
-from oracles import META, assert_same_rows, read_hudi_rs
+from support.oracles import META, assert_same_rows, read_hudi_rs
 
 UTC = dt.UTC
 #: Where the work is done: by threads of the driver, or on executors.

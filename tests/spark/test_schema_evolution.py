@@ -17,7 +17,7 @@ import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import SchemaMismatch
 from hoodie.spark.types import nullable, to_arrow
-from oracles import META, assert_same_rows, read_hudi_rs
+from support.oracles import META, assert_same_rows, read_hudi_rs
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])

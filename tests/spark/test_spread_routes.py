@@ -6,7 +6,7 @@ import pytest
 
 import hoodie
 from hoodie.spark.write import staging
-from oracles import assert_same_rows, read_hudi_rs
+from support.oracles import assert_same_rows, read_hudi_rs
 
 SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
 

@@ -15,7 +15,7 @@ from hoodie.schema.conform import conform
 from hoodie.spark.types import in_session_zone
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
-from timestamp_tables import NUMBER, Witnesses, declare, declared, in_micros, make_table, unpacked
+from support.timestamp_tables import NUMBER, Witnesses, declare, declared, in_micros, make_table, unpacked
 
 pytestmark = pytest.mark.filterwarnings("ignore::hoodie.errors.ContradictoryTimestamps")
 BY_COMMIT = {

@@ -20,7 +20,7 @@ from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.bloom import might_contain
 from hoodie.formats.timeline.commit_json import decode_commit
-from oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
+from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]
 

@@ -1,0 +1,43 @@
+"""The indexes there are, as tests of all of them see them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from hoodie.testing.hbase import gateway_for_tests
+
+
+@dataclass(frozen=True)
+class Entry:
+    """An index, and how a table gets it.
+
+    options    that choose it
+    is_global  a key is in one partition of the table
+    service    what has to run beside the table, giving further options
+    """
+
+    name: str
+    options: Mapping[str, str]
+    is_global: bool = False
+    service: Callable[[], AbstractContextManager[Mapping[str, str]]] = field(default=lambda: nullcontext({}))
+
+
+@contextmanager
+def hbase_table() -> Iterator[Mapping[str, str]]:
+    """The options of an index in HBase: in the gateway that HOODIE_TEST_HBASE names, or a stand-in."""
+    with gateway_for_tests() as gateway:
+        yield gateway.options(gateway.create_table())
+
+
+INDEXES = [
+    Entry("BLOOM", {"hoodie.index.type": "BLOOM"}),
+    Entry("SIMPLE", {"hoodie.index.type": "SIMPLE"}),
+    Entry("GLOBAL_BLOOM", {"hoodie.index.type": "GLOBAL_BLOOM"}, is_global=True),
+    Entry("GLOBAL_SIMPLE", {"hoodie.index.type": "GLOBAL_SIMPLE"}, is_global=True),
+    Entry("BUCKET", {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "3"}),
+    Entry("HBASE", {"hoodie.hbase.index.update.partition.path": "true"}, is_global=True, service=hbase_table),
+    Entry("own", {"hoodie.index.class": "support.own_indexes:exact"}),
+    Entry("own, global", {"hoodie.index.class": "support.own_indexes:exact_global"}, is_global=True),
+]

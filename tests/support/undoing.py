@@ -1,0 +1,144 @@
+"""Tables with a history to undo, without Spark: what the tests of rollback, savepoint and restore share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import HoodieError
+from hoodie.model.files import parse_data_file
+from hoodie.model.instant import Action, Instant, State
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage.protocol import Storage, join
+from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.state import load_state
+from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from support.oracles import read_hudi_rs
+
+COW = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.spark.near.threads": "1",
+}
+MOR = {**COW, "hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.parquet.small.file.limit": "0"}
+NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
+Rows = Mapping[str, tuple[str, int, str]]
+
+FIRST: Rows = {"a": ("oslo", 1, "first"), "b": ("oslo", 1, "first"), "c": ("rome", 1, "first")}
+SECOND: Rows = {"b": ("oslo", 2, "second"), "c": ("rome", 2, "second")}
+THIRD: Rows = {"a": ("oslo", 3, "third"), "c": ("rome", 3, "third"), "d": ("bern", 3, "third")}
+LATER: Rows = {"b": ("oslo", 9, "later"), "d": ("bern", 9, "later")}
+Act = Callable[[Storage], object]
+
+
+def batch(rows: Rows) -> pa.Table:
+    columns = [list(column) for column in zip(*rows.values(), strict=True)]
+    return pa.table({"id": list(rows), "city": columns[0], "ts": pa.array(columns[1], pa.int64()), "note": columns[2]})
+
+
+def opened(storage: Storage) -> ArrowTable:
+    limit = {"hoodie.parquet.small.file.limit": "0"} if load_state(storage).config.merge_on_read else {}
+    return ArrowTable(storage, {"hoodie.spark.near.threads": "1", **limit})
+
+
+def upsert(storage: Storage, rows: Rows) -> str:
+    return opened(storage).upsert(batch(rows)).instant
+
+
+def table(options: Mapping[str, str] = COW) -> MemoryStorage:
+    storage = MemoryStorage()
+    ArrowTable.create(storage, options)
+    upsert(storage, FIRST)
+    upsert(storage, SECOND)
+    return storage
+
+
+def read(storage: Storage) -> Rows:
+    found = opened(storage).snapshot().to_pylist()
+    rows = {row["id"]: (row["city"], row["ts"], row["note"]) for row in found}
+    assert len(rows) == len(found), "a key occurs twice"
+    return rows
+
+
+def read_rs(storage: MemoryStorage, folder: Path) -> Rows:
+    for path, data in storage.snapshot().items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(data)
+    return {row["id"]: (row["city"], row["ts"], row["note"]) for row in read_hudi_rs(folder).to_pylist()}
+
+
+def newest(storage: Storage) -> Instant:
+    return load_state(storage).timeline.commits[-1]
+
+
+def compacted(storage: Storage) -> str:
+    instant = schedule_compaction(storage, NOW)
+    assert instant is not None
+    compact(storage, {}, instant)
+    return instant
+
+
+def data_files(storage: Storage) -> set[str]:
+    tree = storage.list_tree("", skip=(".hoodie",))
+    return {join(f, e.name) for f, entries in tree.items() for e in entries if parse_data_file(f, e.name, 0)}
+
+
+def dying(how: Dying, before: MemoryStorage, act: Act, *, first: int = 0, step: int = 1) -> list[MemoryStorage]:
+    """The storage as left by the act dying at its first, second, … mutating call; the last one went through.
+
+    first, step  to try some of the calls only
+    """
+    left = []
+    for calls in count(first, step):
+        storage = before.copy()
+        left.append(storage)
+        try:
+            act(CrashAfter(storage, calls, how))
+        except Crash:
+            continue
+        return left
+    raise AssertionError
+
+
+def dying_before_publishing(storage: MemoryStorage, act: Act) -> None:
+    """Let an act that publishes an instant die right before it does, in this very storage."""
+    for calls in range(len(dying(Dying.BEFORE, storage, act)), 0, -1):
+        died = storage.copy()
+        try:
+            act(CrashAfter(died, calls - 1))
+        except Crash:
+            pending = load_state(died).timeline.pending({Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT})
+            if pending and pending[-1].state is State.INFLIGHT:
+                storage.__setstate__(died.__getstate__())
+                return
+    raise AssertionError
+
+
+def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, act: Callable[[bool], object]) -> None:
+    """`act(dry_run)` is refused, and changes nothing."""
+    before = storage.snapshot()
+    for dry_run in (True, False):
+        with pytest.raises(kind, match=match):
+            act(dry_run)
+        assert storage.snapshot() == before
+
+
+class Meanwhile(WrappedStorage):
+    """Lets another process act right after the creation of a file whose name ends in a word."""
+
+    def __init__(self, inner: Storage, word: str, act: Act) -> None:
+        super().__init__(inner)
+        self.word, self.act = word, act
+
+    def create_new(self, path: str, data: bytes) -> None:
+        super().create_new(path, data)
+        if path.endswith(self.word):
+            self.act(self.inner)

@@ -1,0 +1,76 @@
+"""docs/configuration.md is what the option declarations say."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hoodie.config import reference
+from hoodie.config.datasource import ALL_GROUPS
+from hoodie.config.options import declared, read_options
+
+PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
+ROW = re.compile(r"\| `(?P<key>[^`]+)` \| (?P<default>.*?) \| (?P<meaning>.+) \|")
+
+
+def rows(text: str) -> list[re.Match[str]]:
+    return [found for line in text.splitlines() if (found := ROW.fullmatch(line))]
+
+
+def test_the_committed_page_is_what_the_declarations_give() -> None:
+    advice = "run: python -m hoodie.config.reference > docs/configuration.md"
+    assert PAGE.read_text(encoding="utf-8") == reference.page(), advice
+
+
+def test_the_module_prints_the_page() -> None:
+    command = [sys.executable, "-m", "hoodie.config.reference"]
+    printed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    assert printed == reference.page()
+
+
+def test_every_option_is_on_the_page_once() -> None:
+    wanted = [spec.keys[0] for group in ALL_GROUPS for _, spec in declared(group)]
+    assert sorted(row["key"] for row in rows(reference.page())) == sorted(wanted)
+
+
+def test_the_main_tables_have_at_most_forty_options() -> None:
+    assert len(reference.main_keys()) <= 40
+
+
+def test_the_defaults_shown_are_values_that_read_as_the_defaults() -> None:
+    shown = {row["key"]: row["default"] for row in rows(reference.page())}
+    for group in ALL_GROUPS:
+        keys = [spec.keys[0] for _, spec in declared(group)]
+        given = {key: shown[key].split("`")[1] for key in keys if shown[key] != "not set"}
+        assert read_options(group, given) == group(), group.__name__
+
+
+def test_words_that_an_option_takes_are_all_named() -> None:
+    row = next(row for row in rows(reference.page()) if row["key"].endswith("scalar.time.unit"))
+    assert row["meaning"].endswith("One of NANOSECONDS, MICROSECONDS, MILLISECONDS, SECONDS, MINUTES, HOURS, DAYS.")
+
+
+def test_other_keys_of_an_option_are_named() -> None:
+    row = next(row for row in rows(reference.page()) if row["key"] == "hoodie.table.name")
+    assert row["meaning"].endswith("Also read from `hoodie.datasource.write.table.name`.")
+
+
+def test_an_option_that_is_seldom_needed_is_not_in_the_main_tables() -> None:
+    assert reference.SELDOM.isdisjoint(reference.main_keys())
+    assert {row["key"] for row in rows(reference.page())} >= reference.SELDOM
+
+
+def test_a_seldom_option_that_no_section_has_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "SELDOM", reference.SELDOM | {"hoodie.gone"})
+    with pytest.raises(ValueError, match=r"no section has \['hoodie.gone'\]"):
+        reference.page()
+
+
+def test_a_group_without_a_section_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference, "SECTIONS", reference.SECTIONS[1:])
+    with pytest.raises(ValueError, match="needs one section"):
+        reference.page()

@@ -1,0 +1,198 @@
+"""What users see of the package: its names, its version, its errors, and what an import costs."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import os
+import pickle
+import pkgutil
+import subprocess
+import sys
+import tomllib
+import warnings
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie import errors
+from hoodie.config.error_tree import page
+
+ROOT = Path(__file__).parents[3]
+SOURCE = ROOT / "src" / "hoodie"
+
+#: Errors that never leave the package: their callers answer with the result of the earlier write.
+INTERNAL = {"BatchKnown"}
+
+
+def run(source: str) -> str:
+    """What a fresh Python prints that runs the source."""
+    done = subprocess.run(
+        [sys.executable, "-c", source],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": str(SOURCE.parent)},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# --- names ---
+
+
+def test_every_public_name_is_there() -> None:
+    for name in hoodie.__all__:
+        assert getattr(hoodie, name) is not None
+    assert set(hoodie.__all__) <= set(dir(hoodie))
+    assert hoodie.read is importlib.import_module("hoodie.api.read_client").read_path
+    with pytest.raises(AttributeError, match="no attribute 'upsert'"):
+        hoodie.upsert  # type: ignore[attr-defined]  # noqa: B018
+
+
+def test_type_checkers_see_the_names_that_are_loaded_late() -> None:
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+    seen = {
+        alias.asname or alias.name: f"{node.module}" + (f":{alias.name}" if alias.asname else "")
+        for node in typed.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert seen == hoodie.__homes__
+    assert {*seen, "__version__"} == set(hoodie.__all__)
+    assert hoodie.__all__ == sorted(hoodie.__all__)
+
+
+def test_no_module_has_the_name_of_a_public_one() -> None:
+    """Importing such a module would put it in the place of the function."""
+    assert not {module.name for module in pkgutil.iter_modules([str(SOURCE)])} & set(hoodie.__all__)
+
+
+def test_the_version_is_that_of_the_project() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    try:
+        assert hoodie.__version__ == metadata.version("hoodie")
+        assert hoodie.__version__ == project["project"]["version"]
+    except metadata.PackageNotFoundError:
+        assert hoodie.__version__ == "0+unknown"
+
+
+def test_the_package_says_that_it_is_typed() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    assert "py.typed" in project["tool"]["setuptools"]["package-data"]["hoodie"]
+    assert (SOURCE / "py.typed").exists()
+
+
+# --- what an import costs ---
+
+
+def test_importing_the_package_loads_nothing_large_and_is_quick() -> None:
+    source = """
+import sys, time
+start = time.perf_counter()
+import hoodie
+seconds = time.perf_counter() - start
+print(seconds, *{name.partition(".")[0] for name in sys.modules} & {"pyspark", "pandas", "pyarrow", "numpy", "fsspec"})
+"""
+    seconds, *loaded = min((run(source).split() for _ in range(3)), key=lambda printed: float(printed[0]))
+    assert loaded == []
+    assert float(seconds) <= 0.15
+
+
+NEITHER = """
+import importlib.abc, sys
+
+class Without(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in {"pyspark", "pandas"}:
+            raise ImportError(f"{name} is not installed")
+
+sys.meta_path.insert(0, Without())
+import hoodie
+"""
+
+
+@pytest.mark.parametrize("name", ["mor_logs", "v6_cow_simplekeygen"])
+def test_an_arrow_table_is_read_where_neither_pyspark_nor_pandas_is_installed(name: str, fixture_table) -> None:
+    path = fixture_table(name)
+    read = f"print(hoodie.read_arrow({str(path)!r}).num_rows)"
+    assert int(run(f"{NEITHER}{read}")) == hoodie.read_arrow(str(path)).num_rows > 0
+    # Of the two PyArrow itself loads pandas, where it is installed, with the first value that it converts.
+    assert run(f"import sys, hoodie\n{read}\nprint('pyspark' in sys.modules)").split()[-1] == "False"
+
+
+def test_only_pyarrow_and_pyspark_load_pandas() -> None:
+    found = [f"{path}:{node.lineno}" for path, node in _nodes() if _imports(node, "pandas")]
+    assert not found
+
+
+# --- errors ---
+
+
+def test_all_errors_and_warnings_are_exported() -> None:
+    classes = {
+        name
+        for name, found in vars(errors).items()
+        if isinstance(found, type) and found.__module__ == errors.__name__ and not name.startswith("_")
+    }
+    assert list(errors.__all__) == sorted(classes)
+    for name in classes:
+        assert issubclass(getattr(errors, name), (errors.HoodieError, errors.HoodieWarning)), name
+
+
+def test_errors_of_other_modules_are_none_of_the_public_tree() -> None:
+    for path, _ in _nodes(ast.Module):
+        if "testing" not in path.parts and path.name not in ("__main__.py", "hbase_client.py"):
+            module = ".".join(("hoodie", *path.relative_to(SOURCE).with_suffix("").parts))
+            for name, found in vars(importlib.import_module(module.removesuffix(".__init__"))).items():
+                if inspect.isclass(found) and issubclass(found, (errors.HoodieError, errors.HoodieWarning)):
+                    assert found.__module__ == errors.__name__ or name in INTERNAL, (module, name)
+
+
+def test_every_warning_is_of_the_tree() -> None:
+    allowed = {name for name in errors.__all__ if issubclass(getattr(errors, name), errors.HoodieWarning)}
+    for path, node in _nodes(ast.Call):
+        assert isinstance(node, ast.Call)
+        if ast.unparse(node.func) != "warnings.warn":
+            continue
+        warning, *category = node.args
+        assert not category, (path, node.lineno)
+        assert "category" not in {word.arg for word in node.keywords}, (path, node.lineno)
+        # A variable holds what another function made: mypy knows it for a warning, as text needs a category.
+        made = ast.unparse(warning.func) if isinstance(warning, ast.Call) else ""
+        assert isinstance(warning, ast.Name) or made.rpartition(".")[2] in allowed, (path, node.lineno)
+
+
+def test_one_filter_reaches_all_warnings_and_they_pickle() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", errors.HoodieWarning)
+        with pytest.raises(errors.DamagedLog):
+            warnings.warn(errors.DamagedLog("a.log", 3, "cut short"), stacklevel=1)
+    told = pickle.loads(pickle.dumps(errors.ServiceFailed("cleaning", "1", "no network")))
+    assert str(told) == "1 is committed, but cleaning after it failed: no network"
+
+
+def test_the_page_of_errors_draws_the_tree() -> None:
+    """Else: python -m hoodie.config.error_tree > docs/errors.md"""
+    drawn = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
+    assert drawn == page()
+    for name in errors.__all__:
+        assert f"| `{name}` |" in drawn
+
+
+def _nodes(kind: type[ast.AST] = ast.stmt) -> Iterator[tuple[Path, ast.AST]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, kind):
+                yield path, node
+
+
+def _imports(node: ast.AST, package: str) -> bool:
+    if isinstance(node, ast.Import):
+        return any(alias.name.partition(".")[0] == package for alias in node.names)
+    return isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == package

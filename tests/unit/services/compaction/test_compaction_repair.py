@@ -1,0 +1,129 @@
+"""Plans that do not fit their table any more: made to fit, or withdrawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.errors import InstantNotFound, InvalidPlan, UnsupportedTable, WriteConflict
+from hoodie.formats.avro.container import write_one
+from hoodie.formats.timeline import schemas
+from hoodie.model.instant import Action
+from hoodie.services.compaction.job import begin
+from hoodie.services.compaction.repair import repair_compaction, unschedule_compaction
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import pending_compactions, validate_compaction
+from hoodie.storage.protocol import split
+from hoodie.table.state import load_state
+from hoodie.testing.storage import MemoryStorage
+from hoodie.timeline.clock import new_time, utc_now
+from hoodie.timeline.transition import create_requested
+from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
+
+
+@pytest.fixture
+def storage() -> MemoryStorage:
+    made = MemoryStorage()
+    fill(made)
+    return made
+
+
+def logs(storage: MemoryStorage, partition: str) -> list[str]:
+    return sorted(path for path in storage.snapshot() if path.startswith(f"{partition}/.") and ".log." in path)
+
+
+def base(storage: MemoryStorage, partition: str) -> str:
+    (path,) = (path for path in storage.snapshot() if path.startswith(f"{partition}/") and path.endswith(".parquet"))
+    return path
+
+
+def test_a_plan_that_fits_stays_as_it_is(storage: MemoryStorage) -> None:
+    instant = schedule(storage)
+    before = storage.snapshot()
+    assert repair_compaction(storage, {}, instant) == []
+    assert storage.snapshot() == before
+
+
+def test_a_log_that_is_gone_is_named_and_can_be_left_out(storage: MemoryStorage) -> None:
+    instant = schedule(storage)
+    opened(storage).upsert(batch(LATER))
+    (gone, *_) = logs(storage, "rome")
+    storage.delete(gone)
+    with pytest.raises(InvalidPlan, match=split(gone)[1]):
+        compact(storage, {}, instant)
+    with pytest.raises(InvalidPlan, match="repair it first if its files are gone"):
+        unschedule_compaction(storage, {}, instant)
+    (line,) = repair_compaction(storage, {}, instant)
+    assert split(gone)[1] in line
+    assert validate_compaction(storage, instant) == []
+    compact(storage, {}, instant)
+    assert notes(storage) == AFTER_LATER  # what the lost log said of c was said again
+
+
+def test_a_log_that_the_plan_does_not_know_is_taken_in(storage: MemoryStorage) -> None:
+    instant = schedule(storage)
+    opened(storage).upsert(batch(LATER))
+    (log, *_) = logs(storage, "rome")
+    late = log.replace(".log.1_", ".log.2_")
+    storage.write(late, storage.read(log))
+    with pytest.raises(InvalidPlan, match="does not know of"):
+        compact(storage, {}, instant)
+    (line,) = repair_compaction(storage, {}, instant)
+    assert line.endswith(f"{split(late)[1]} is taken in")
+    (_, plan) = pending_compactions(load_state(storage))[0]
+    (rome,) = (operation for operation in plan.operations if operation.group.partition == "rome")
+    assert [f"rome/{name}" for name in rome.log_files] == [log, late]
+    assert rome.metrics["TOTAL_LOG_FILES"] == 2
+    assert rome.metrics["TOTAL_LOG_FILES_SIZE"] == 2 * storage.size(log)
+    compact(storage, {}, instant)
+    assert notes(storage) == AFTER_LATER
+
+
+def test_a_base_file_that_is_gone_is_named_and_the_plan_can_be_withdrawn(storage: MemoryStorage) -> None:
+    instant = schedule(storage)
+    gone = base(storage, "rome")
+    content = storage.read(gone)
+    storage.delete(gone)
+    before = storage.snapshot()
+    with pytest.raises(InvalidPlan, match=split(gone)[1]):
+        compact(storage, {}, instant)
+    with pytest.raises(InvalidPlan, match=f"{gone}. Restore it"):
+        repair_compaction(storage, {}, instant)
+    assert storage.snapshot() == before
+    unschedule_compaction(storage, {}, instant)
+    assert pending_compactions(load_state(storage)) == []
+    storage.write(gone, content)
+    compact(storage, {}, schedule(storage))
+    assert notes(storage) == AFTER_SECOND
+
+
+def test_files_of_a_run_that_died_are_removed_by_the_repair(storage: MemoryStorage) -> None:
+    from hoodie.services.compaction.run import run_near
+
+    instant = schedule(storage)
+    job = begin(storage, {}, instant)
+    assert job is not None
+    run_near(job)
+    storage.delete(logs(storage, "rome")[0])
+    assert repair_compaction(storage, {}, instant) != []
+    assert not [path for path in storage.snapshot() if path.endswith(f"_{instant}.parquet")]
+    assert [i.state.name for i, _ in pending_compactions(load_state(storage))] == ["REQUESTED"]
+
+
+def test_what_cannot_be_repaired_is_told(storage: MemoryStorage) -> None:
+    instant = schedule(storage)
+    with pytest.raises(InstantNotFound, match="not on the timeline"):
+        repair_compaction(storage, {}, "20200101000000000")
+    create_requested(storage, new_time(load_state(storage), utc_now), Action.DELTA_COMMIT)
+    with pytest.raises(WriteConflict, match=f"before compaction {instant} is repaired"):
+        repair_compaction(storage, {}, instant)
+
+
+def test_a_plan_of_an_unknown_version_is_neither_repaired_nor_withdrawn(storage: MemoryStorage) -> None:
+    record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
+    at = new_time(load_state(storage), utc_now)
+    create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record))
+    before = storage.snapshot()
+    for call in (repair_compaction, unschedule_compaction):
+        with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
+            call(storage, {}, at)
+    assert storage.snapshot() == before

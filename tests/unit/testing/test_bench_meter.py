@@ -1,0 +1,57 @@
+"""The meter counts what it says it counts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from bench.meter import Meter, cpu_seconds
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes that ended are not counted")
+
+BURN = "import time\nwhile time.process_time() < 0.4: pass"
+
+
+def test_a_process_that_ended_is_counted() -> None:
+    with Meter() as meter:
+        subprocess.run([sys.executable, "-c", BURN], check=True)
+    assert 0.3 < meter.reading.cpu < 5
+    assert meter.reading.wall > 0.3
+
+
+def test_a_grandchild_is_counted_while_it_lives_and_when_it_is_gone() -> None:
+    nested = (
+        f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}]); print('x', flush=True); input()"
+    )
+    before = cpu_seconds()
+    with subprocess.Popen(
+        [sys.executable, "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert child.stdout.readline() == "x\n"
+        alive = cpu_seconds()
+        child.communicate("\n")
+    assert alive - before > 0.3
+    assert cpu_seconds() >= alive
+
+
+def test_memory_is_told_by_role() -> None:
+    # In a process of its own: this one may have the JVM of other tests below it.
+    told = (
+        "import json, subprocess, sys\n"
+        "from bench.meter import resident_bytes\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'print(1, flush=True); input()'],\n"
+        "                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)\n"
+        "child.stdout.readline()\n"
+        "print(json.dumps(resident_bytes()))\n"
+        "child.communicate(b'\\n')\n"
+    )
+    root = Path(__file__).parents[3]
+    sizes = json.loads(subprocess.run([sys.executable, "-c", told], check=True, cwd=root, capture_output=True).stdout)
+    assert sizes["driver"] > 10**6
+    assert sizes["workers"] > 10**6
+    assert sizes["jvm"] == 0
