@@ -55,7 +55,7 @@ def _all_logs(bench: Bench) -> Case:
         return compacted(folder, {})
 
     def spread(folder: Path) -> Phases:
-        return compacted(folder, {"hoodie.spark.near.max.batch.bytes": 0})
+        return compacted(folder, {"hoodie.spark.driver.max.batch.bytes": 0})
 
     def compacted(folder: Path, options: Mapping[str, object]) -> Phases:
         result = hoodie.open_table(bench.spark, str(folder / "table"), options=options).compact()

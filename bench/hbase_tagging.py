@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.config.table import from_properties
-from hoodie.index.contract import Placed, There
+from hoodie.index.contract import IndexContext, Placed
 from hoodie.index.hbase import make
 from hoodie.index.hbase_client import Rate
 from hoodie.model.files import FileGroupId
@@ -69,7 +69,7 @@ def measure(port: str, count: int, batch: int) -> None:
     )
     show("put and read back", count // 2, time.perf_counter() - begun, time.process_time() - cpu)
     timeline = Timeline((Instant(INSTANT, Action.COMMIT, State.COMPLETED),))
-    tag = index.look_up.tagger(There(MemoryStorage(), CONFIG, timeline))  # type: ignore[union-attr]
+    tag = index.look_up.tagger(IndexContext(MemoryStorage(), CONFIG, timeline))  # type: ignore[union-attr]
     partitions = pa.repeat("2024-03-01", count)
     for _ in range(ROUNDS):
         begun, cpu = time.perf_counter(), time.process_time()

@@ -31,7 +31,7 @@ TABLE = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",  # the same calls in the same order each time
+    "hoodie.spark.driver.threads": "1",  # the same calls in the same order each time
     "hoodie.table.services.enabled": "false",  # they have cases of their own
 }
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -83,7 +83,7 @@ class Failure:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class TaskResults:
     """One line of the table: what came of one operation that died everywhere."""
 
     case: str
@@ -119,7 +119,7 @@ def views(table: ArrowTable, instants: Iterable[str] = ()) -> Views:
     return Views(rows_of(table.snapshot()), rows_of(table.read_optimized()), as_of)
 
 
-def torture(case: Case, stride: int = 1, *, in_turn: bool = False, twice: bool = False) -> Outcome:
+def torture(case: Case, stride: int = 1, *, in_turn: bool = False, twice: bool = False) -> TaskResults:
     """Let an operation die at every mutating call.
 
     stride   1: at every one; n: at every n-th and the last
@@ -146,7 +146,7 @@ def torture(case: Case, stride: int = 1, *, in_turn: bool = False, twice: bool =
                 )
             except Exception as error:
                 failures.append(Failure(case.name, dying, call, _told(error)))
-    return Outcome(case.name, points, tuple(failures), leftovers, time.monotonic() - begun)
+    return TaskResults(case.name, points, tuple(failures), leftovers, time.monotonic() - begun)
 
 
 def _points(calls: int, stride: int) -> list[int]:
@@ -259,7 +259,7 @@ def _difference(seen: Views, expected: tuple[Views, Views]) -> str:
 # --- what can die: see torture.operations ---
 
 
-def report(outcomes: Iterable[Outcome]) -> str:
+def report(outcomes: Iterable[TaskResults]) -> str:
     """The table of crash points, as Markdown."""
     lines = ["| operation | points tried | failures | left over | seconds |", "|---|---|---|---|---|"]
     total = [0, 0, 0, 0.0]

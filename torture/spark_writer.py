@@ -15,7 +15,7 @@ from torture.actor import OPTIONS, Diary
 from torture.ledger import Ledger, batch, read_ledgers
 
 #: Tasks on executors for every batch, however small; rows shuffled to them.
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 CONF = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",

@@ -28,13 +28,13 @@ from hoodie.writing.tasks import run_task, write_stream
 
 WAYS = ("staged", "shuffled")
 SPREAD = {
-    "hoodie.spark.near.max.batch.bytes": 0,
+    "hoodie.spark.driver.max.batch.bytes": 0,
     # Several file groups in each partition, also among the new ones.
     "hoodie.parquet.small.file.limit": 0,
     "hoodie.copyonwrite.insert.auto.split": "false",
     "hoodie.copyonwrite.insert.split.size": 300,
 }
-NEAR = {**SPREAD, "hoodie.spark.near.max.batch.bytes": 1 << 28}
+DRIVER = {**SPREAD, "hoodie.spark.driver.max.batch.bytes": 1 << 28}
 _PATIENCE = 90.0
 
 
@@ -73,7 +73,7 @@ def table(spark: SparkSession, path: Path) -> HoodieTable:
 
 
 @contextmanager
-def spread_as(way: str) -> Iterator[None]:
+def executors_as(way: str) -> Iterator[None]:
     kept = staging.LARGEST_PARTITION
     if way == "shuffled":  # as if the batch were too large for each task to read its partition's rows
         staging.LARGEST_PARTITION = 0
@@ -230,8 +230,8 @@ def refuses(signals: Signals, number: str, work: Callable[..., Any]) -> Any:
 def history(spark: SparkSession, path: Path) -> dict[str, Any]:
     """The same writes near and, both ways, spread."""
     routes = {}
-    for name, options in {"near": NEAR, **dict.fromkeys(WAYS, SPREAD)}.items():
-        with spread_as(name):
+    for name, options in {"driver": DRIVER, **dict.fromkeys(WAYS, SPREAD)}.items():
+        with executors_as(name):
             one = table(spark, path / name)
             results = [
                 one.bulk_insert(rows(spark, 0, 2400, 1), options),
@@ -258,13 +258,13 @@ def _each_way(spark: SparkSession, path: Path, troubles: dict[str, tuple[Any, ..
     found = {}
     for way in WAYS:
         one = table(spark, path / way)
-        one.upsert(rows(spark, 0, 2400, 1), NEAR)
+        one.upsert(rows(spark, 0, 2400, 1), DRIVER)
         jobs = {way: lambda one=one: one.upsert(rows(spark, 1800, 3000, 2), SPREAD)}
         if way == "shuffled":
             jobs["bulk"] = lambda one=one: one.bulk_insert(rows(spark, 3000, 3600, 3), SPREAD)
         for name, job in jobs.items():
             signals = Signals(str(path / "signals" / name))
-            with spread_as(way), troubled(signals, *troubles[name]):
+            with executors_as(way), troubled(signals, *troubles[name]):
                 result = job()
             found[name] = [result.route, result.inserted, result.updated]
             if signals.given("began") is None:
@@ -301,9 +301,9 @@ def fails(spark: SparkSession, path: Path) -> dict[str, Any]:
     found = {}
     for way in WAYS:
         one = table(spark, path / way)
-        one.upsert(rows(spark, 0, 2400, 1), NEAR)
+        one.upsert(rows(spark, 0, 2400, 1), DRIVER)
         signals = Signals(str(path / "signals" / way))
-        with spread_as(way), troubled(signals, goes_on_after_the_write, refuses):
+        with executors_as(way), troubled(signals, goes_on_after_the_write, refuses):
             try:
                 one.upsert(rows(spark, 1800, 3000, 2), SPREAD)
             except Exception as error:  # the test judges which
@@ -312,7 +312,7 @@ def fails(spark: SparkSession, path: Path) -> dict[str, Any]:
         found[f"{way} before"] = [before.num_rows, sum(before["ts"].to_pylist())]
         signals.give("returned")
         signals.wait("ended")
-        with spread_as(way):
+        with executors_as(way):
             one.upsert(rows(spark, 1800, 3000, 2), SPREAD)
     return found
 

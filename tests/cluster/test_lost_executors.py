@@ -58,8 +58,8 @@ def result(path: Path) -> dict[str, Any]:
 
 def holds_all(path: Path, scenario: str) -> None:
     """What the scenarios of an upsert both ways and a bulk insert must leave."""
-    spread = ["spread", 600, 600]
-    assert result(path)[scenario] == {"staged": spread, "shuffled": spread, "bulk": ["spread", 600, 0]}
+    spread = ["executors", 600, 600]
+    assert result(path)[scenario] == {"staged": spread, "shuffled": spread, "bulk": ["executors", 600, 0]}
     holds(path / scenario / "staged", upserted())
     holds(path / scenario / "shuffled", upserted() + bulk_inserted())
     for way in ("staged", "shuffled"):
@@ -69,11 +69,11 @@ def holds_all(path: Path, scenario: str) -> None:
 def test_writes_by_executors_give_the_table_that_the_driver_gives(cluster, tmp_path):
     cluster.run("history", tmp_path)
     routes = result(tmp_path)
-    near = routes.pop("near")
-    assert [route for route, *_ in near] == ["near"] * 3
+    near = routes.pop("driver")
+    assert [route for route, *_ in near] == ["driver"] * 3
     for found in routes.values():
-        assert found == [["spread", *counts] for _, *counts in near]
-    expected = hoodie.read_arrow(str(tmp_path / "near"))
+        assert found == [["executors", *counts] for _, *counts in near]
+    expected = hoodie.read_arrow(str(tmp_path / "driver"))
     assert expected.num_rows == 3600 - len(range(0, 3600, 7))
     for way in ("staged", "shuffled"):
         assert_same_rows(hoodie.read_arrow(str(tmp_path / way)), expected, ignore=OF_A_WRITE)

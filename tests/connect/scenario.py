@@ -37,7 +37,7 @@ def run(spark: SparkSession, path: Path, table_type: str, route: dict[str, int])
     )
     table.bulk_insert(rows(spark, 0, KEYS, 1), route)
     changed = table.upsert(rows(spark, 50, 150, 2), route)
-    assert (changed.route, changed.inserted, changed.updated) == ("spread" if route else "near", 50, 50)
+    assert (changed.route, changed.inserted, changed.updated) == ("executors" if route else "driver", 50, 50)
     assert table.delete(rows(spark, 0, 5, 1).select("id", "p"), route).deleted == 5
     expected = rows(spark, 5, 50, 1).unionAll(rows(spark, 50, 150, 2))
     assert content(table.snapshot()) == content(expected)
@@ -93,7 +93,7 @@ def main(folder: Path) -> None:
     spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     assert "connect" in type(spark).__module__
     for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
-        for name, route in (("near", {}), ("spread", {"hoodie.spark.near.max.batch.bytes": 0})):
+        for name, route in (("driver", {}), ("executors", {"hoodie.spark.driver.max.batch.bytes": 0})):
             run(spark, folder / f"{table_type}-{name}", table_type, route)
     estimates(spark)
     spark.stop()

@@ -24,7 +24,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
 }
 ROLLED_BACK_IN_HBASE = {"hoodie.index.hbase.rollback.sync": "true"}
 Row = tuple[str, int, str]  # city, ts, note

@@ -43,7 +43,7 @@ from hoodie.timeline.layout import parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
 from hoodie.writing import job
-from hoodie.writing.driver import plan_near, thread_pool
+from hoodie.writing.driver import plan_on_driver, thread_pool
 from hoodie.writing.job import check
 from support.oracles import META, assert_same_rows, read_hudi_rs
 
@@ -58,7 +58,7 @@ def table(tmp_path: Path) -> ArrowTable:
     """The table as Hudi left it: two buckets in each of three partitions, logs only."""
     with zipfile.ZipFile(FIXTURES / "consistent_mor.zip") as archive:
         archive.extractall(tmp_path)
-    return ArrowTable(LocalStorage(tmp_path / "consistent_mor"), {"hoodie.spark.near.threads": "1"})
+    return ArrowTable(LocalStorage(tmp_path / "consistent_mor"), {"hoodie.spark.driver.threads": "1"})
 
 
 @pytest.fixture(params=["logs", "compacted"])
@@ -409,7 +409,7 @@ def test_reads_and_checks_begin_no_partition(table: ArrowTable) -> None:
     checked = check(state, WriteOperation.UPSERT, rows.schema, settings)
     before = files_on_disk(table)
     with thread_pool(settings) as pool:
-        planned = plan_near(checked, state, keyed(rows, table_keygen(state)), checked.files(state, {"p9"}), pool)
+        planned = plan_on_driver(checked, state, keyed(rows, table_keygen(state)), checked.files(state, {"p9"}), pool)
     (task,) = planned.plan.tasks
     assert task.group.file_id in first_ring("p9", 2).file_ids
     assert files_on_disk(table) == before

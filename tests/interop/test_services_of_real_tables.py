@@ -290,7 +290,7 @@ TABLE = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
     **SHORT,
     "hoodie.cleaner.incremental.mode": "true",
     "hoodie.keep.min.commits": "2",

@@ -82,7 +82,7 @@ def test_each_merge_on_read_table_is_written_or_refused() -> None:
 
 
 def opened(path: Path, options: Mapping[str, str]) -> ArrowTable:
-    return ArrowTable(LocalStorage(path), {"hoodie.spark.near.threads": "1", **options})
+    return ArrowTable(LocalStorage(path), {"hoodie.spark.driver.threads": "1", **options})
 
 
 def user_rows(rows: pa.Table) -> pa.Table:

@@ -25,7 +25,7 @@ from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
 from hoodie.services.compaction.job import begin
 from hoodie.services.compaction.repair import unschedule_compaction
-from hoodie.services.compaction.run import compact, run_near
+from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
@@ -118,14 +118,14 @@ class Plan:
 
 
 @dataclass(frozen=True)
-class Done:
+class TaskResult:
     """The compaction is published."""
 
     instant: str
     groups: frozenset[str]
 
 
-Event = Write | Plan | Done
+Event = Write | Plan | TaskResult
 
 
 class Model(TableModel):
@@ -158,7 +158,7 @@ class Model(TableModel):
 
 def replay(payload: str, events: Sequence[Event], up_to: str = "9") -> Model:
     """The table as of an instant, as it is seen today: compactions that were published since count from their plan."""
-    done = {event.instant for event in events if isinstance(event, Done)}
+    done = {event.instant for event in events if isinstance(event, TaskResult)}
     model = Model(SHAPE, payload)
     for event in events:
         if event.instant > up_to:
@@ -167,7 +167,7 @@ def replay(payload: str, events: Sequence[Event], up_to: str = "9") -> Model:
             model = model.after(event.step, event.instant, event.placement)[0]  # type: ignore[assignment]
         elif isinstance(event, Plan) and event.instant in done:
             model = model.compacted(event.groups)
-        elif isinstance(event, Done):
+        elif isinstance(event, TaskResult):
             model = model.forgotten(event.groups)
     return model
 
@@ -194,7 +194,7 @@ class Compactions(RuleBasedStateMachine):
                 "hoodie.datasource.write.table.type": "MERGE_ON_READ",
                 "hoodie.parquet.small.file.limit": small,
                 "hoodie.logfile.data.block.format": format,
-                "hoodie.spark.near.threads": 1,
+                "hoodie.spark.driver.threads": 1,
                 **NOW,
             },
         )
@@ -243,7 +243,7 @@ class Compactions(RuleBasedStateMachine):
         except Crash:
             self.storage.delete_tree(".hoodie/.locks")  # as time goes by
         if instant not in {i.requested for i in self.table.state().timeline.pending_compactions}:
-            self.events.append(Done(instant, self.plans.pop(instant)))
+            self.events.append(TaskResult(instant, self.plans.pop(instant)))
 
     @rule(pick=st.integers(0, 3))
     def roll_back(self, pick: int) -> None:
@@ -252,7 +252,7 @@ class Compactions(RuleBasedStateMachine):
         if self.plans:
             job = begin(self.storage, self.options, self.picked(pick))
             assert job is not None
-            run_near(job, threads=1)
+            run_on_driver(job, threads=1)
             roll_back(self.storage, job.instant, new_time(self.table.state(), utc_now))
 
     @precondition(lambda self: self.plans)

@@ -209,7 +209,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.index.type": "BLOOM",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
 }
 
 

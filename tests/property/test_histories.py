@@ -83,7 +83,7 @@ class History:
 
     def __init__(self, shape: Shape, options: Mapping[str, Any]) -> None:
         self.storage = MemoryStorage()
-        self.table = ArrowTable.create(self.storage, {**shape.options, "hoodie.spark.near.threads": 1, **options})
+        self.table = ArrowTable.create(self.storage, {**shape.options, "hoodie.spark.driver.threads": 1, **options})
         self.merge_on_read = options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
         payload = str(options["hoodie.datasource.write.payload.class"])
         self.model = TableModel(shape, payload, IndexKind.of(options), self.merge_on_read)

@@ -42,7 +42,7 @@ class History:
     """A table, and a model of it after each commit."""
 
     def __init__(self, shape: Shape, options: dict[str, Any]) -> None:
-        self.table = ArrowTable.create(MemoryStorage(), {**shape.options, "hoodie.spark.near.threads": 1, **options})
+        self.table = ArrowTable.create(MemoryStorage(), {**shape.options, "hoodie.spark.driver.threads": 1, **options})
         self.states = {"": TableModel(shape, str(options["hoodie.datasource.write.payload.class"]))}
 
     def take(self, step: Step) -> None:

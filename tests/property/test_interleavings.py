@@ -33,18 +33,18 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.driver import write_near
+from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import abandoned_on_error
 from hoodie.writing.job import WriteJob, action_of, check, with_transaction, writable_state
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import Outcome
+from hoodie.writing.task_results import TaskResults
 
 TABLE = {
     "hoodie.table.name": "trips",
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
     "hoodie.table.services.enabled": "false",
     "hoodie.parquet.small.file.limit": "0",
 }
@@ -143,7 +143,7 @@ class Writer:
     clock: float = 0.0
     told: BaseException | None = None
     job: WriteJob | None = None
-    outcome: Outcome | None = None
+    outcome: TaskResults | None = None
     acknowledged: bool = False
 
     def now(self) -> dt.datetime:
@@ -161,7 +161,7 @@ class Writer:
         with abandoned_on_error(begun):
             self.job = with_transaction(checked, begun)
             yield "begun"
-            self.job, self.outcome = write_near(self.job, rows, Phases())
+            self.job, self.outcome = write_on_driver(self.job, rows, Phases())
             yield "written"
             publish(self.job.transaction, self.metadata())
         self.acknowledged = True
@@ -485,12 +485,12 @@ def test_the_oracle_sees_a_lost_write(world):
     writers, work = publishing(prepared, world)
     for writer in writers:
         assert writer.job is not None
-    original = transactions.require_agreement
-    transactions.require_agreement = lambda *given, **more: None  # type: ignore[assignment]
+    original = transactions.require_no_conflict
+    transactions.require_no_conflict = lambda *given, **more: None  # type: ignore[assignment]
     try:
         mixed(world, writers, work, [])
     finally:
-        transactions.require_agreement = original
+        transactions.require_no_conflict = original
     assert all(writer.acknowledged for writer in writers)
     with pytest.raises(AssertionError):
         require_serial(world, writers, ALONE)

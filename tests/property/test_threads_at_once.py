@@ -33,7 +33,7 @@ TABLE = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "2",
+    "hoodie.spark.driver.threads": "2",
     "hoodie.cleaner.commits.retained": "2",
 }
 ALONE: dict[str, str] = {}

@@ -35,12 +35,12 @@ from hoodie.errors import (
     WorkerEnvironment,
 )
 from hoodie.spark.types import to_arrow
-from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.spark.write import executors
 from support.oracles import META
 
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 COLUMNS = "id string, city string, ts bigint, note string"
 ROWS = [("a", "oslo", 1, "x"), ("b", "rome", 1, "y")]
 
@@ -100,7 +100,7 @@ def test_a_null_or_empty_record_key_is_refused_with_the_number_of_rows(spark, ta
 def test_a_near_bulk_insert_refuses_null_keys_before_it_begins(spark, table):
     with untouched(table, "1 rows have a record key that is null or empty"):
         table.bulk_insert(frame(spark, [(None, "oslo", 2, "x")]))
-    assert table.bulk_insert(frame(spark, [("c", "oslo", 2, "x")])).route == "near"
+    assert table.bulk_insert(frame(spark, [("c", "oslo", 2, "x")])).route == "driver"
 
 
 def test_a_spread_bulk_insert_that_meets_a_null_key_leaves_no_data_behind(spark, table):
@@ -470,10 +470,10 @@ def test_nothing_can_be_written_to_an_empty_table(spark, tmp_path, route):
     ids=lambda error: type(error).__name__,
 )
 def test_an_error_of_a_task_arrives_as_what_it_was(error):
-    with pytest.raises(type(error)) as raised, told_to_driver():
+    with pytest.raises(type(error)) as raised, mark_worker_errors():
         raise error
     text = "".join(traceback.format_exception(raised.value))
-    with pytest.raises(type(error)) as arrived, as_in_worker():
+    with pytest.raises(type(error)) as arrived, raise_worker_errors():
         raise PySparkException(f"Job aborted:\n{text}\nDriver stacktrace")
     assert (arrived.value.args, str(arrived.value)) == (error.args, str(error))
 
@@ -491,7 +491,7 @@ def test_an_error_of_a_task_arrives_as_what_it_was(error):
     ],
 )
 def test_other_errors_of_tasks_pass_unless_they_are_about_the_workers(text, kind, named):
-    with pytest.raises(kind, match=named) as raised, as_in_worker():
+    with pytest.raises(kind, match=named) as raised, raise_worker_errors():
         raise PySparkException(text)
     assert (type(raised.value) is PySparkException) == (kind is PySparkException)
 
@@ -517,7 +517,7 @@ SCRIPT = """
     fast = {"spark.sql.shuffle.partitions": 1, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     spark = hoodie.local_session("bare", cores=1, **fast)
     table = hoodie.create_table(spark, sys.argv[1], name="t", record_key="id",
-                                options={"hoodie.spark.near.max.batch.bytes": "0"})
+                                options={"hoodie.spark.driver.max.batch.bytes": "0"})
     try:
         table.upsert(spark.range(3).selectExpr("cast(id as string) id"))
     except WorkerEnvironment as error:

@@ -33,7 +33,7 @@ def table(spark, path, kind="MERGE_ON_READ"):
     )
 
 
-@pytest.mark.parametrize(("limit", "route"), [(2**30, "near"), (100, "spread"), (0, "spread")])
+@pytest.mark.parametrize(("limit", "route"), [(2**30, "driver"), (100, "executors"), (0, "executors")])
 def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark, tmp_path, limit, route):
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 100, 1))
@@ -44,7 +44,7 @@ def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark,
     one.delete(rows(spark, 0, 4, 1))
     before = one.snapshot().toArrow()
     optimized = one.read_optimized().toArrow()
-    done = one.compact(options={"hoodie.spark.near.max.rewrite.bytes": limit})
+    done = one.compact(options={"hoodie.spark.driver.max.rewrite.bytes": limit})
     assert done is not None
     assert (done.instant, done.metadata.extra["who"], done.route) == (planned, "test", route)
     assert_same_rows(one.snapshot().toArrow(), before, ignore=["_hoodie_file_name"])
@@ -209,7 +209,7 @@ def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
     spark, tmp_path, monkeypatch, index, few_reads
 ):
     monkeypatch.setattr(staging, "reads_stay_few", lambda pieces, readers: few_reads)
-    spread = {"hoodie.index.type": index, "hoodie.spark.near.max.batch.bytes": 0}
+    spread = {"hoodie.index.type": index, "hoodie.spark.driver.max.batch.bytes": 0}
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 10, 1))
     one.delete(rows(spark, 0, 4, 1))
@@ -217,6 +217,6 @@ def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
     one.upsert(rows(spark, 0, 2, 2), spread)
     one.compact(instant)
     result = one.upsert(rows(spark, 0, 3, 3), spread)
-    assert (result.updated, result.inserted, result.route) == (2, 1, "spread")
+    assert (result.updated, result.inserted, result.route) == (2, 1, "executors")
     found = sorted((row.id, row.v) for row in one.snapshot().collect())
     assert found == [(f"k{n}", n * 3 if n < 3 else n) for n in (0, 1, 2, 4, 5, 6, 7, 8, 9)]

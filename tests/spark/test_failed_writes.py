@@ -32,8 +32,8 @@ from hoodie.testing.tables import FailsAt, StorageError
 from support.oracles import read_hudi_rs
 
 T = TypeVar("T")
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 COLUMNS = ["id", "city", "ts", "note"]
 FIRST = [("a", "oslo", 1, "x"), ("b", "rome", 1, "x"), ("c", "rome", 1, "x")]
 CHANGES = [("a", "oslo", 2, "y"), ("c", "rome", 2, "y"), ("d", "bern", 2, "y")]

@@ -10,7 +10,7 @@ from hoodie.errors import IndexOutOfDate, IndexUnavailable
 from hoodie.testing.hbase import HBaseServer
 
 MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
-SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
 
 
 def rows(spark, low, high, version, partition="id % 3"):
@@ -39,7 +39,7 @@ def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_pa
     table.upsert(rows(spark, 0, 60, 1))  # by driver threads
     changed = rows(spark, 50, 70, 2).union(rows(spark, 0, 10, 2, "(id + 1) % 3"))
     result = table.upsert(changed, SPREAD)
-    assert (result.route, result.index.checked, result.index.hits) == ("spread", 30, 20)
+    assert (result.route, result.index.checked, result.index.hits) == ("executors", 30, 20)
     table.delete(rows(spark, 20, 25, 1).select("id", "p"), SPREAD)
     expected = {f"k{n}": (str(n % 3), n) for n in range(60)}
     expected |= {f"k{n}": (str(n % 3), n * 2) for n in range(50, 70)}
@@ -69,7 +69,7 @@ def test_executors_that_cannot_reach_hbase_fail_the_write_and_nothing_is_publish
         assert not table.history()
 
 
-@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tmp_path, hbase, table_type, route):
     name = hbase.create_table()
@@ -96,7 +96,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
     assert table.snapshot().count() == 9
 
 
-@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, route):
     options = hbase.options(hbase.create_table())
@@ -109,7 +109,7 @@ def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, rout
     assert sorted(found.toArrow().column("id").to_pylist()) == ["k1", "k9"]
 
 
-@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, tmp_path, hbase, table_type, route):
     name = hbase.create_table()

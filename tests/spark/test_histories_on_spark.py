@@ -22,7 +22,7 @@ from hoodie.testing.strategies import LEAVES, Row, Shape, Step, histories, shape
 from support.history_model import BY_ORDERING, OVERWRITE, Counts, Identity, TableModel, placement, text_of
 from support.oracles import assert_same_rows, read_hudi_rs
 
-ROUTES: tuple[dict[str, str], ...] = ({}, {"hoodie.spark.near.max.batch.bytes": "0"})
+ROUTES: tuple[dict[str, str], ...] = ({}, {"hoodie.spark.driver.max.batch.bytes": "0"})
 NOT_COMPARED = ("_hoodie_commit_seqno", "_hoodie_file_name")
 SEEDS = {"COPY_ON_WRITE": 1, "MERGE_ON_READ": 2}
 #: hudi-rs reads a timestamp_ntz as a bigint, which only a column of its own can be told from.

@@ -15,7 +15,7 @@ from hoodie.spark.write import staging
 from support import own_indexes
 from support.oracles import assert_same_rows, read_hudi_rs
 
-SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
 WRITTEN = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 BY_ORDERING = "DefaultHoodieRecordPayload"
 CASES = {
@@ -66,7 +66,7 @@ def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case
             str(tmp_path / "support"), "zip", Path(own_indexes.__file__).parents[1], "support"
         )
         spark.sparkContext.addPyFile(shipped)
-    near = table(spark, tmp_path / "near", table_type, **CASES[case])
+    near = table(spark, tmp_path / "driver", table_type, **CASES[case])
     far = table(spark, tmp_path / "far", table_type, **CASES[case], **SPREAD)
     results = []
     for one in (near, far):
@@ -77,7 +77,7 @@ def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case
         results.append(one.upsert(mixed.union(rows(spark, 50, 70, 2, shift=1))))
         results.append(one.delete(rows(spark, 0, 100, 1).where("v % 7 = 0")))
     told = [(r.route, r.inserted, r.updated, r.deleted, r.index.hits) for r in results]
-    assert [r[0] for r in told] == ["near", "near", "spread", "spread"]
+    assert [r[0] for r in told] == ["driver", "driver", "executors", "executors"]
     assert [r[1:4] for r in told[:2]] == [r[1:4] for r in told[2:]]
     assert told[2][4] > 0
     assert results[2].index.seconds > 0
@@ -99,7 +99,7 @@ def test_a_batch_of_unmoved_keys_under_a_global_index_is_written_as_it_stands(sp
     assert one.snapshot().count() == 40
 
 
-@pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 def test_a_key_in_two_partitions_is_named_and_can_be_deleted(spark, tmp_path, route):
     one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **CASES["global simple"], **route)
     one.insert(rows(spark, 0, 10, 1))

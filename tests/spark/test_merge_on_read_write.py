@@ -17,7 +17,7 @@ from hoodie.model.instant import Action
 from hoodie.spark.write import staging
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 
-ROUTES = {"near": {}, "spread": {"hoodie.spark.near.max.batch.bytes": "0"}}
+ROUTES = {"driver": {}, "executors": {"hoodie.spark.driver.max.batch.bytes": "0"}}
 BLOCKS = {
     "avro": {},
     "parquet": {"hoodie.logfile.data.block.format": "parquet"},
@@ -187,7 +187,7 @@ def test_rows_that_are_shuffled_to_their_tasks_are_appended_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(staging, "reads_stay_few", lambda pieces, readers: False)
-    table = made(spark, tmp_path, **ROUTES["spread"])
+    table = made(spark, tmp_path, **ROUTES["executors"])
     model = {f"k{n:02d}": (CITIES[n % 3], n, "first") for n in range(60)}
     table.upsert(frame(spark, model))
     changes = {**{key: (row[0], 100, "changed") for key, row in model.items()}, "new": ("oslo", 100, "new")}

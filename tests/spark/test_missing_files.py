@@ -13,7 +13,7 @@ from hoodie.errors import MetafileMissing, MissingFile, MissingFileIgnored
 
 COLUMNS = "id string, city string, ts bigint"
 LEFT = {"hoodie.read.ignore.missing.files": "true"}
-EXECUTORS = {"hoodie.spark.near.max.batch.bytes": "0", "hoodie.spark.near.max.rewrite.bytes": "0"}
+EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": "0", "hoodie.spark.driver.max.rewrite.bytes": "0"}
 
 
 @pytest.fixture

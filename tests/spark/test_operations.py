@@ -20,8 +20,8 @@ from hoodie.model.commit import Operation
 from hoodie.model.instant import Action
 from support.oracles import read_hudi_rs
 
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
 SCHEMA = pa.schema([("id", pa.string()), ("city", pa.string()), ("ts", pa.int64()), ("note", pa.string())])
 DELETABLE = SCHEMA.append(pa.field("_hoodie_is_deleted", pa.bool_()))
@@ -92,7 +92,7 @@ def test_upsert_inserts_and_updates(spark, tmp_path, route):
     before = groups(table)
     batch = [Row("a", "oslo", 2, "new"), Row("d", "rome", 2, "new"), Row("x", "oslo", 2, "new"), Row("y", "lima", 2)]
     result = table.upsert(frame(spark, batch), route)
-    assert result.route == ("spread" if route else "near")
+    assert result.route == ("executors" if route else "driver")
     assert counts(result) == (2, 2, 0)
     holds(table, [*batch, FIRST[1], FIRST[2], FIRST[4]])
     new = groups(table) - before
@@ -208,7 +208,7 @@ def test_bulk_insert_sorts_as_told(spark, tmp_path, mode, route):
     table = new_table(spark, tmp_path / "t", rows=[])
     options = {**route, "hoodie.bulkinsert.sort.mode": mode, "hoodie.bulkinsert.shuffle.parallelism": "3"}
     result = table.bulk_insert(frame(spark, rows), options)
-    assert result.route == ("spread" if route else "near")
+    assert result.route == ("executors" if route else "driver")
     assert counts(result) == (500, 0, 0)
     holds(table, rows)
     keys = {name: pq.read_table(Path(table.path, name)).column("id").to_pylist() for name in result.files}
@@ -363,7 +363,7 @@ def test_explain_writes_nothing_and_says_what_upsert_will_do(spark, tmp_path, ro
     before = files(table.path)
     explained = table.explain_upsert(batch)
     assert files(table.path) == before
-    assert explained.route == ("spread" if route else "near")
+    assert explained.route == ("executors" if route else "driver")
     result = table.upsert(batch)
     assert explained.route == result.route
     planned = {

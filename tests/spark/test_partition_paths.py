@@ -35,7 +35,7 @@ STYLES = {
         "hoodie.datasource.write.partitionpath.urlencode": True,
     },
 }
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 COLUMNS = ["id", "city", "ts"]
 
 
@@ -84,7 +84,7 @@ def test_executors_write_every_value(style: str, spark: SparkSession, tmp_path: 
     table = new_table(spark, tmp_path / "t", style, **SPREAD)
     table.bulk_insert(spark.createDataFrame(rows(VALUES)))
     result = table.upsert(spark.createDataFrame(rows(VALUES, 2)))
-    assert (result.route, result.inserted, result.updated) == ("spread", 0, len(VALUES))
+    assert (result.route, result.inserted, result.updated) == ("executors", 0, len(VALUES))
     assert_reads(table, rows(VALUES, 2))
 
 
@@ -132,7 +132,7 @@ def test_a_value_that_is_no_folder_name_needs_the_hive_style(value: str, spark: 
     assert_reads(table, rows([value]))
 
 
-@pytest.mark.parametrize("options", [{}, SPREAD], ids=["near", "spread"])
+@pytest.mark.parametrize("options", [{}, SPREAD], ids=["driver", "executors"])
 def test_partitions_within_partitions_are_refused(options: dict[str, str], spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(spark, tmp_path / "t", "plain", **options)
     told = r"'a/b' would lie inside partition 'a'.*urlencode=true"

@@ -11,8 +11,8 @@ from hoodie.api import read_client
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound, UnsupportedTable
 from support.oracles import assert_same_rows
 
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 INDEX = "hoodie.index.type"
 BUCKETS = {"hoodie.bucket.index.num.buckets": 4}  # the table does not say
@@ -265,7 +265,7 @@ def test_a_batch_that_spark_takes_for_small_is_measured(spark, tmp_path, monkeyp
     looked_up = []
     monkeypatch.setattr(read_client, "estimated_bytes", lambda frame: 1)
     monkeypatch.setattr(read_client, "find_places", lambda *given: looked_up.append(given))
-    client = hoodie.HoodieReadClient(spark, one.path, {"hoodie.spark.near.max.batch.bytes": 100})
+    client = hoodie.HoodieReadClient(spark, one.path, {"hoodie.spark.driver.max.batch.bytes": 100})
     assert client.read(large).rows.count() == 85
     assert (looked_up, counted.value) == ([], 90)  # by Spark's tasks, of the rows that are here by now
 

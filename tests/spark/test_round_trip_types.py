@@ -21,7 +21,7 @@ from support.oracles import META, assert_same_rows, read_hudi_rs
 
 UTC = dt.UTC
 #: Where the work is done: by threads of the driver, or on executors.
-ROUTES = {"near": {}, "spread": {"hoodie.spark.near.max.batch.bytes": "0"}}
+ROUTES = {"driver": {}, "executors": {"hoodie.spark.driver.max.batch.bytes": "0"}}
 
 POINT = pa.struct(
     [pa.field("x", pa.int32(), nullable=False), ("tags", pa.list_(pa.string())), ("at", pa.timestamp("us"))]
@@ -167,10 +167,10 @@ def test_a_batch_that_turns_out_too_large_for_the_driver_keeps_its_types(spark: 
     )
     table = create_table(
         spark, str(tmp_path / "t"), name="types", record_key="id", ordering="ts",
-        options={"hoodie.spark.near.max.batch.bytes": "300000"},
+        options={"hoodie.spark.driver.max.batch.bytes": "300000"},
     )  # fmt: skip
     collected = table.upsert(batch)
-    assert (collected.route, "collect" in collected.seconds) == ("spread", True)
+    assert (collected.route, "collect" in collected.seconds) == ("executors", True)
     assert dict(table.snapshot().drop(*META).dtypes) == dict(batch.dtypes)
     moment = dt.datetime(2024, 3, 31, 2, 30)
     row = {"ts": 1, "wall": moment, "nested": {"at": moment}, "text": "x" * 100_000}

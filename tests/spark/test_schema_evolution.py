@@ -19,8 +19,8 @@ from hoodie.errors import SchemaMismatch
 from hoodie.spark.types import nullable, to_arrow
 from support.oracles import META, assert_same_rows, read_hudi_rs
 
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
 VECTORISED = ("spark.sql.parquet.enableVectorizedReader", "spark.sql.parquet.enableNestedColumnVectorizedReader")
 
@@ -99,7 +99,7 @@ def files(path: str | Path) -> dict[str, str]:
 def test_columns_are_added_and_widened_beside_files_that_stay_as_they_are(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t", NARROW, OLD, route)
     result = table.upsert(frame(spark, WIDE, NEW))
-    assert (result.inserted, result.updated, result.route) == (2, 1, "spread" if route else "near")
+    assert (result.inserted, result.updated, result.route) == (2, 1, "executors" if route else "driver")
     widened = rows(
         WIDE,
         [

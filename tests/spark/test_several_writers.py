@@ -70,7 +70,7 @@ def _same(storage: Storage) -> Storage:
     return storage
 
 
-@pytest.mark.parametrize("route", [{}, {"hoodie.spark.near.max.batch.bytes": 0}], ids=["near", "spread"])
+@pytest.mark.parametrize("route", [{}, {"hoodie.spark.driver.max.batch.bytes": 0}], ids=["driver", "executors"])
 def test_a_write_that_gave_way_is_done_again(spark, table, route):
     other = hoodie.open_table(
         spark, table.path, {**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}

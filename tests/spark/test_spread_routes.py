@@ -8,7 +8,7 @@ import hoodie
 from hoodie.spark.write import staging
 from support.oracles import assert_same_rows, read_hudi_rs
 
-SPREAD = {"hoodie.spark.near.max.batch.bytes": 0}
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
 
 
 def rows(spark, low, high, version):
@@ -32,7 +32,7 @@ def route(request, monkeypatch):
 
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
 def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_path, route, index):
-    near, far = table(spark, tmp_path / "near"), table(spark, tmp_path / "far", **SPREAD)
+    near, far = table(spark, tmp_path / "driver"), table(spark, tmp_path / "far", **SPREAD)
     # Small files, so that a partition has several file groups and inserts go to more than one new group.
     options = {
         "hoodie.index.type": index,
@@ -46,7 +46,7 @@ def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_pat
         twice = rows(spark, 250, 400, 2).union(rows(spark, 380, 400, 3))
         results.append(one.upsert(twice, options))
         one.delete(rows(spark, 0, 500, 1).where("v % 7 = 0"), options)
-    assert [result.route for result in results] == ["near", "spread"]
+    assert [result.route for result in results] == ["driver", "executors"]
     assert [(r.inserted, r.updated) for r in results] == [(100, 50)] * 2
     assert results[0].index.hits == 50
     for cost in (result.index for result in results):  # each candidate file is left out for a reason, or read

@@ -13,8 +13,8 @@ from hoodie.errors import AccessDenied, InvalidInput, NameTooLong, SchemaMismatc
 from hoodie.storage import LocalStorage
 from hoodie.testing.storage import RefusingStorage
 
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
-ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["near", "spread"])
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
 
 
 def rows(spark: SparkSession, low: int, high: int, version: int, partition: str = "cast(id % 2 as string)"):
@@ -94,21 +94,21 @@ def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "HBASE"])
 def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, spark, tmp_path, index):
-    options = {"hoodie.index.type": index, "hoodie.spark.near.max.rewrite.bytes": 1}
+    options = {"hoodie.index.type": index, "hoodie.spark.driver.max.rewrite.bytes": 1}
     if index == "HBASE":
         hbase = request.getfixturevalue("hbase")
         options |= hbase.options(hbase.create_table())
     table = made(spark, str(tmp_path / "t"), **options)
-    assert table.upsert(rows(spark, 0, 10, 1)).route == "near"  # nothing to rewrite
+    assert table.upsert(rows(spark, 0, 10, 1)).route == "driver"  # nothing to rewrite
     explained = table.explain_upsert(rows(spark, 0, 2, 2))
-    assert explained.route == "spread"
+    assert explained.route == "executors"
     deleted = table.delete(rows(spark, 0, 2, 2).select("id"))
-    assert (deleted.route, deleted.deleted) == ("spread", 2)
+    assert (deleted.route, deleted.deleted) == ("executors", 2)
     moved = rows(spark, 2, 4, 2, "'new'")  # of this batch's own partition there is nothing to rewrite
-    assert table.upsert(moved).route == "spread"
+    assert table.upsert(moved).route == "executors"
     assert sorted(row["id"] for row in hoodie.read_arrow(table.path).to_pylist()) == [f"k{n}" for n in range(2, 10)]
-    within = table.delete(rows(spark, 4, 5, 2).select("id"), {"hoodie.spark.near.max.rewrite.bytes": 2**30})
-    assert (within.route, within.deleted) == ("near", 1)
+    within = table.delete(rows(spark, 4, 5, 2).select("id"), {"hoodie.spark.driver.max.rewrite.bytes": 2**30})
+    assert (within.route, within.deleted) == ("driver", 1)
 
 
 NEW = {

@@ -26,7 +26,7 @@ Unpack = Callable[[str], Path]
 
 #: Meta columns that a row keeps when its file is rewritten; the file name is that of the new file.
 KEPT_META = META[:4]
-SPREAD = {"hoodie.spark.near.max.batch.bytes": "0"}
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ def test_executors_write_into_it_as_the_driver_does(name: str, spark: SparkSessi
     tables = [open_table(spark, str(fixture_table(name)), {**case.options, **more}) for more in ({}, SPREAD)]
     key = case.key or expected_rows(name).column("_hoodie_record_key")[0].as_py()
     results = [table.upsert(changed_and_new(table, key, case)) for table in tables]
-    assert [result.route for result in results] == ["near", "spread"]
+    assert [result.route for result in results] == ["driver", "executors"]
     assert (results[1].inserted, results[1].updated) == (1, 1)
     near, spread = (assert_read_alike(table) for table in tables)
     own = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]

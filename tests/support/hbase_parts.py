@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 
 from hoodie.config.table import from_properties
-from hoodie.index.contract import Placed, There
+from hoodie.index.contract import IndexContext, Placed
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import MemoryStorage
@@ -33,10 +33,10 @@ FIRST, SECOND, THIRD = "20240101000000001", "20240101000000002", "20240101000000
 A, B = FileGroupId("p=a", "11111111-0"), FileGroupId("p=b", "22222222-0")
 
 
-def there(*completed, pending=()):
+def index_context(*completed, pending=()):
     instants = [Instant(time, Action.COMMIT, State.COMPLETED) for time in completed]
     instants += [Instant(time, Action.COMMIT, State.INFLIGHT) for time in pending]
-    return There(MemoryStorage(), CONFIG, Timeline(tuple(sorted(instants))))
+    return IndexContext(MemoryStorage(), CONFIG, Timeline(tuple(sorted(instants))))
 
 
 def placed(instant, group, inserted=(), moved=(), deleted=(), looked_up=True):

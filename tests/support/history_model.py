@@ -264,15 +264,17 @@ def java_order(value: Any) -> Any:
 # --- operations ---
 
 Copies = Mapping[Identity, tuple[Copy, ...]]
-Outcome = tuple[Copies, Counts]
+TaskResults = tuple[Copies, Counts]
 
 
-def _upsert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+def _upsert(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
     last = step.options.get("hoodie.combine.before.upsert") == "false"
     return _upserted(model, model.combined(model.batch(step), last), instant, placement)
 
 
-def _upserted(model: TableModel, batch: Sequence[tuple[Identity, Row]], instant: str, placement: Placement) -> Outcome:
+def _upserted(
+    model: TableModel, batch: Sequence[tuple[Identity, Row]], instant: str, placement: Placement
+) -> TaskResults:
     rows = dict(model.rows)
     counts: Counter[str] = Counter()
     new = []
@@ -379,24 +381,24 @@ def _merged(
     return tuple(after)
 
 
-def _insert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+def _insert(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
     if model.index.buckets and model.in_logs:  # a log has each key once
         last = step.options.get("hoodie.combine.before.insert") != "true"
         return _upserted(model, model.combined(model.batch(step), last), instant, placement)
     return _added(model, step, instant, placement, model.rows)
 
 
-def _insert_overwrite(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+def _insert_overwrite(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
     paths = {path for (path, _), _ in model.batch(step)}
     left = {key: copies for key, copies in model.rows.items() if key[0] not in paths}
     return _added(model, step, instant, placement, left)
 
 
-def _insert_overwrite_table(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+def _insert_overwrite_table(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
     return _added(model, step, instant, placement, {})
 
 
-def _added(model: TableModel, step: Step, instant: str, placement: Placement, before: Copies) -> Outcome:
+def _added(model: TableModel, step: Step, instant: str, placement: Placement, before: Copies) -> TaskResults:
     batch = model.batch(step)
     if step.options.get("hoodie.combine.before.insert") == "true":
         batch = model.combined(batch)
@@ -416,7 +418,7 @@ def _placed(
     return rows
 
 
-def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
     rows = dict(model.rows)
     count = 0
     for key in dict(model.batch(step)):
@@ -450,13 +452,13 @@ def _deleted_globally(
     return 0
 
 
-def _delete_partition(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
+def _delete_partition(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
     paths = {model.path_of(value) for value in step.partitions}
     return {key: rows for key, rows in model.rows.items() if key[0] not in paths}, Counts()
 
 
 _WITHOUT_COLUMNS = {WriteOperation.DELETE, WriteOperation.DELETE_PARTITION}
-_ACT: Mapping[WriteOperation, Callable[[TableModel, Step, str, Placement], Outcome]] = {
+_ACT: Mapping[WriteOperation, Callable[[TableModel, Step, str, Placement], TaskResults]] = {
     WriteOperation.UPSERT: _upsert,
     WriteOperation.INSERT: _insert,
     WriteOperation.BULK_INSERT: _insert,

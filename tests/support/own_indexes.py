@@ -9,13 +9,13 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.config.table import TableConfig
-from hoodie.index.contract import ByKey, Index, Placed, Tags, There
+from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.reading.snapshot import read_table
 from hoodie.table.state import load_state
 
 #: (partition path, record key) -> file id; with a global index the path is "*"
-Places = Mapping[tuple[str, str], tuple[str, str]]
+LocatedKeys = Mapping[tuple[str, str], tuple[str, str]]
 
 #: What tells that an index is to be this one.
 EXACT = {"hoodie.index.class": "support.own_indexes:exact"}
@@ -31,7 +31,7 @@ def exact_global(options: Mapping[str, str], config: TableConfig) -> Index:
     return Index(name="exact_global", look_up=ByKey(partial(_tagger, True)), sees_logs=True, is_global=True)
 
 
-def _tagger(is_global: bool, there: There) -> partial[Tags]:
+def _tagger(is_global: bool, there: IndexContext) -> partial[Tags]:
     rows = read_table(load_state(there.storage))
     places = {}
     for key, path, name in zip(*(rows.column(n).to_pylist() for n in rows.column_names[2:5]), strict=True):
@@ -39,7 +39,7 @@ def _tagger(is_global: bool, there: There) -> partial[Tags]:
     return partial(tag, places, is_global)
 
 
-def tag(places: Places, is_global: bool, keys: pa.Array, partitions: pa.Array) -> Tags:
+def tag(places: LocatedKeys, is_global: bool, keys: pa.Array, partitions: pa.Array) -> Tags:
     found = [
         places.get(("*" if is_global else path, key), (None, None))
         for key, path in zip(keys.to_pylist(), partitions.to_pylist(), strict=True)
@@ -58,7 +58,7 @@ class Answer:
     def __call__(self, options: Mapping[str, str], config: TableConfig) -> Index:
         return Index(name="answer", look_up=ByKey(self.tagger))
 
-    def tagger(self, there: There) -> partial[Tags]:
+    def tagger(self, there: IndexContext) -> partial[Tags]:
         return partial(_answer, self.more)
 
 
@@ -85,12 +85,12 @@ class Diary:
         return Index(
             name="diary",
             look_up=ByKey(partial(_tagger, False)),
-            learn=self.learn,
-            settle=lambda instant, rows: self.hear("settle", instant),
+            record_writes=self.record_writes,
+            finalize=lambda instant, rows: self.hear("settle", instant),
             rolled_back=lambda instant: self.hear("rolled back", instant),
         )
 
-    def learn(self, placed: Sequence[Placed]) -> pa.Table:
+    def record_writes(self, placed: Sequence[Placed]) -> pa.Table:
         self.hear("learn", placed[0].instant)
         return pa.table({"keys": pa.concat_arrays([each.inserted for each in placed])})
 

@@ -26,7 +26,7 @@ COW = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
 }
 MOR = {**COW, "hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.parquet.small.file.limit": "0"}
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
@@ -46,7 +46,7 @@ def batch(rows: Rows) -> pa.Table:
 
 def opened(storage: Storage) -> ArrowTable:
     limit = {"hoodie.parquet.small.file.limit": "0"} if load_state(storage).config.merge_on_read else {}
-    return ArrowTable(storage, {"hoodie.spark.near.threads": "1", **limit})
+    return ArrowTable(storage, {"hoodie.spark.driver.threads": "1", **limit})
 
 
 def upsert(storage: Storage, rows: Rows) -> str:

@@ -19,7 +19,7 @@ from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
-from hoodie.lookup.point_read import Places, ReadStats, find_places, held, read_rows, reader_for
+from hoodie.lookup.point_read import LocatedKeys, ReadStats, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.reading.snapshot import check_columns
@@ -31,7 +31,7 @@ from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.types import nullable, to_spark
-from hoodie.spark.worker_errors import as_in_worker, typed_calls
+from hoodie.spark.worker_errors import raise_worker_errors, typed_calls
 from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
@@ -68,7 +68,7 @@ class KeyedRows:
 class HoodieReadClient:
     """Asks a table about keys, by the index that its writers use. Nothing is written.
 
-    Batches that the near limit lets pass (`hoodie.spark.near.max.batch.bytes`) are brought to the driver, and their
+    Batches that the near limit lets pass (`hoodie.spark.driver.max.batch.bytes`) are brought to the driver, and their
     keys looked up by its threads; larger ones stay with Spark's tasks, which evaluate them more than once.
     """
 
@@ -96,9 +96,9 @@ class HoodieReadClient:
         frame = self._keyed(df, checked, df.columns)
         frame, rows = self._near(frame)
         if rows is None:
-            return self._absent_spread(frame, checked).select(*map(snapshot.quoted, df.columns))
+            return self._absent_on_executors(frame, checked).select(*map(snapshot.quoted, df.columns))
         with thread_pool(self.settings) as pool:
-            places = find_places(checked, rows, pool)
+            places = locate_keys(checked, rows, pool)
             reader = reader_for(checked.state, self._schema(checked.state), places.slices.values(), self.options)
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
@@ -122,7 +122,7 @@ class HoodieReadClient:
             batch = ask(self.session, checked, asked, self._counts(asked))
             return KeyedRows(*rows_of(self.session, batch, schema, wanted, self.options))
         with thread_pool(self.settings) as pool:
-            places = find_places(checked, rows, pool)
+            places = locate_keys(checked, rows, pool)
             reader = reader_for(checked.state, schema, places.slices.values(), self.options)
             found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
         target = nullable(to_spark(found.schema))
@@ -145,11 +145,11 @@ class HoodieReadClient:
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
         frame, rows = self._near(frame)
         if rows is None:
-            tagged = self._tag_spread(frame, checked)
+            tagged = self._tag_on_executors(frame, checked)
         else:
             with thread_pool(self.settings) as pool:
-                places = find_places(checked, rows, pool)
-            tagged = self._frame(_tagged(places), frame, FILE_ID, INSTANT)
+                places = locate_keys(checked, rows, pool)
+            tagged = self._frame(_located_rows(places), frame, FILE_ID, INSTANT)
         return tagged.select(*map(snapshot.quoted, names), FILE_ID, INSTANT)
 
     def get_pending_compactions(self) -> list[tuple[str, CompactionPlan]]:
@@ -201,7 +201,7 @@ class HoodieReadClient:
         may be wrong (files compress, joins multiply), so what was brought over is measured; if it is too large, the
         frame returned has these rows, and its source is not evaluated again.
         """
-        near = self.settings.spread.near_batch
+        near = self.settings.engine.driver_batch
         if near == 0:
             return frame, None
         guess = estimated_bytes(frame)
@@ -219,12 +219,12 @@ class HoodieReadClient:
     def _counts(self, frame: DataFrame) -> dict[str, int]:
         """Rows by partition path of a batch that stays with Spark. Raises InvalidInput on rows without a key."""
         bad = F.count_if(F.col(RECORD_KEY).isNull()).alias("bad")
-        with as_in_worker():
+        with raise_worker_errors():
             found = frame.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), bad).collect()
         refuse_bad_keys(sum(row.bad for row in found), sum(row["rows"] for row in found if row[0] is None))
         return {row[0]: row["rows"] for row in found}
 
-    def _absent_spread(self, frame: DataFrame, checked: Checked) -> DataFrame:
+    def _absent_on_executors(self, frame: DataFrame, checked: Checked) -> DataFrame:
         """Spark's anti join of the batch with keys that are there: all of its partitions, or those the index has."""
         counts, on, index = self._counts(frame), match_columns(checked.index), checked.index
         if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
@@ -237,7 +237,7 @@ class HoodieReadClient:
             there, _ = rows_of(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.options)
         return frame.join(there.select(*on), on, "left_anti")
 
-    def _tag_spread(self, frame: DataFrame, checked: Checked) -> DataFrame:
+    def _tag_on_executors(self, frame: DataFrame, checked: Checked) -> DataFrame:
         asked = ask(self.session, checked, frame, self._counts(frame))
         places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in asked.slices()[0].items()]
         slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))
@@ -249,7 +249,7 @@ class HoodieReadClient:
         return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
 
 
-def _tagged(places: Places) -> pa.Table:
+def _located_rows(places: LocatedKeys) -> pa.Table:
     """The rows of a batch, each with its places: file id and base instant, and the place's partition path."""
     located = places.located
     new = np.flatnonzero(located.inserts(len(places.batch.rows)))

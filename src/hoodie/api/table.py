@@ -134,7 +134,7 @@ class HoodieTable:
 
     def compact(self, instant: str | None = None, options: Options | None = None) -> WriteResult | None:
         """Carry a planned compaction out, one task for each file slice: by threads of the driver when it is small (the
-        options `hoodie.spark.near.*` of writes say what is), else by Spark.
+        options `hoodie.spark.driver.*` of writes say what is), else by Spark.
 
         instant  None: the oldest one that nobody runs
         returns  None when no instant is given and there is none to run

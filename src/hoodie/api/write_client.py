@@ -17,7 +17,7 @@ from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
-from hoodie.lookup.index_notify import tell_of_dead, tell_rolled_back
+from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
 from hoodie.lookup.index_sync import index_follows
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
@@ -32,7 +32,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.table.create import create, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.writing.index_updates import settle_index
+from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.result import WriteResult
@@ -68,7 +68,7 @@ class HoodieWriteClient:
         state = writable_state(self.storage, self.settings)
         index = choose_index(state, self.settings).index
         begun = begin(state, word, action_of(word, self._kind(state)), writers=self.settings.writers)
-        tell_of_dead(index, state.timeline, begun.state.timeline)
+        notify_rolled_back(index, state.timeline, begun.state.timeline)
         bring_up_to_date(index, state, begun, self.settings)
         self._forget_ended(begun.state)
         self._begun[begun.time] = begun
@@ -116,12 +116,12 @@ class HoodieWriteClient:
             metadata = publish(transaction, metadata)
         except BatchKnown as known:
             if abandon(transaction):
-                tell_rolled_back(choose_index(state, self.settings).index, [instant])
+                notify_of_rollbacks(choose_index(state, self.settings).index, [instant])
             self._begun.pop(instant, None)
             return earlier_result(known)
         self._begun.pop(instant, None)
         if result.later:
-            settle_index(choose_index(state, self.settings).index, instant, result.later)
+            finalize_index(choose_index(state, self.settings).index, instant, result.later)
         after_commit(self.session, self.storage, self.options, instant)
         return replace(result, metadata=metadata, later=())
 

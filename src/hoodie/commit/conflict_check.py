@@ -33,7 +33,7 @@ from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace
 from hoodie.timeline.transition import instant_path
 
 
-def require_agreement(
+def require_no_conflict(
     before: TableState, instant: Instant, metadata: CommitMetadata, now: TableState, *, alone: bool, done: bool = False
 ) -> None:
     """See that a write may be published, or was rightly: with what others did it still makes one table.

@@ -1,4 +1,4 @@
-"""Taking back what a failed write left: a rollback is a plan (`hoodie.commit.rollback_planner`) and an instant of its own.
+"""Taking back what a failed write left: a rollback is a plan (`commit.rollback_planner`) and an instant of its own.
 
 Base files are deleted. Blocks in the logs of a slice that was there before are taken back by a command block after
 them: docs/design/rollback-of-logs.md says why.

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from hoodie.commit.batch_ids import require_new, with_batch
-from hoodie.commit.conflict_check import require_agreement, require_whole
+from hoodie.commit.conflict_check import require_no_conflict, require_whole
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
 from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
@@ -188,7 +188,7 @@ def publish(transaction: Transaction, metadata: CommitMetadata) -> CommitMetadat
     _remove_leftovers(transaction, published)
     with transaction.writers.lock_on(storage) as lock:
         now = transaction.state.reload()
-        require_agreement(transaction.state, transaction.instant, metadata, now, alone=not lock.real)
+        require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real)
         require_new(now, transaction.writers.batch)
         extra = with_batch(now, transaction.writers.batch, metadata.extra)
         metadata = replace(metadata, extra={**extra, SEEN: made_on(transaction.state.timeline)})
@@ -240,7 +240,7 @@ def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadat
 
 def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool) -> None:
     now = replace(transaction.state, timeline=load_timeline(transaction.state.storage, transaction.state.config))
-    require_agreement(transaction.state, transaction.instant, metadata, now, alone=alone, done=True)
+    require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=alone, done=True)
     require_whole(now, transaction.instant)
 
 

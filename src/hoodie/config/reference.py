@@ -20,7 +20,7 @@ from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, MissingFileOptions, QueryOptions
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
-from hoodie.config.write import BloomOptions, FileSizing, IndexOptions, LogOptions, SpreadOptions, WriteOptions
+from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, IndexOptions, LogOptions, WriteOptions
 
 Row = tuple[dataclasses.Field[object], Declared]
 
@@ -134,8 +134,8 @@ SECTIONS = (
     Section(
         title="Near and spread",
         text="Where a write runs. These are not options of Hudi. Background: [near and "
-        "spread](design/near-and-spread.md).",
-        groups=(SpreadOptions,),
+        "spread](design/driver-and-executors.md).",
+        groups=(EngineOptions,),
         main=False,
     ),
     Section(

@@ -315,26 +315,32 @@ class IndexOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SpreadOptions:
+class EngineOptions:
     """When a write runs in driver threads (near) and when on Spark's executors (spread). Not options of Hudi."""
 
-    near_batch: int = option(
-        "hoodie.spark.near.max.batch.bytes",
+    driver_batch: int = option(
+        "hoodie.spark.driver.max.batch.bytes",
         256 * MiB,
         "A batch up to this size is brought to the driver as Arrow; 0: every write is spread over executors.",
         expected=_BYTES,
+        aliases=("hoodie.spark.near.max.batch.bytes",),
         check=_not_negative,
     )
-    near_rewrite: int = option(
-        "hoodie.spark.near.max.rewrite.bytes",
+    driver_rewrite: int = option(
+        "hoodie.spark.driver.max.rewrite.bytes",
         2 * GiB,
         "Driver threads rewrite at most this many bytes of base files; above it executors do.",
         expected=_BYTES,
+        aliases=("hoodie.spark.near.max.rewrite.bytes",),
         check=_not_negative,
     )
-    near_threads: int = option(
-        "hoodie.spark.near.threads", 0, "Driver threads of a near write; 0: one per core.", check=_not_negative
+    driver_threads: int = option(
+        "hoodie.spark.driver.threads",
+        0,
+        "Driver threads that write a batch; 0: one per core.",
+        aliases=("hoodie.spark.near.threads",),
+        check=_not_negative,
     )
 
 
-WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, IndexOptions, SpreadOptions)
+WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, IndexOptions, EngineOptions)

@@ -24,7 +24,7 @@ from hoodie.config.table import TableConfig
 from hoodie.config.write import IndexOptions
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.java.hash import list_hashes, string_hashes
-from hoodie.index.contract import ByKey, Index, TagKeys, Tags, There
+from hoodie.index.contract import ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.index.stored_keys import keys_in
 from hoodie.keygen.keygen import key_generator
@@ -169,7 +169,7 @@ def bucket_of(file_id: str) -> int | None:
     return int(found[1]) if found else None
 
 
-def told_by_keys(options: Mapping[str, str], there: There) -> int | None:
+def told_by_keys(options: Mapping[str, str], there: IndexContext) -> int | None:
     """How many buckets a table has, by keys in base files of its newest commit; None: they are too few, or hashed by
     other fields.
 
@@ -197,7 +197,7 @@ def file_id_of(bucket: int, seed: str) -> str:
     return f"{bucket:08d}{str(made)[8:]}-0"
 
 
-def _tagger(fields: Sequence[str], count: int, there: There) -> TagKeys:
+def _tagger(fields: Sequence[str], count: int, there: IndexContext) -> TagKeys:
     groups = {
         partition: _by_bucket(partition, there.slices.get(partition, ()), count) for partition in there.partitions
     }
@@ -257,7 +257,7 @@ def _tag(
     return Tags(partitions, file_ids, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))
 
 
-def _check(fields: Sequence[str], count: int, there: There) -> None:
+def _check(fields: Sequence[str], count: int, there: IndexContext) -> None:
     """Refuse a number of buckets, or hash fields, by which the keys of a file that is there would be elsewhere.
 
     Raises TableMismatch

@@ -32,7 +32,7 @@ from hoodie.config.table import TableConfig, TableType
 from hoodie.config.write import IndexOptions
 from hoodie.errors import CorruptFile, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index.bucket import BUCKETS, ENGINE, NAME, hash_fields, hashed_text
-from hoodie.index.contract import ByKey, Index, TagKeys, Tags, There
+from hoodie.index.contract import ByKey, Index, IndexContext, TagKeys, Tags
 from hoodie.index.pruning import IndexStats
 from hoodie.index.xxhash32 import xxh32
 from hoodie.model.files import FileGroupId
@@ -223,7 +223,7 @@ def _may_be_archived(timeline: Timeline, instant: str) -> bool:
 # --- a write ---
 
 
-def _check(there: There) -> None:
+def _check(there: IndexContext) -> None:
     """Refuse a table whose files were placed in another way.
 
     Raises TableMismatch
@@ -235,7 +235,7 @@ def _check(there: There) -> None:
         )
 
 
-def _prepare(buckets: int | None, there: There) -> None:
+def _prepare(buckets: int | None, there: IndexContext) -> None:
     """See that rows of the partitions can be placed, and give those that are new their ring, as Hudi does.
 
     A write that fails leaves the ring of a new partition in place: it belongs to the partition, not to the write.
@@ -264,7 +264,7 @@ def _begin(storage: Storage, ring: Ring) -> None:
         storage.create_new(f"{join(METADATA, ring.partition)}/{INITIAL}.hashing_meta", encode_ring(ring))
 
 
-def _refuse_pending_clustering(there: There) -> None:
+def _refuse_pending_clustering(there: IndexContext) -> None:
     for instant in there.timeline.pending_replaces:
         plan = read_replace_plan(there.storage, there.timeline, instant).clustering
         groups = (slice_.group for group in (plan.groups if plan else ()) for slice_ in group.slices)
@@ -276,7 +276,7 @@ def _refuse_pending_clustering(there: There) -> None:
             )
 
 
-def _replaced(there: There) -> dict[FileGroupId, str]:
+def _replaced(there: IndexContext) -> dict[FileGroupId, str]:
     """The file groups that completed replace commits took away, with the instant."""
     return {
         FileGroupId(partition, file_id): instant.requested
@@ -286,7 +286,7 @@ def _replaced(there: There) -> dict[FileGroupId, str]:
     }
 
 
-def _buckets(given: int | None, there: There) -> int:
+def _buckets(given: int | None, there: IndexContext) -> int:
     """With how many buckets a new partition begins: as the options or the table say, else as another partition did."""
     if given is not None:
         return given
@@ -298,7 +298,7 @@ def _buckets(given: int | None, there: There) -> int:
     return read_options(IndexOptions, {}).buckets
 
 
-def _rings(buckets: int | None, there: There) -> list[tuple[Ring, bool]]:
+def _rings(buckets: int | None, there: IndexContext) -> list[tuple[Ring, bool]]:
     """The ring of each partition of the batch; and whether it is new: the one that the partition is to begin with."""
     found = _at_once(partial(_ring, there), there.partitions)
     begins = _buckets(buckets, there) if None in found else 0
@@ -316,7 +316,7 @@ def _at_once(call: Callable[[A], B], items: Sequence[A]) -> list[B]:
         return list(pool.map(call, items))
 
 
-def _ring(there: There, partition: str) -> Ring | None:
+def _ring(there: IndexContext, partition: str) -> Ring | None:
     """As `load_ring`. Raises UnsupportedTable when a file group of the partition is of no bucket."""
     groups = {slice_.group.file_id for slice_ in there.slices.get(partition, ())}
     ring = load_ring(there.storage, there.timeline, partition, groups)
@@ -330,7 +330,7 @@ def _ring(there: There, partition: str) -> Ring | None:
     return ring
 
 
-def _tagger(fields: Sequence[str], buckets: int | None, there: There) -> TagKeys:
+def _tagger(fields: Sequence[str], buckets: int | None, there: IndexContext) -> TagKeys:
     rings = {ring.partition: ring.nodes for ring, _ in _rings(buckets, there)}
     known = frozenset(
         (path, slice_.group.file_id) for path in there.partitions for slice_ in there.slices.get(path, ())

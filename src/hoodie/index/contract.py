@@ -40,7 +40,7 @@ from hoodie.timeline.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True)
-class There:
+class IndexContext:
     """What an index is told of the table when it is to tag a batch, as the write sees it.
 
     timeline    as of the write; an instant counts by `Timeline`'s rules
@@ -98,7 +98,7 @@ class Placed:
 #: with some ten thousand up to some million keys at a time; must be picklable (a partial of a module's function).
 TagKeys = Callable[[pa.Array, pa.Array], Tags]
 #: What a task did -> rows that `settle` is to be given once the instant is published, or None. All of one schema.
-Learn = Callable[[Sequence[Placed]], "pa.Table | None"]
+RecordWrites = Callable[[Sequence[Placed]], "pa.Table | None"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,12 +122,12 @@ class ByKey:
                  file group follows from the key
     """
 
-    tagger: Callable[[There], TagKeys]
+    tagger: Callable[[IndexContext], TagKeys]
     names_new: bool = False
     every_write: bool = False
 
 
-def _no_check(there: There) -> None:
+def _no_check(there: IndexContext) -> None:
     """An index that goes with any table."""
 
 
@@ -151,11 +151,11 @@ class Index:
     sees_logs: bool = False
     moves: bool = True
     replaceable: bool = True
-    check: Callable[[There], None] = _no_check
-    prepare: Callable[[There], None] | None = None
-    learn: Learn | None = None
+    check: Callable[[IndexContext], None] = _no_check
+    prepare: Callable[[IndexContext], None] | None = None
+    record_writes: RecordWrites | None = None
     announce: Callable[[str, Sequence[WriteStat], Sequence[pa.Table]], Mapping[str, str]] | None = None
-    settle: Callable[[str, pa.Table], None] | None = None  # (instant, rows of all `learn` calls that gave some)
+    finalize: Callable[[str, pa.Table], None] | None = None  # (instant, rows of all `learn` calls that gave some)
     rolled_back: Callable[[str], None] | None = None
 
 

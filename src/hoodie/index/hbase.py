@@ -21,7 +21,7 @@ from hoodie.config.options import read_options
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption
 from hoodie.formats.timeline.services import decode_restore_metadata, decode_rollback_metadata
-from hoodie.index.contract import ByKey, Index, Placed, Tags, There
+from hoodie.index.contract import ByKey, Index, IndexContext, Placed, Tags
 from hoodie.index.hbase_client import FAMILY, HBaseClient
 from hoodie.index.hbase_connect import check_reachable, require_happybase
 from hoodie.index.hbase_entries import (
@@ -57,11 +57,11 @@ _SERVICES = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUST
 _ROWS_GO = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
 #: What `learn` gives to `settle`: the row, and its new entry; null: the row is to be deleted.
 #: With the file group of its old entry, where that is in no statistic of the commit: null elsewhere.
-_SETTLE = pa.schema(
+_FINALIZE = pa.schema(
     [("row", pa.binary()), *((name, pa.string()) for name in ("file_id", "partition", "old_file_id", "old_partition"))]
 )
 #: Rows that are settled at a time.
-_SETTLE_ROWS = 10_000
+_FINALIZE_ROWS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +105,8 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
         sees_logs=True,
         moves=hbase.options.moves,
         check=partial(_check, hbase),
-        learn=partial(_learn, hbase),
-        settle=partial(_settle, hbase),
+        record_writes=partial(_record_writes, hbase),
+        finalize=partial(_finalize, hbase),
         announce=partial(_announce, hbase),
         rolled_back=partial(roll_back, hbase) if hbase.options.rollback_sync else None,
     )
@@ -136,7 +136,7 @@ def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
     return HBaseIndex(given, given.buckets if rebalanced else 0, ahead.total_seconds(), config.name)
 
 
-def _check(hbase: HBaseIndex, there: There) -> None:
+def _check(hbase: HBaseIndex, there: IndexContext) -> None:
     with hbase.client() as client:
         client.check_table()
         require_seen(client, there, hbase.where)
@@ -145,12 +145,12 @@ def _check(hbase: HBaseIndex, there: There) -> None:
 # --- tagging ---
 
 
-def _tagger(hbase: HBaseIndex, there: There) -> partial[Tags]:
+def _tagger(hbase: HBaseIndex, there: IndexContext) -> partial[Tags]:
     require_told(hbase, there)
     return partial(tag, hbase, validity_of(there))
 
 
-def require_told(hbase: HBaseIndex, there: There) -> None:
+def require_told(hbase: HBaseIndex, there: IndexContext) -> None:
     """Raises CorruptIndex while instants are taken back of which the index has not heard: a write sees to it when it
     begins, so this is somebody who only reads, or a rollback that goes on at this moment. One listing."""
     missed = due(remembered(there.storage), there.timeline)
@@ -162,7 +162,7 @@ def require_told(hbase: HBaseIndex, there: There) -> None:
         )
 
 
-def validity_of(there: There) -> Validity:
+def validity_of(there: IndexContext) -> Validity:
     """Which entries count for a table as it is: reads replace commits, rollbacks and restores of the active timeline.
 
     Raises CorruptFile
@@ -175,7 +175,7 @@ def validity_of(there: There) -> Validity:
     return Validity(there.timeline.visible(), frozenset(_undone(there)), replaced)
 
 
-def _undone(there: There) -> Iterator[str]:
+def _undone(there: IndexContext) -> Iterator[str]:
     for instant in there.timeline.completed({Action.ROLLBACK, Action.RESTORE}):
         path = there.timeline.path(instant)
         content = there.storage.read(path)
@@ -204,7 +204,7 @@ def tag(hbase: HBaseIndex, validity: Validity, keys: pa.Array, partitions: pa.Ar
 # --- what a write did ---
 
 
-def _learn(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | None:
+def _record_writes(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | None:
     """Put the entries of new keys, and those of moved keys beside their old ones. Returns what is to be settled."""
     later: list[pa.Table] = []
     with hbase.client() as client:
@@ -219,10 +219,10 @@ def _learn(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | None:
                 new = [row for row in new if row not in elsewhere] if elsewhere else new
             put_entries(client, new, [entry] * len(new), at)
             put_entries(client, [*moved, *elsewhere], [entry] * (len(moved) + len(elsewhere)), at, NEXT)
-            later.append(_to_settle(moved, entry))
-            later.append(_to_settle(list(elsewhere), entry, list(elsewhere.values())))
-            later.append(_to_settle(row_keys(part.deleted, hbase.buckets), None))
-    table = pa.concat_tables([_SETTLE.empty_table(), *later])
+            later.append(_to_finalize(moved, entry))
+            later.append(_to_finalize(list(elsewhere), entry, list(elsewhere.values())))
+            later.append(_to_finalize(row_keys(part.deleted, hbase.buckets), None))
+    table = pa.concat_tables([_FINALIZE.empty_table(), *later])
     return table if table.num_rows else None
 
 
@@ -240,7 +240,7 @@ def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: Entry) -> dict
     }
 
 
-def _to_settle(rows: Sequence[bytes], entry: Entry | None, old: Sequence[Entry] = ()) -> pa.Table:
+def _to_finalize(rows: Sequence[bytes], entry: Entry | None, old: Sequence[Entry] = ()) -> pa.Table:
     """entry  None: the rows are to be deleted"""
     count = len(rows)
     place = (None, None) if entry is None else (entry.file_id.decode(), entry.partition.decode())
@@ -252,7 +252,7 @@ def _to_settle(rows: Sequence[bytes], entry: Entry | None, old: Sequence[Entry] 
         *(pa.repeat(pa.scalar(value, pa.string()), count) for value in place),
         *before,
     ]
-    return pa.Table.from_arrays(columns, schema=_SETTLE)
+    return pa.Table.from_arrays(columns, schema=_FINALIZE)
 
 
 def _announce(
@@ -292,7 +292,7 @@ def lost_keys(commit: CommitMetadata) -> frozenset[FileGroupId]:
     return frozenset(lost)
 
 
-def _settle(hbase: HBaseIndex, instant: str, rows: pa.Table) -> None:
+def _finalize(hbase: HBaseIndex, instant: str, rows: pa.Table) -> None:
     """After publication: new entries of moved keys take the place of the old ones, deleted keys lose theirs."""
     gone = pc.is_null(rows.column("file_id"))
     try:
@@ -316,8 +316,8 @@ def _promote(client: HBaseClient, instant: str, at: int, moved: pa.Table) -> Non
 
 
 def _parts(rows: pa.Table) -> Iterator[pa.Table]:
-    for start in range(0, rows.num_rows, _SETTLE_ROWS):
-        yield rows.slice(start, _SETTLE_ROWS)
+    for start in range(0, rows.num_rows, _FINALIZE_ROWS):
+        yield rows.slice(start, _FINALIZE_ROWS)
 
 
 def roll_back(hbase: HBaseIndex, instant: str) -> None:

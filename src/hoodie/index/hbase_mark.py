@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hoodie.errors import CorruptIndex
-from hoodie.index.contract import There
+from hoodie.index.contract import IndexContext
 from hoodie.index.hbase_client import Cells, HBaseClient
 from hoodie.index.hbase_entries import ENTRY, NO_LATER, Entry, put_entries
 from hoodie.model.commit import WriteStat
@@ -63,7 +63,7 @@ def puts_entries(stats: Sequence[WriteStat]) -> bool:
     return any(stat.num_inserts > 0 for stat in stats)
 
 
-def newest_seen(there: There) -> Mark | None:
+def newest_seen(there: IndexContext) -> Mark | None:
     """The newest of the last commits that put a mark, with the table's name then.
 
     Costs a small read for each commit up to it, which is mostly one.
@@ -80,7 +80,7 @@ def told_the_index(extra: Mapping[str, str]) -> bool:
     return SEEN in extra
 
 
-def require_seen(client: HBaseClient, there: There, where: str) -> None:
+def require_seen(client: HBaseClient, there: IndexContext, where: str) -> None:
     """Before keys that the index does not know are taken for new: see that it is the table's, and as new as the table.
 
     where   the index, for errors

@@ -24,7 +24,7 @@ import pyarrow as pa
 
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.index.contract import ByKey, Index, MakeIndex, TagKeys, Tags, There
+from hoodie.index.contract import ByKey, Index, IndexContext, MakeIndex, TagKeys, Tags
 
 OPTION = "hoodie.index.class"
 
@@ -58,7 +58,7 @@ def _load(path: str) -> MakeIndex:
     return cast(MakeIndex, found)
 
 
-def _tagger(path: str, look_up: ByKey, there: There) -> TagKeys:
+def _tagger(path: str, look_up: ByKey, there: IndexContext) -> TagKeys:
     return partial(_tag, path, look_up.names_new, look_up.tagger(there))
 
 

@@ -89,7 +89,7 @@ def group_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[Batch]:
 
 
 @dataclass(frozen=True, slots=True)
-class Located:
+class KeyLocations:
     """Which rows of a batch are in which file group. A key found in two file groups occurs twice.
 
     rows    int64[h], positions in the batch
@@ -115,7 +115,7 @@ def locate(
     index: Index,
     bloom: BloomOptions,
     pool: Executor,
-) -> Located:
+) -> KeyLocations:
     """Look every key of the batch up in base files: those of its partition, or with a global index all there are. Files
     are read by the pool's threads.
 
@@ -148,10 +148,10 @@ def locate(
         rows.append(hits + offset)
         groups.append(np.full(len(hits), position, dtype=np.int64))
     stats = replace(stats, seconds=time.perf_counter() - start)
-    return Located(_concat(rows), _concat(groups), tuple(file.group for file in found), stats)
+    return KeyLocations(_concat(rows), _concat(groups), tuple(file.group for file in found), stats)
 
 
-def locate_by_key(batch: Batch, tag: TagKeys) -> Located:
+def locate_by_key(batch: Batch, tag: TagKeys) -> KeyLocations:
     """Ask about every key of the batch. A row that has no place is left out."""
     start = time.perf_counter()
     found: list[tuple[Positions, Positions, list[FileGroupId]]] = []
@@ -159,7 +159,7 @@ def locate_by_key(batch: Batch, tag: TagKeys) -> Located:
     for first in range(0, len(batch.rows), _TAGGED_ROWS):
         part = batch.rows.slice(first, _TAGGED_ROWS)
         tags = tag(one_chunk(part.column(RECORD_KEY)), one_chunk(part.column(PARTITION_PATH)))
-        rows, groups, places = _places_of(tags)
+        rows, groups, places = _groups_of(tags)
         found.append((rows + first, groups, places))
         stats += tags.cost
     every = list(dict.fromkeys(place for _, _, places in found for place in places))
@@ -168,17 +168,17 @@ def locate_by_key(batch: Batch, tag: TagKeys) -> Located:
         np.array([number[place] for place in places], dtype=np.int64)[groups] for _, groups, places in found if places
     ]
     stats = replace(stats, seconds=time.perf_counter() - start)
-    return Located(_concat([rows for rows, _, _ in found]), _concat(numbered), tuple(every), stats)
+    return KeyLocations(_concat([rows for rows, _, _ in found]), _concat(numbered), tuple(every), stats)
 
 
-def _places_of(tags: Tags) -> tuple[Positions, Positions, list[FileGroupId]]:
+def _groups_of(tags: Tags) -> tuple[Positions, Positions, list[FileGroupId]]:
     """Rows that have a place, the number of it, and the places."""
     rows = np.flatnonzero(np.asarray(pc.is_valid(tags.file_ids)))
-    groups, places = numbered_places(*(column.take(pa.array(rows)) for column in (tags.partitions, tags.file_ids)))
+    groups, places = numbered_groups(*(column.take(pa.array(rows)) for column in (tags.partitions, tags.file_ids)))
     return rows, groups, places
 
 
-def numbered_places(partitions: pa.Array, file_ids: pa.Array) -> tuple[Positions, list[FileGroupId]]:
+def numbered_groups(partitions: pa.Array, file_ids: pa.Array) -> tuple[Positions, list[FileGroupId]]:
     """The file groups that two columns name, and for each row the number of its own."""
     if not len(file_ids):
         return np.empty(0, np.int64), []
@@ -195,18 +195,18 @@ def _concat(parts: Sequence[np.ndarray]) -> np.ndarray:
     return np.concatenate(parts).astype(np.int64) if parts else np.empty(0, dtype=np.int64)
 
 
-def only(located: Located, known: Collection[FileGroupId]) -> Located:
+def only(located: KeyLocations, known: Collection[FileGroupId]) -> KeyLocations:
     """The hits in file groups that are known."""
     kept = np.array([place in known for place in located.places], np.bool_)[located.groups]
     return replace(located, rows=located.rows[kept], groups=located.groups[kept])
 
 
-def unlocated() -> Located:
+def unlocated() -> KeyLocations:
     """The location of a batch whose keys are not looked up."""
-    return Located(_concat(()), _concat(()), (), IndexStats())
+    return KeyLocations(_concat(()), _concat(()), (), IndexStats())
 
 
-def profile(batch: Batch, located: Located, insert: np.ndarray) -> dict[str, PartitionProfile]:
+def profile(batch: Batch, located: KeyLocations, insert: np.ndarray) -> dict[str, PartitionProfile]:
     """The workload profile: inserts and updates per file group of each partition.
 
     insert  bool[n], rows to be inserted; neither inserted nor located: the row has no effect (a delete without target)
@@ -224,7 +224,9 @@ def profile(batch: Batch, located: Located, insert: np.ndarray) -> dict[str, Par
     return made
 
 
-def assign(batch: Batch, located: Located, insert: np.ndarray, plan: WritePlan) -> Iterator[tuple[int, np.ndarray]]:
+def assign(
+    batch: Batch, located: KeyLocations, insert: np.ndarray, plan: WritePlan
+) -> Iterator[tuple[int, np.ndarray]]:
     """The rows of each task: (task number, int64[k] positions in the batch, ascending). Inserts are dealt in order."""
     rows: dict[int, list[np.ndarray]] = {}
     targets = plan.update_targets()

@@ -17,7 +17,7 @@ from hoodie.index import own
 from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, told_by_keys
 from hoodie.index.choose import bucket_engine, make_index
 from hoodie.index.consistent_hashing import METADATA, keeps_metadata
-from hoodie.index.contract import ByFile, ByKey, Index, There
+from hoodie.index.contract import ByFile, ByKey, Index, IndexContext
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.table.recorded_index import RECORDED
@@ -52,7 +52,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
     written = newest_files(state)
     if keeps_metadata(state.storage, state.timeline):
         chosen = _by_hashing_metadata(state, settings)
-        chosen.index.check(There(state.storage, state.config, state.timeline, written=written))
+        chosen.index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
         return chosen
     buckets = bool(written) and all(is_bucket(stat.file_id) for stat in written)
     chosen = _chosen(state, settings, buckets, written)
@@ -69,7 +69,7 @@ def choose_index(state: TableState, settings: Settings) -> Chosen:
             f"{state.config.name} was created for the index BUCKET, whose file groups others do not keep: leave "
             "hoodie.index.type unset"
         )
-    index.check(There(state.storage, state.config, state.timeline, written=written))
+    index.check(IndexContext(state.storage, state.config, state.timeline, written=written))
     return chosen
 
 
@@ -128,7 +128,7 @@ def _with_buckets(
     """
     if BUCKETS in given or BUCKETS in state.config.properties:
         return given
-    count = told_by_keys(given, There(state.storage, state.config, state.timeline, written=written))
+    count = told_by_keys(given, IndexContext(state.storage, state.config, state.timeline, written=written))
     if count is not None:
         return {**given, BUCKETS: str(count)}
     if inferred:
@@ -176,9 +176,9 @@ def newest_files(state: TableState) -> tuple[WriteStat, ...]:
     return ()
 
 
-def there(state: TableState, partitions: Iterable[str], files: TableFiles) -> There:
+def index_context(state: TableState, partitions: Iterable[str], files: TableFiles) -> IndexContext:
     """What an index is told of the table before it tags keys."""
-    return There(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
+    return IndexContext(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
 
 
 def prepare_index(
@@ -191,7 +191,7 @@ def prepare_index(
     Raises      as `Index.prepare`
     """
     if index.prepare is not None:
-        index.prepare(there(state, sorted(partitions), state.files(partitions) if files is None else files))
+        index.prepare(index_context(state, sorted(partitions), state.files(partitions) if files is None else files))
 
 
 def refuse_unknown(index: Index, places: Iterable[FileGroupId], known: Collection[FileGroupId]) -> None:

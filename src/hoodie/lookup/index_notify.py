@@ -10,13 +10,13 @@ from hoodie.index.contract import Index
 from hoodie.timeline.timeline import Timeline
 
 
-def tell_of_dead(index: Index, before: Timeline, now: Timeline) -> None:
+def notify_rolled_back(index: Index, before: Timeline, now: Timeline) -> None:
     """Tell the index of writes that were pending before, and that the beginning of another has rolled back."""
     dead = [each for each in before.pending() if now.find(each.requested, each.action) is None]
-    tell_rolled_back(index, [each.requested for each in dead])
+    notify_of_rollbacks(index, [each.requested for each in dead])
 
 
-def tell_rolled_back(index: Index, instants: Iterable[str]) -> None:
+def notify_of_rollbacks(index: Index, instants: Iterable[str]) -> None:
     """Tell the index of instants that were rolled back. An error is told as a warning: the rollback stands."""
     for instant in instants if index.rolled_back is not None else ():
         assert index.rolled_back is not None

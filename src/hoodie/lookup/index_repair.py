@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.index import hbase
-from hoodie.index.contract import There
+from hoodie.index.contract import IndexContext
 from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, places, put_entries, row_keys
 from hoodie.index.hbase_missed import Missed
 from hoodie.model.files import FileSlice
@@ -109,13 +109,13 @@ def find_again(
     state = load_state(storage)
     index = hbase.reach(options, state.config)
     gone = [each.instant for each in missed]
-    validity = hbase.validity_of(There(storage, state.config, state.timeline)).without(gone)
+    validity = hbase.validity_of(IndexContext(storage, state.config, state.timeline)).without(gone)
     view = load_view(storage, state.timeline, state.config, {group.partition for group in groups})
     slices = [slice_ for group, slice_ in merged_slices(view).items() if group in groups]
     tasks = tuple(RepairTask(slice_, entry_of(view, slice_)) for slice_ in slices)
     repair = Repair(index, validity, KeyReader.of(state, view, slices), index.timestamp(max(gone)) + 1, max(gone))
-    limits = Settings.read(options).spread
-    near = limits.near_batch > 0 and sum(_bytes_read(slice_) for slice_ in slices) <= limits.near_rewrite
+    limits = Settings.read(options).engine
+    near = limits.driver_batch > 0 and sum(_bytes_read(slice_) for slice_ in slices) <= limits.driver_rewrite
     return sum((run or repair_near)(RepairJob(repair, tasks, near)))
 
 

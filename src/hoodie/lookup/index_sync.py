@@ -15,7 +15,7 @@ from hoodie.index.contract import Index
 from hoodie.index.hbase_mark import told_the_index
 from hoodie.index.hbase_missed import Missed, due, forget, remember, remembered
 from hoodie.lookup.index_choice import named_index
-from hoodie.lookup.index_notify import tell_rolled_back
+from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.lookup.index_repair import RunRepair, find_again
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, parse_data_file
@@ -73,7 +73,7 @@ def index_follows(
         _forget_what_stays(storage, missed)
         index = _make_up(after, options, gone, run, hbase_options)
     if index is not None:
-        tell_rolled_back(index, gone)
+        notify_of_rollbacks(index, gone)
 
 
 def catch_up(before: TableState, now: TableState, index: Index, options: Mapping[str, str]) -> None:

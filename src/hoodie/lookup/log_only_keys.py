@@ -27,7 +27,7 @@ from hoodie.timeline.load import read_commit
 Logs = Mapping[BaseFile, tuple[LogFile, ...]]
 
 
-def late_logs(state: TableState, compacted: Logs) -> dict[BaseFile, tuple[LogFile, ...]]:
+def compacted_logs(state: TableState, compacted: Logs) -> dict[BaseFile, tuple[LogFile, ...]]:
     """The logs that may hold keys which their base file lacks: none, unless its compaction deleted rows.
 
     compacted  base files that a compaction made, with the logs of their slices
@@ -62,7 +62,7 @@ def _stats(state: TableState, instant: str, action: Action) -> Iterator[WriteSta
         yield from part
 
 
-def with_late_keys(files: TableFiles, late: Logs, reader: SliceReader) -> TableFiles:
+def with_log_only_keys(files: TableFiles, late: Logs, reader: SliceReader) -> TableFiles:
     """The files, those with keys in logs only marked for look-ups."""
     bases: dict[str, Sequence[BaseFile]] = {}
     for partition, part in files.bases.items():

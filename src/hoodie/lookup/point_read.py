@@ -21,8 +21,8 @@ from hoodie.formats.parquet.columns import open_for_few_rows, open_parquet, read
 from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats, lookup_keys
-from hoodie.lookup.batch import Batch, Located, locate, locate_by_key, one_chunk, only, order_by_partition
-from hoodie.lookup.index_choice import refuse_unknown, there
+from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_chunk, only, order_by_partition
+from hoodie.lookup.index_choice import index_context, refuse_unknown
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.column_types import base_types
@@ -57,7 +57,7 @@ class ReadStats:
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LocatedKeys:
     """A batch with the file groups that its keys are in, as an index has it.
 
     slices   of these file groups, as a snapshot reader merges them
@@ -65,7 +65,7 @@ class Places:
     """
 
     batch: Batch
-    located: Located
+    located: KeyLocations
     slices: Mapping[FileGroupId, FileSlice]
     certain: bool
 
@@ -80,7 +80,7 @@ class Places:
                 yield self.slices[place], rows, one_chunk(keys.take(pa.array(rows)))
 
 
-def find_places(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> Places:
+def locate_keys(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> LocatedKeys:
     """Where the keys of rows are.
 
     checked  a delete: an index then looks keys up, and tells no file group that is not there
@@ -94,12 +94,12 @@ def find_places(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> P
     if isinstance(look_up, ByFile):
         located = locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool)
     else:
-        located = locate_by_key(batch, look_up.tagger(there(state, batch.partitions, files)))
+        located = locate_by_key(batch, look_up.tagger(index_context(state, batch.partitions, files)))
     slices = snapshot_slices(checked, {located.places[number] for number in np.unique(located.groups).tolist()})
     if isinstance(look_up, ByKey) and not look_up.names_new:
         refuse_unknown(checked.index, located.places, slices.keys())
     located = only(located, slices.keys())
-    return Places(batch, located, slices, isinstance(look_up, ByFile))
+    return LocatedKeys(batch, located, slices, isinstance(look_up, ByFile))
 
 
 def snapshot_slices(checked: Checked, groups: Collection[FileGroupId]) -> dict[FileGroupId, FileSlice]:
@@ -124,7 +124,7 @@ def reader_for(
     return slice_reader(state, schema, None, options)
 
 
-def held(places: Places, storage: Storage, reader: SliceReader | None, pool: ThreadPoolExecutor) -> Mask:
+def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool: ThreadPoolExecutor) -> Mask:
     """Which rows of the batch have a key that a snapshot of the table has."""
     mask = np.zeros(len(places.batch.rows), np.bool_)
     calls = []
@@ -153,7 +153,7 @@ def _held_in(storage: Storage, reader: SliceReader | None, slice_: FileSlice, ke
 
 
 def read_rows(
-    places: Places,
+    places: LocatedKeys,
     storage: Storage,
     schema: pa.Schema,
     columns: Sequence[str],

@@ -35,7 +35,7 @@ class Choice(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Outcome:
+class TaskResults:
     """What becomes of n pairs.
 
     choice  int8[n] of `Choice`
@@ -119,12 +119,12 @@ class Merger(Protocol):
     def merge(self, older: pa.Table, newer: pa.Table) -> pa.Table | tuple[pa.Table, object]: ...
 
 
-Combine = Callable[["MergeRule", pa.Table, pa.Table], Outcome]
+Combine = Callable[["MergeRule", pa.Table, pa.Table], TaskResults]
 
 
-def take_incoming(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Outcome:
+def take_incoming(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
     """The incoming row, whatever its ordering value."""
-    return Outcome(np.where(rule.is_delete(incoming), Choice.DELETE, Choice.TAKE).astype(np.int8))
+    return TaskResults(np.where(rule.is_delete(incoming), Choice.DELETE, Choice.TAKE).astype(np.int8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +163,7 @@ class MergeRule:
         """Whether what wins is one of the versions as it was written, not a row made of several."""
         return self.fill is None and self.merger is None and self.survivor is not Survivor.MADE
 
-    def precombine(self, older: pa.Table, newer: pa.Table) -> Outcome:
+    def precombine(self, older: pa.Table, newer: pa.Table) -> TaskResults:
         """Two versions that both came in: `newer` came later, whatever its ordering value.
 
         A delete among them stays a row, so that it still meets the stored one. A null ordering value is less than any
@@ -172,13 +172,13 @@ class MergeRule:
         if self.precombine_with is not None:
             return self.precombine_with(self, older, newer)
         if self.survivor is Survivor.OLDEST:
-            return Outcome(np.full(older.num_rows, Choice.KEEP, np.int8))
+            return TaskResults(np.full(older.num_rows, Choice.KEEP, np.int8))
         ranks = order_ranks([older, newer], self.ordering)
         before, after = ranks[: older.num_rows], ranks[older.num_rows :]
         newer_wins = before < after if self.survivor is Survivor.FIRST else before <= after
-        return Outcome(np.where(newer_wins, Choice.TAKE, Choice.KEEP).astype(np.int8))
+        return TaskResults(np.where(newer_wins, Choice.TAKE, Choice.KEEP).astype(np.int8))
 
-    def combine(self, stored: pa.Table, incoming: pa.Table) -> Outcome:
+    def combine(self, stored: pa.Table, incoming: pa.Table) -> TaskResults:
         """Incoming rows (no tombstones) against the stored rows of the same keys."""
         return self.combine_with(self, stored, incoming)
 

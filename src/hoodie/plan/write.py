@@ -23,7 +23,7 @@ class PartitionProfile:
     updates: Mapping[str, int] = field(default_factory=dict)  # by file id
 
 
-class Work(StrEnum):
+class TaskKind(StrEnum):
     """What a task does with its rows."""
 
     CREATE = "create"  # base files of a new file group
@@ -32,12 +32,12 @@ class Work(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Works:
+class TaskKinds:
     """Which work which rows are: all that sets the table types apart once a write is planned."""
 
-    insert: Work  # rows with new keys that open a file group
-    fill: Work  # those that a small file group takes, with its updates
-    update: Work  # rows whose key another file group holds
+    insert: TaskKind  # rows with new keys that open a file group
+    fill: TaskKind  # those that a small file group takes, with its updates
+    update: TaskKind  # rows whose key another file group holds
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class WriteTask:
 
     number: int
     group: FileGroupId
-    work: Work
+    kind: TaskKind
     slice: FileSlice | None  # None: the file group is new
     updates: int  # expected rows whose key the group holds
     inserts: int  # expected rows whose key is new
@@ -54,7 +54,7 @@ class WriteTask:
 
     @property
     def bytes_read(self) -> int:
-        rewritten = self.slice.base if self.slice and self.work is Work.REWRITE else None
+        rewritten = self.slice.base if self.slice and self.kind is TaskKind.REWRITE else None
         return rewritten.size if rewritten else 0
 
 
@@ -99,7 +99,7 @@ def plan_write(
     sizing: FileSizing,
     record_size: int,
     new_file_id: Callable[[], str],
-    works: Works,
+    kinds: TaskKinds,
     *,
     names_new: bool = False,
 ) -> WritePlan:
@@ -122,13 +122,13 @@ def plan_write(
             group = FileGroupId(partition, file_id)
             numbers[file_id] = len(tasks)
             if names_new and group not in slices:
-                tasks.append(WriteTask(len(tasks), group, works.insert, None, 0, rows.updates[file_id], named=True))
+                tasks.append(WriteTask(len(tasks), group, kinds.insert, None, 0, rows.updates[file_id], named=True))
                 continue
             tasks.append(
                 WriteTask(
                     len(tasks),
                     group,
-                    works.fill if file_id in given else works.update,
+                    kinds.fill if file_id in given else kinds.update,
                     chosen.get(file_id) or slices[group],
                     rows.updates.get(file_id, 0),
                     given.get(file_id, 0),
@@ -138,7 +138,7 @@ def plan_write(
         for count in new_group_sizes(rows.inserts - sum(given.values()), sizing, record_size):
             dealt.append((len(tasks), count))
             group = FileGroupId(partition, new_file_id())
-            tasks.append(WriteTask(len(tasks), group, works.insert, None, 0, count))
+            tasks.append(WriteTask(len(tasks), group, kinds.insert, None, 0, count))
         shares[partition] = tuple(dealt)
     return WritePlan(tuple(tasks), shares, record_size)
 

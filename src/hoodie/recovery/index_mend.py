@@ -14,7 +14,7 @@ from hoodie.index import hbase
 from hoodie.index.hbase_entries import NO_LATER, put_entries, row_keys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.index_repair import entry_of
-from hoodie.lookup.key_status import Fate, with_fates
+from hoodie.lookup.key_status import KeyStatus, with_statuses
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
@@ -29,7 +29,7 @@ from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import check, start, writable_state
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import Outcome
+from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import run_task
 
 _GROUP = "_hoodie_group"
@@ -55,7 +55,7 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
             slices = job.state.slices({group.partition for group in going})
             there = {slice_.group: slice_ for part in slices.values() for slice_ in part}
             tasks = tuple(
-                WriteTask(number, group, checked.semantics.works.update, there[group], len(going[group]), 0)
+                WriteTask(number, group, checked.operation_rules.kinds.update, there[group], len(going[group]), 0)
                 for number, group in enumerate(going)
             )
         job = job.with_plan(WritePlan(tasks, {}, 0))
@@ -64,11 +64,11 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
             for task in tasks:
                 keys = going[task.group]
                 paths = pa.array([task.group.partition] * len(keys), pa.string())
-                rows = with_fates(
-                    pa.table({RECORD_KEY: keys, PARTITION_PATH: paths}), np.full(len(keys), Fate.UPDATE, np.int8)
+                rows = with_statuses(
+                    pa.table({RECORD_KEY: keys, PARTITION_PATH: paths}), np.full(len(keys), KeyStatus.UPDATE, np.int8)
                 )
-                stats += run_task(job.spec, checked.rule, checked.semantics, task, rows, f"{task.number}-0-0")
-        outcome = Outcome(stats, frozenset(group.partition for group in going), IndexStats(), "near")
+                stats += run_task(job.spec, checked.rule, checked.operation_rules, task, rows, f"{task.number}-0-0")
+        outcome = TaskResults(stats, frozenset(group.partition for group in going), IndexStats(), "near")
         return finish(job, outcome, phases, options)
 
 

@@ -16,7 +16,7 @@ _FALLBACK_CORES = 8
 _LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
 
 
-def deal(items: Sequence[T], size: Callable[[T], int], count: int) -> list[list[T]]:
+def balance(items: Sequence[T], size: Callable[[T], int], count: int) -> list[list[T]]:
     """The items in `count` hands of about equal size: largest first, each to the hand that has least."""
     hands: list[list[T]] = [[] for _ in range(count)]
     loads = [(0, number) for number in range(count)]

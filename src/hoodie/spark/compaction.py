@@ -15,19 +15,19 @@ from hoodie.config.options import read_options
 from hoodie.errors import PlanInUse
 from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
-from hoodie.services.compaction.run import compact, run_near, run_operation
+from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.spark.write.executors import STATS, check_workers, report, reported
-from hoodie.spark.write.staging import each
+from hoodie.spark.write.staging import run_per_item
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
-from hoodie.writing.index_updates import Done
+from hoodie.writing.index_updates import TaskResult
 
 
 def carry_out(session: SparkSession, job: CompactionJob) -> Sequence[WriteStat | None]:
     """Carry out the tasks of a job: a small one by threads of the driver, as small writes are, others on executors."""
-    return run_near(job) if job.near else compact_on_executors(session, job)
+    return run_on_driver(job) if job.near else compact_on_executors(session, job)
 
 
 def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[WriteStat]:
@@ -35,9 +35,9 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
     if not job.tasks:
         return []
     check_workers(session)
-    with as_in_worker():
+    with raise_worker_errors():
         work = [(job.compaction, task) for task in job.tasks]
-        found = each(session, work, _run, STATS).toArrow()
+        found = run_per_item(session, work, _run, STATS).toArrow()
     return list(reported(found).stats)
 
 
@@ -68,7 +68,7 @@ def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str
 def _run(work: tuple[Compaction, CompactionTask]) -> Iterator[pa.RecordBatch]:
     compaction, task = work
     context = TaskContext.get()
-    with told_to_driver():
+    with mark_worker_errors():
         stat = run_operation(compaction, task, context.taskAttemptId() if context else 0)
     stats: Sequence[WriteStat] = () if stat is None else (stat,)
-    yield report(task.number, 0, Done(stats))
+    yield report(task.number, 0, TaskResult(stats))

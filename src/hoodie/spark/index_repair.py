@@ -9,9 +9,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from hoodie.lookup.index_repair import Repair, RepairJob, RepairTask, repair_near, repair_slice
-from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.spark.write.executors import check_workers
-from hoodie.spark.write.staging import each
+from hoodie.spark.write.staging import run_per_item
 
 _PUT = StructType([StructField("put", LongType())])
 
@@ -21,14 +21,14 @@ def put_again(session: SparkSession, job: RepairJob) -> Sequence[int]:
     if job.near or not job.tasks:
         return repair_near(job)
     check_workers(session)
-    with as_in_worker():
+    with raise_worker_errors():
         work = [(job.repair, task) for task in job.tasks]
-        found = each(session, work, _run, _PUT).toArrow()
+        found = run_per_item(session, work, _run, _PUT).toArrow()
     put: list[int] = found.column("put").to_pylist()
     return put
 
 
 def _run(work: tuple[Repair, RepairTask]) -> Iterator[pa.RecordBatch]:
-    with told_to_driver():
+    with mark_worker_errors():
         put = repair_slice(*work)
     yield pa.record_batch({"put": pa.array([put], pa.int64())})

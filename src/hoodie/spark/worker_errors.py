@@ -26,7 +26,7 @@ _MODULES = ("hoodie", "pyarrow", "numpy", "pandas")
 
 
 @contextmanager
-def told_to_driver() -> Iterator[None]:
+def mark_worker_errors() -> Iterator[None]:
     """In a worker: have an error of ours carry its class and arguments in its text, all that Spark brings back.
 
     Faults of storage are errors of ours here: see `hoodie.storage.faults`.
@@ -40,7 +40,7 @@ def told_to_driver() -> Iterator[None]:
 
 
 @contextmanager
-def as_in_worker() -> Iterator[None]:
+def raise_worker_errors() -> Iterator[None]:
     """On the driver: raise what made a Spark job fail as the HoodieError that it was; other errors pass as they are.
 
     Raises WorkerEnvironment when the workers' Python cannot run this library, naming PYSPARK_PYTHON

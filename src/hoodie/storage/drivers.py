@@ -63,7 +63,7 @@ class Driver:
         """Remove what is left of a folder whose files are gone; object stores have nothing left."""
 
 
-class Outcome(Enum):
+class TaskResults(Enum):
     """What reading back says about a create whose answer is missing or in doubt."""
 
     OURS = 1
@@ -90,7 +90,7 @@ class ObjectStore(Driver):
             try:
                 self._put_new(path, data, mark)
             except FileExistsError:
-                if (self.marks or in_doubt) and retrying(lambda: self._look(path, data, mark)) is Outcome.OURS:
+                if (self.marks or in_doubt) and retrying(lambda: self._look(path, data, mark)) is TaskResults.OURS:
                     return
                 raise
             except _REFUSED as error:
@@ -124,7 +124,7 @@ class ObjectStore(Driver):
 
     def is_ours(self, path: str, mark: str) -> bool:
         """Whether the object there has the mark."""
-        return bool(self.marks) and retrying(lambda: self._look(path, b"", mark)) is Outcome.OURS
+        return bool(self.marks) and retrying(lambda: self._look(path, b"", mark)) is TaskResults.OURS
 
     def _marked(self, mark: str) -> dict[str, Any]:
         return {self.marks: {_MARK: mark}} if self.marks else {}
@@ -134,21 +134,21 @@ class ObjectStore(Driver):
             outcome = self._look(path, data, mark)
         except Exception:  # the network is still down: `error` is raised after the last attempt
             return False
-        if outcome is Outcome.ANOTHERS:
+        if outcome is TaskResults.ANOTHERS:
             raise FileExistsError(path) from error
-        return outcome is Outcome.OURS
+        return outcome is TaskResults.OURS
 
     def _put_new(self, path: str, data: bytes, mark: str) -> None:
         self.fs.pipe_file(path, data, mode="create", **self._marked(mark), **self.arguments)
 
-    def _look(self, path: str, data: bytes, mark: str) -> Outcome:
+    def _look(self, path: str, data: bytes, mark: str) -> TaskResults:
         self.fs.invalidate_cache(path)
         try:
             if self.marks:
-                return Outcome.OURS if self._mark_of(path) == mark else Outcome.ANOTHERS
-            return Outcome.OURS if data and self.fs.cat_file(path) == data else Outcome.ANOTHERS
+                return TaskResults.OURS if self._mark_of(path) == mark else TaskResults.ANOTHERS
+            return TaskResults.OURS if data and self.fs.cat_file(path) == data else TaskResults.ANOTHERS
         except FileNotFoundError:
-            return Outcome.ABSENT
+            return TaskResults.ABSENT
 
     def _mark_of(self, path: str) -> str | None:
         """The mark of the creator; None without one. Raises FileNotFoundError."""

@@ -9,7 +9,7 @@ from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.services import SERVICE_GROUPS
-from hoodie.config.write import BloomOptions, FileSizing, LogOptions, SpreadOptions, WriteOptions
+from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, LogOptions, WriteOptions
 from hoodie.table.concurrency import Writers
 
 
@@ -21,7 +21,7 @@ class Settings:
     logs: LogOptions
     bloom: BloomOptions
     write: WriteOptions
-    spread: SpreadOptions
+    engine: EngineOptions
     mergers: tuple[str, ...]  # import paths of the user's own code that may be loaded
     given: Mapping[str, str]  # as they were given: an index has options of its own
     writers: Writers
@@ -37,7 +37,7 @@ class Settings:
             read_options(LogOptions, options),
             read_options(BloomOptions, options),
             read_options(WriteOptions, options),
-            read_options(SpreadOptions, options),
+            read_options(EngineOptions, options),
             read_options(MergerOptions, options).mergers,
             dict(options),
             Writers.read(options),

@@ -34,11 +34,11 @@ from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view
 from hoodie.view.missing import read_optimized_files
 from hoodie.view.slices import latest_base_files, merged_slices
-from hoodie.writing.driver import check_keys, write_near
+from hoodie.writing.driver import check_keys, write_on_driver
 from hoodie.writing.finish import abandoned_on_error, delete_partitions, finish
 from hoodie.writing.job import check, start, writable_state
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import attempted
+from hoodie.writing.retry import with_retries
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
@@ -115,7 +115,7 @@ class ArrowTable:
         """
         given, storage = self._options(options), self._storage()
         settings = Settings.read(given)
-        result = attempted(settings, lambda: _write(storage, operation, rows, given, settings))
+        result = with_retries(settings, lambda: _write(storage, operation, rows, given, settings))
         after_commit(storage, given, result.instant)
         return result
 
@@ -192,7 +192,7 @@ def _write(
     check_keys(batch)
     job = start(checked)
     with abandoned_on_error(job.transaction, job.checked.index):
-        job, outcome = write_near(job, batch, phases)
+        job, outcome = write_on_driver(job, batch, phases)
         return finish(job, outcome, phases, given)
 
 

@@ -18,7 +18,7 @@ from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import (
     Batch,
-    Located,
+    KeyLocations,
     assign,
     locate,
     locate_by_key,
@@ -27,27 +27,27 @@ from hoodie.lookup.batch import (
     profile,
     unlocated,
 )
-from hoodie.lookup.index_choice import prepare_index, refuse_unknown, there
-from hoodie.lookup.key_status import Fate, Fates, take_fates, with_fates
+from hoodie.lookup.index_choice import index_context, prepare_index, refuse_unknown
+from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.index_updates import Done, learn_files, run_and_learn
+from hoodie.writing.index_updates import TaskResult, record_files, run_and_record
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.precombine import combine
-from hoodie.writing.relocation import settle, with_stored
+from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import Outcome
+from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import new_file_id, run_task, write_stream
 
-NEAR = "near"
+DRIVER = "driver"
 _PLACE = "_hoodie_place"
 
 
 @dataclass(frozen=True, slots=True)
-class NearPlan:
+class DriverPlan:
     """A batch with the plan for it.
 
     insert    bool[n], which rows are new to the table
@@ -55,14 +55,14 @@ class NearPlan:
     """
 
     batch: Batch
-    located: Located
+    located: KeyLocations
     insert: npt.NDArray[np.bool_]
     plan: WritePlan
     unmarked: frozenset[str] = frozenset()
 
 
 def thread_pool(settings: Settings) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(settings.spread.near_threads or os.cpu_count() or 1, thread_name_prefix="hoodie")
+    return ThreadPoolExecutor(settings.engine.driver_threads or os.cpu_count() or 1, thread_name_prefix="hoodie")
 
 
 def fits_driver(checked: Checked, plan: WritePlan) -> bool:
@@ -70,7 +70,7 @@ def fits_driver(checked: Checked, plan: WritePlan) -> bool:
 
     An index that finds keys by itself, in whatever partition, says only with the plan how much that is.
     """
-    return not checked.semantics.match or plan.bytes_read <= checked.settings.spread.near_rewrite
+    return not checked.operation_rules.match or plan.bytes_read <= checked.settings.engine.driver_rewrite
 
 
 def check_keys(rows: pa.Table) -> None:
@@ -92,85 +92,87 @@ def refuse_bad_keys(keys: int, paths: int) -> None:
         )
 
 
-def plan_near(
+def plan_on_driver(
     checked: Checked, state: TableState, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor
-) -> NearPlan:
+) -> DriverPlan:
     """Combine duplicates, look keys up, decide which task each row goes to.
 
     rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`
     files   what a writer sees: `Checked.files` of the batch's partitions
     """
-    semantics, settings, rule = checked.semantics, checked.settings, checked.rule
-    batch = order_by_partition(combine(rows, rule, semantics, checked.key))
+    operation_rules, settings, rule = checked.operation_rules, checked.settings, checked.rule
+    batch = order_by_partition(combine(rows, rule, operation_rules, checked.key))
     located = unlocated()
-    fates: Fates | None = None
-    if semantics.locate:
+    statuses: KeyStatuses | None = None
+    if operation_rules.locate:
         located, files = _locate(checked, state, batch, files, pool)
         if checked.index.is_global:
-            batch, located, fates = _settle(checked, state, batch, located, pool)
+            batch, located, statuses = _resolve(checked, state, batch, located, pool)
     insert = located.inserts(len(batch.rows))
-    if semantics.delete:
+    if operation_rules.delete:
         insert[:] = False
-    elif semantics.locate:  # the delete of a key that is not there has no effect
+    elif operation_rules.locate:  # the delete of a key that is not there has no effect
         insert &= ~rule.is_delete(batch.rows)
-    if checked.keeps_fates:
-        if fates is None:
-            fates = np.where(located.inserts(len(batch.rows)), Fate.NEW, Fate.UPDATE).astype(np.int8)
-        batch = replace(batch, rows=with_fates(batch.rows, fates))
+    if checked.keeps_statuses:
+        if statuses is None:
+            statuses = np.where(located.inserts(len(batch.rows)), KeyStatus.INSERT, KeyStatus.UPDATE).astype(np.int8)
+        batch = replace(batch, rows=with_statuses(batch.rows, statuses))
     plan = plan_write(
         profile(batch, located, insert),
         {slice_.group: slice_ for part in files.slices.values() for slice_ in part},
-        lambda partition: semantics.small_files(files.slices.get(partition, ()), settings.sizing),
+        lambda partition: operation_rules.small_files(files.slices.get(partition, ()), settings.sizing),
         settings.sizing,
         state.record_size(settings.sizing),
         new_file_id,
-        semantics.works,
+        operation_rules.kinds,
         names_new=checked.names_new,
     )
-    return NearPlan(batch, located, insert, plan, files.unmarked)
+    return DriverPlan(batch, located, insert, plan, files.unmarked)
 
 
 def _locate(
     checked: Checked, state: TableState, batch: Batch, files: TableFiles, pool: ThreadPoolExecutor
-) -> tuple[Located, TableFiles]:
+) -> tuple[KeyLocations, TableFiles]:
     """Where the keys are, and what a writer sees of the partitions that they are in."""
     look_up = checked.index.look_up
     if isinstance(look_up, ByFile):
         return locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool), files
-    tag = look_up.tagger(there(state, batch.partitions, files))
+    tag = look_up.tagger(index_context(state, batch.partitions, files))
     located = locate_by_key(batch, tag)
     files = checked.with_partitions(state, files, {place.partition for place in located.places})
     known = {slice_.group for part in files.slices.values() for slice_ in part}
     if look_up.names_new:
         # A key to be deleted whose file group is not there is not there either.
-        return (only(located, known) if checked.semantics.delete else located), files
+        return (only(located, known) if checked.operation_rules.delete else located), files
     refuse_unknown(checked.index, located.places, known)
     return located, files
 
 
-def _settle(
-    checked: Checked, state: TableState, batch: Batch, located: Located, pool: ThreadPoolExecutor
-) -> tuple[Batch, Located, Fates]:
+def _resolve(
+    checked: Checked, state: TableState, batch: Batch, located: KeyLocations, pool: ThreadPoolExecutor
+) -> tuple[Batch, KeyLocations, KeyStatuses]:
     """The batch with its rows where a global index has them go."""
     hits = (located.rows, located.groups, located.places)
-    how = checked.move_rule
-    settled = settle(
+    how = checked.relocation_rule
+    resolved = resolve_locations(
         batch.rows,
         with_stored(state, batch.rows, hits, how, checked.hits_are_certain, checked.settings.given, pool),
         how,
     )
-    carried = with_fates(settled.rows, settled.fates).append_column(_PLACE, pa.array(settled.groups, pa.int64()))
+    carried = with_statuses(resolved.rows, resolved.statuses).append_column(
+        _PLACE, pa.array(resolved.groups, pa.int64())
+    )
     ordered = order_by_partition(carried)
     groups = ordered.rows.column(_PLACE).to_numpy()
-    rows, fates = take_fates(ordered.rows.drop_columns([_PLACE]))
-    assert fates is not None
+    rows, statuses = take_statuses(ordered.rows.drop_columns([_PLACE]))
+    assert statuses is not None
     at = np.flatnonzero(groups >= 0)
-    return replace(ordered, rows=rows), replace(located, rows=at, groups=groups[at].astype(np.int64)), fates
+    return replace(ordered, rows=rows), replace(located, rows=at, groups=groups[at].astype(np.int64)), statuses
 
 
-def write_near(
-    job: WriteJob, rows: pa.Table, phases: Phases, hand_over: Callable[[], tuple[WriteJob, Outcome]] | None = None
-) -> tuple[WriteJob, Outcome]:
+def write_on_driver(
+    job: WriteJob, rows: pa.Table, phases: Phases, hand_over: Callable[[], tuple[WriteJob, TaskResults]] | None = None
+) -> tuple[WriteJob, TaskResults]:
     """Write the keyed rows as data files. Nothing is published yet.
 
     hand_over  writes them otherwise: called in place of a plan that is too large for driver threads (`fits_driver`);
@@ -178,35 +180,37 @@ def write_near(
     """
     checked = job.checked
     batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
-    if checked.semantics.bulk:
-        rows = combine(rows, checked.rule, checked.semantics, checked.key)
+    if checked.operation_rules.bulk:
+        rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
         if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
             rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
         job = job.with_plan(None)
         with phases.time("write"):
             stats = write_stream(job.spec, checked.rule, iter(rows.to_batches()), "0-0-0")
-            told = learn_files(job.spec.storage, job.spec.instant, stats, checked.index.learn)
-        return job, Outcome(stats, batch_partitions, IndexStats(), NEAR, tuple(told))
+            told = record_files(job.spec.storage, job.spec.instant, stats, checked.index.record_writes)
+        return job, TaskResults(stats, batch_partitions, IndexStats(), DRIVER, tuple(told))
     with thread_pool(checked.settings) as pool:
         with phases.time("locate"):
-            needed = checked.semantics.locate or checked.settings.sizing.small_limit > 0
+            needed = checked.operation_rules.locate or checked.settings.sizing.small_limit > 0
             files = checked.files(job.state, batch_partitions) if needed else TableFiles()
             prepare_index(checked.index, job.state, batch_partitions, files if needed else None)
-            planned = plan_near(checked, job.state, rows, files, pool)
+            planned = plan_on_driver(checked, job.state, rows, files, pool)
         if hand_over is not None and not fits_driver(checked, planned.plan):
             return hand_over()
         job = job.with_plan(planned.plan)
         with phases.time("write"):
             restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
-            write = partial(run_task, job.spec, checked.rule, checked.semantics)
-            run = partial(run_and_learn, write, job.learning)
+            write = partial(run_task, job.spec, checked.rule, checked.operation_rules)
+            run = partial(run_and_record, write, job.recorder)
             done = _run(planned, run, pool)
     stats = [stat for task in done for stat in task.stats]
     later = tuple(task.later for task in done if task.later is not None)
-    return job, Outcome(stats, batch_partitions, planned.located.stats, NEAR, later)
+    return job, TaskResults(stats, batch_partitions, planned.located.stats, DRIVER, later)
 
 
-def _run(planned: NearPlan, run: Callable[[WriteTask, pa.Table, str], Done], pool: ThreadPoolExecutor) -> list[Done]:
+def _run(
+    planned: DriverPlan, run: Callable[[WriteTask, pa.Table, str], TaskResult], pool: ThreadPoolExecutor
+) -> list[TaskResult]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
     calls = []
     for number, positions in assign(planned.batch, planned.located, planned.insert, planned.plan):

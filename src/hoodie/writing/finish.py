@@ -10,21 +10,21 @@ from hoodie.commit.transaction import Transaction, abandon, describe, publish
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
-from hoodie.lookup.index_notify import tell_rolled_back
+from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
-from hoodie.writing.index_updates import settle_index
+from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import attempted
-from hoodie.writing.task_results import Outcome
+from hoodie.writing.retry import with_retries
+from hoodie.writing.task_results import TaskResults
 
 
 def finish(
-    job: WriteJob, outcome: Outcome, phases: Phases, options: Mapping[str, str], *, commit: bool = True
+    job: WriteJob, outcome: TaskResults, phases: Phases, options: Mapping[str, str], *, commit: bool = True
 ) -> WriteResult:
     """Publish the files that a write's tasks left.
 
@@ -36,7 +36,7 @@ def finish(
 
 def _finish(
     job: WriteJob,
-    outcome: Outcome,
+    outcome: TaskResults,
     replaced: Mapping[str, Collection[str]],
     phases: Phases,
     options: Mapping[str, str],
@@ -49,7 +49,7 @@ def _finish(
         metadata = describe(job.transaction, outcome.stats, replaced, {**_extra(job, options), **told})
         if commit:
             metadata = publish(job.transaction, metadata)
-            settle_index(job.checked.index, job.transaction.time, outcome.later)
+            finalize_index(job.checked.index, job.transaction.time, outcome.later)
     later = () if commit else outcome.later
     return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds, later)
 
@@ -79,7 +79,7 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
                     f"Instant {transaction.time} is not pending: see the table's history for what became of it."
                 )
             elif index is not None:
-                tell_rolled_back(index, [transaction.time])
+                notify_of_rollbacks(index, [transaction.time])
         except HoodieError as second:
             error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
         raise
@@ -96,7 +96,7 @@ def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapp
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
-    return attempted(settings, lambda: _delete_partitions(storage, partitions, options, settings))
+    return with_retries(settings, lambda: _delete_partitions(storage, partitions, options, settings))
 
 
 def _delete_partitions(
@@ -112,7 +112,7 @@ def _delete_partitions(
     with abandoned_on_error(job.transaction, job.checked.index):
         there = _require_partitions(job.state, partitions)
         job = job.with_plan(None)
-        return _finish(job, Outcome.nothing(frozenset(partitions)), there, phases, options, commit=True)
+        return _finish(job, TaskResults.nothing(frozenset(partitions)), there, phases, options, commit=True)
 
 
 def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:

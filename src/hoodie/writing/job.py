@@ -16,14 +16,14 @@ from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteCo
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
-from hoodie.lookup.index_notify import tell_of_dead
+from hoodie.lookup.index_notify import notify_rolled_back
 from hoodie.lookup.index_sync import catch_up
-from hoodie.lookup.log_only_keys import late_logs, with_late_keys
+from hoodie.lookup.log_only_keys import compacted_logs, with_log_only_keys
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
-from hoodie.plan.write import Work, WritePlan
+from hoodie.plan.write import TaskKind, WritePlan
 from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
@@ -31,10 +31,10 @@ from hoodie.table.properties import update_properties
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
 from hoodie.writing.base_file_writer import WriteSpec
-from hoodie.writing.index_updates import Learning
-from hoodie.writing.operations import REPLACING, Replaces, Semantics, TableKind, kind_of, semantics_of
+from hoodie.writing.index_updates import WriteRecorder
+from hoodie.writing.operations import REPLACING, OperationRules, Replaces, TableKind, kind_of, rules_of
 from hoodie.writing.precombine import KEY
-from hoodie.writing.relocation import MoveRule
+from hoodie.writing.relocation import RelocationRule
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
@@ -49,7 +49,7 @@ class Checked:
 
     state: TableState
     operation: WriteOperation
-    semantics: Semantics
+    operation_rules: OperationRules
     settings: Settings
     declared: pa.Schema | None
     schema: pa.Schema
@@ -74,11 +74,11 @@ class Checked:
         return isinstance(self.index.look_up, ByKey) and self.index.look_up.names_new
 
     @property
-    def keeps_fates(self) -> bool:
+    def keeps_statuses(self) -> bool:
         """Whether rows take along what is known of their keys."""
-        counts = self.index.sees_logs and self.semantics.works.insert is Work.APPEND
-        asked = self.index.is_global or self.index.learn is not None or counts
-        return self.semantics.locate and asked
+        counts = self.index.sees_logs and self.operation_rules.kinds.insert is TaskKind.APPEND
+        asked = self.index.is_global or self.index.record_writes is not None or counts
+        return self.operation_rules.locate and asked
 
     @property
     def hits_are_certain(self) -> bool:
@@ -86,9 +86,9 @@ class Checked:
         return isinstance(self.index.look_up, ByFile) and self.state.config.type is TableType.COPY_ON_WRITE
 
     @property
-    def move_rule(self) -> MoveRule:
+    def relocation_rule(self) -> RelocationRule:
         partitions = tuple(name.partition(":")[0] for name in self.state.config.partition_by)
-        return MoveRule(self.schema, self.rule, partitions, self.index.moves, self.semantics.delete)
+        return RelocationRule(self.schema, self.rule, partitions, self.index.moves, self.operation_rules.delete)
 
     def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
         """What the write sees of the partitions of its batch; with a global index that looks into files, of all.
@@ -96,21 +96,23 @@ class Checked:
         Raises UnsupportedTable when keys are to be looked up and a file group holds some where the index does not look;
                as `TableState.files`
         """
-        if self.semantics.replaces is not Replaces.NOTHING:
+        if self.operation_rules.replaces is not Replaces.NOTHING:
             return TableFiles()  # rows go to new file groups, whatever is there
-        by_file = self.semantics.locate and isinstance(self.index.look_up, ByFile)
+        by_file = self.operation_rules.locate and isinstance(self.index.look_up, ByFile)
         files = state.files(None if by_file and self.index.is_global else partitions, self.reading)
         if by_file:
             refuse_groups_of_logs(files, self.index)
-            if late := late_logs(state, files.compacted):
+            if late := compacted_logs(state, files.compacted):
                 mergers = {"hoodie.datasource.write.record.merger.impls": ",".join(self.settings.mergers)}
-                files = with_late_keys(files, late, slice_reader(state, with_meta_fields(self.schema), options=mergers))
+                files = with_log_only_keys(
+                    files, late, slice_reader(state, with_meta_fields(self.schema), options=mergers)
+                )
         return files
 
     def with_partitions(self, state: TableState, files: TableFiles, partitions: Collection[str]) -> TableFiles:
         """What the write sees, further partitions included."""
         missing = set(partitions) - files.slices.keys()
-        if not missing or self.semantics.replaces is not Replaces.NOTHING:
+        if not missing or self.operation_rules.replaces is not Replaces.NOTHING:
             return files
         more = state.files(missing, self.reading)
         return replace(
@@ -134,17 +136,19 @@ class WriteJob:
         return self.transaction.state
 
     @property
-    def spread_spec(self) -> WriteSpec:
+    def executor_spec(self) -> WriteSpec:
         """For tasks on executors, whose attempts may outlive the write."""
         return replace(self.spec, pending=self.transaction.instant)
 
     @property
-    def learning(self) -> Learning | None:
+    def recorder(self) -> WriteRecorder | None:
         """How tasks tell the index what they did; None: it asks for nothing."""
         checked = self.checked
-        if checked.index.learn is None:
+        if checked.index.record_writes is None:
             return None
-        return Learning(checked.index.learn, self.spec.storage, self.spec.instant, checked.rule, checked.semantics)
+        return WriteRecorder(
+            checked.index.record_writes, self.spec.storage, self.spec.instant, checked.rule, checked.operation_rules
+        )
 
     def with_plan(self, plan: WritePlan | None) -> WriteJob:
         """The job once its plan is on the timeline."""
@@ -186,12 +190,12 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
         )
     kind = kind_of(state.config.type, index.sees_logs)
     by_key = isinstance(index.look_up, ByKey) and index.look_up.every_write
-    semantics = semantics_of(operation, settings.write, kind, placed_by_key=by_key)
+    operation_rules = rules_of(operation, settings.write, kind, placed_by_key=by_key)
     declared = declared_schema(state)
     schema = _schema_after(state, declared, columns)
     _warn_of_times_without_zone(state.config.name, declared, schema)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
-    return Checked(state, operation, semantics, settings, declared, schema, rule, kind, index, chosen.why)
+    return Checked(state, operation, operation_rules, settings, declared, schema, rule, kind, index, chosen.why)
 
 
 def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
@@ -237,7 +241,7 @@ def start(checked: Checked) -> WriteJob:
     require_new(checked.state, writers.batch)
     action = action_of(checked.operation, checked.kind)
     transaction = begin(checked.state, checked.operation, action, writers=writers)
-    tell_of_dead(checked.index, checked.state.timeline, transaction.state.timeline)
+    notify_rolled_back(checked.index, checked.state.timeline, transaction.state.timeline)
     bring_up_to_date(checked.index, checked.state, transaction, checked.settings)
     _require_checked(checked, transaction)
     return with_transaction(checked, transaction)
@@ -298,7 +302,7 @@ def replaced_groups(job: WriteJob, partitions: Collection[str]) -> dict[str, lis
 
     partitions  partition paths of the batch
     """
-    replaces = job.checked.semantics.replaces
+    replaces = job.checked.operation_rules.replaces
     if replaces is Replaces.NOTHING:
         return {}
     return job.state.groups(partitions if replaces is Replaces.PARTITIONS else None)

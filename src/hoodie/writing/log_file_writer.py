@@ -22,7 +22,7 @@ from hoodie.config.write import LogFormat
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import avro_block, delete_block, parquet_block
 from hoodie.formats.log.delete_block import deletes_of
-from hoodie.lookup.key_status import Fate, Fates
+from hoodie.lookup.key_status import KeyStatus, KeyStatuses
 from hoodie.merge.base import Incoming
 from hoodie.merge.ordering import ordering_column
 from hoodie.merge.rows import Mask, as_array
@@ -41,7 +41,12 @@ _ATTEMPTS = 2_000_000
 
 
 def append_log(
-    spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str, fates: Fates | None = None
+    spec: WriteSpec,
+    rule: MergeRule,
+    task: WriteTask,
+    incoming: Incoming,
+    token: str,
+    statuses: KeyStatuses | None = None,
 ) -> list[WriteStat]:
     """Write rows as data blocks and deleted keys as one delete block after them.
 
@@ -61,7 +66,7 @@ def append_log(
         if deletes.any():
             gone = _deleted(rule, incoming, deletes, task.group.partition)
             log.append(delete_block(spec.instant, spec.avro_schema, gone), deletes=gone.num_rows)
-    new = None if fates is None else np.isin(fates, (Fate.NEW, Fate.MOVED)) & ~deletes
+    new = None if statuses is None else np.isin(statuses, (KeyStatus.INSERT, KeyStatus.MOVED_IN)) & ~deletes
     return log.stats(_inserted(task, rows.num_rows) if new is None else int(np.count_nonzero(new)))
 
 

@@ -10,7 +10,7 @@ from hoodie.config.table import TableType
 from hoodie.config.write import FileSizing, WriteOperation, WriteOptions
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
-from hoodie.plan.write import Work, Works
+from hoodie.plan.write import TaskKind, TaskKinds
 
 SmallFiles = Callable[[Sequence[FileSlice], FileSizing], Sequence[tuple[FileSlice, int]]]
 
@@ -38,10 +38,10 @@ class Replaces(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Semantics:
+class OperationRules:
     """What an operation does with a batch."""
 
-    works: Works  # of its tasks
+    kinds: TaskKinds  # of its tasks
     locate: bool = False  # keys are looked up in the table
     match: bool = False  # rows that go to an existing file replace stored rows of their key; else they are appended
     delete: bool = False  # rows are keys to be removed
@@ -94,18 +94,20 @@ class TableKind:
 
     action: Action
     small_files: SmallFiles
-    works: Works
+    kinds: TaskKinds
 
 
 _COPY_ON_WRITE = TableKind(
-    Action.COMMIT, small_bases, Works(insert=Work.CREATE, fill=Work.REWRITE, update=Work.REWRITE)
+    Action.COMMIT, small_bases, TaskKinds(insert=TaskKind.CREATE, fill=TaskKind.REWRITE, update=TaskKind.REWRITE)
 )
 #: Keys are looked up in base files only, so that each must be in one before it is in a log.
 _MERGE_ON_READ = TableKind(
-    Action.DELTA_COMMIT, small_bases_without_logs, Works(insert=Work.CREATE, fill=Work.REWRITE, update=Work.APPEND)
+    Action.DELTA_COMMIT,
+    small_bases_without_logs,
+    TaskKinds(insert=TaskKind.CREATE, fill=TaskKind.REWRITE, update=TaskKind.APPEND),
 )
 _MERGE_ON_READ_ALL_IN_LOGS = TableKind(
-    Action.DELTA_COMMIT, small_slices, Works(insert=Work.APPEND, fill=Work.APPEND, update=Work.APPEND)
+    Action.DELTA_COMMIT, small_slices, TaskKinds(insert=TaskKind.APPEND, fill=TaskKind.APPEND, update=TaskKind.APPEND)
 )
 
 
@@ -119,29 +121,29 @@ def kind_of(table: TableType, inserts_to_logs: bool) -> TableKind:
     return _MERGE_ON_READ_ALL_IN_LOGS if inserts_to_logs else _MERGE_ON_READ
 
 
-def semantics_of(
+def rules_of(
     operation: WriteOperation, options: WriteOptions, kind: TableKind, *, placed_by_key: bool = False
-) -> Semantics:
+) -> OperationRules:
     """What the operation does, the options considered.
 
     placed_by_key  each key's file group follows from the key (`ByKey.every_write`): no operation puts it elsewhere
     """
-    found = _semantics(operation, options, kind)
+    found = _rules_of(operation, options, kind)
     if not placed_by_key or operation is WriteOperation.DELETE_PARTITION:
         return found
     found = replace(found, locate=True, bulk=False, small_files=no_small_files)
-    if not found.match and found.replaces is Replaces.NOTHING and kind.works.update is Work.APPEND:
+    if not found.match and found.replaces is Replaces.NOTHING and kind.kinds.update is TaskKind.APPEND:
         # A log has each key once: a second row of it is an update.
         combine = Combine.ORDERED if options.combine_before_insert else Combine.LAST
         return replace(found, match=True, combine=combine)
     return found
 
 
-def _semantics(operation: WriteOperation, options: WriteOptions, kind: TableKind) -> Semantics:
+def _rules_of(operation: WriteOperation, options: WriteOptions, kind: TableKind) -> OperationRules:
     on_insert = Combine.ORDERED if options.combine_before_insert else Combine.ALL
-    known = Semantics(kind.works, locate=True, match=True)
-    appended = Semantics(kind.works, combine=on_insert, small_files=no_small_files)
-    loaded = replace(appended, works=replace(kind.works, insert=Work.CREATE))  # base files on any table
+    known = OperationRules(kind.kinds, locate=True, match=True)
+    appended = OperationRules(kind.kinds, combine=on_insert, small_files=no_small_files)
+    loaded = replace(appended, kinds=replace(kind.kinds, insert=TaskKind.CREATE))  # base files on any table
     match operation:
         case WriteOperation.UPSERT:
             combine = Combine.ORDERED if options.combine_before_upsert else Combine.LAST

@@ -11,20 +11,20 @@ from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.rows import key_groups
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.writing.operations import Combine, Semantics
+from hoodie.writing.operations import Combine, OperationRules
 
 KEY = (PARTITION_PATH, RECORD_KEY)
 
 
-def combine(rows: pa.Table, rule: MergeRule, semantics: Semantics, key: Sequence[str] = KEY) -> pa.Table:
+def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, key: Sequence[str] = KEY) -> pa.Table:
     """The rows that are written of a batch, by the operation's word on duplicates.
 
     key     what makes a key: with a global index the record key alone
     Raises InvalidInput when the rule needs an ordering value that is null
     """
-    if semantics.combine is Combine.ALL or rows.num_rows == 0:
+    if operation_rules.combine is Combine.ALL or rows.num_rows == 0:
         return rows
-    if semantics.combine is Combine.ORDERED:
+    if operation_rules.combine is Combine.ORDERED:
         return combine_duplicates(rows, key, rule)
     groups = key_groups(rows, key)
     if groups is None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import KeyInTwoPartitions
-from hoodie.lookup.key_status import Fate, Fates
+from hoodie.lookup.key_status import KeyStatus, KeyStatuses
 from hoodie.merge.rows import Mask, Positions, as_array, nullable, pick
 from hoodie.merge.rules import Choice, MergeRule
 from hoodie.model.files import FileGroupId, FileSlice
@@ -33,7 +33,7 @@ _NAMED = 5  # keys that an error names
 
 
 @dataclass(frozen=True, slots=True)
-class MoveRule:
+class RelocationRule:
     """What decides where a row goes; picklable.
 
     schema      the user's columns after the write
@@ -79,7 +79,7 @@ UNREAD, GONE_NOW = -1, -2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Settled:
+class Resolved:
     """Rows with their places. A row that is in several file groups occurs as often.
 
     rows    as given, some with another partition path, and such as stand for a key that moves away
@@ -89,7 +89,7 @@ class Settled:
 
     rows: pa.Table
     groups: Positions
-    fates: Fates
+    statuses: KeyStatuses
 
 
 def doubtful(partitions: pa.Array, rows: Positions, groups: Positions, places: Sequence[FileGroupId]) -> Mask:
@@ -111,7 +111,7 @@ def _same_partition(partitions: pa.Array, rows: Positions, groups: Positions, pl
     return np.asarray(pc.equal(stored, partitions.take(pa.array(rows))), np.bool_)
 
 
-def settle(rows: pa.Table, hits: Hits, how: MoveRule) -> Settled:
+def resolve_locations(rows: pa.Table, hits: Hits, how: RelocationRule) -> Resolved:
     """Decide on each row.
 
     rows    the user's columns, record key and partition path; each key once
@@ -140,18 +140,18 @@ def settle(rows: pa.Table, hits: Hits, how: MoveRule) -> Settled:
     at_hit = np.concatenate([stays, back, gone, into])
     source = np.concatenate([hits.rows[at_hit], fresh])
     groups = np.concatenate([hits.groups[at_hit], np.full(len(fresh), -1, np.int64)])
-    fates = np.concatenate(
+    statuses = np.concatenate(
         [
-            np.full(len(stays), Fate.UPDATE),
-            np.full(len(back), Fate.NEW),
-            np.full(len(gone), Fate.GONE),
-            np.full(len(into), Fate.MOVED),
-            np.where(moved[fresh], Fate.MOVED, Fate.NEW),
+            np.full(len(stays), KeyStatus.UPDATE),
+            np.full(len(back), KeyStatus.INSERT),
+            np.full(len(gone), KeyStatus.MOVED_OUT),
+            np.full(len(into), KeyStatus.MOVED_IN),
+            np.where(moved[fresh], KeyStatus.MOVED_IN, KeyStatus.INSERT),
         ]
     ).astype(np.int8)
     order = np.argsort(source, kind="stable")
-    source, groups, fates = source[order], groups[order], fates[order]
-    return Settled(_at_places(rows.take(pa.array(source)), groups, hits.places), groups, fates)
+    source, groups, statuses = source[order], groups[order], statuses[order]
+    return Resolved(_at_places(rows.take(pa.array(source)), groups, hits.places), groups, statuses)
 
 
 def _any(rows: Positions, count: int) -> Mask:
@@ -183,7 +183,7 @@ def _refuse_two_partitions(rows: pa.Table, hits: Hits, live: Mask, deletes: Mask
     raise KeyInTwoPartitions(len(twice), named)
 
 
-def _leaving(rows: pa.Table, hits: Hits, elsewhere: Mask, how: MoveRule) -> tuple[Mask, pa.Table]:
+def _leaving(rows: pa.Table, hits: Hits, elsewhere: Mask, how: RelocationRule) -> tuple[Mask, pa.Table]:
     """Which rows leave the partition where their key is stored: those whose version wins, and says so. Where a rule
     makes one row of the two, it is that row which moves."""
     leaves = np.zeros(rows.num_rows, np.bool_)
@@ -213,7 +213,7 @@ def _leaving(rows: pa.Table, hits: Hits, elsewhere: Mask, how: MoveRule) -> tupl
     return leaves, _replaced(rows, at[made[~stays]], outcome.merged.filter(pa.array(~stays)), how)
 
 
-def _replaced(rows: pa.Table, at: Positions, merged: pa.Table, how: MoveRule) -> pa.Table:
+def _replaced(rows: pa.Table, at: Positions, merged: pa.Table, how: RelocationRule) -> pa.Table:
     """The rows, in all columns of the table, those at some positions replaced."""
     if not len(at):
         return rows
@@ -266,7 +266,7 @@ class StoredReader:
 
 
 def stored_reader(
-    state: TableState, partitions: Collection[str], how: MoveRule, options: Mapping[str, str]
+    state: TableState, partitions: Collection[str], how: RelocationRule, options: Mapping[str, str]
 ) -> StoredReader:
     """How rows of some partitions are read as a snapshot reader does. One listing of each."""
     view = load_view(state.storage, state.timeline, state.config, partitions)
@@ -296,7 +296,7 @@ def with_stored(
     state: TableState,
     rows: pa.Table,
     located: tuple[Positions, Positions, tuple[FileGroupId, ...]],
-    how: MoveRule,
+    how: RelocationRule,
     certain: bool,
     options: Mapping[str, str],
     pool: Executor,

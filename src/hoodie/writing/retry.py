@@ -15,7 +15,7 @@ from hoodie.writing.result import WriteResult
 KNOWN = "known"
 
 
-def attempted(settings: Settings, attempt: Callable[[], WriteResult]) -> WriteResult:
+def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> WriteResult:
     """The result of the first attempt that no other writer contradicts, or that of the write that brought the batch.
 
     attempt  a whole write: it looks at the table anew, and takes back what it wrote when it fails

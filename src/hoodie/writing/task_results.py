@@ -12,7 +12,7 @@ from hoodie.model.commit import WriteStat
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class TaskResults:
     """Statistics of the winning task attempts.
 
     partitions  partition paths of the batch, those included in which nothing came to be written
@@ -27,6 +27,6 @@ class Outcome:
     later: tuple[pa.Table, ...] = ()
 
     @classmethod
-    def nothing(cls, partitions: frozenset[str]) -> Outcome:
+    def nothing(cls, partitions: frozenset[str]) -> TaskResults:
         """Of a write without rows."""
         return cls((), partitions, IndexStats(), "near")

@@ -16,19 +16,19 @@ from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
-from hoodie.lookup.key_status import Fate, fates_of_keys, take_fates
+from hoodie.lookup.key_status import KeyStatus, statuses_of_keys, take_statuses
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
-from hoodie.plan.write import Work, WriteTask
+from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.reading.column_types import base_types
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp
 from hoodie.writing.log_file_writer import append_log
-from hoodie.writing.operations import Semantics
+from hoodie.writing.operations import OperationRules
 from hoodie.writing.precombine import combine
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
@@ -50,34 +50,34 @@ def new_file_id() -> str:
 
 
 def run_task(
-    spec: WriteSpec, rule: MergeRule, semantics: Semantics, task: WriteTask, rows: pa.Table, token: str
+    spec: WriteSpec, rule: MergeRule, operation_rules: OperationRules, task: WriteTask, rows: pa.Table, token: str
 ) -> list[WriteStat]:
     """Write the rows of one file group.
 
     rows   the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`, all of the task's partition
     token  write token of this attempt
     """
-    rows, fates = take_fates(rows)
-    combined = combine(rows, rule, semantics)
-    if fates is not None and combined is not rows:
-        fates = fates_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, fates)
-    incoming = _incoming(spec, semantics, task.group.partition, combined, token)
-    if fates is not None and (fates == Fate.GONE).any():
-        incoming = replace(incoming, deleted=fates == Fate.GONE)
-    match task.work:
-        case Work.CREATE:
+    rows, statuses = take_statuses(rows)
+    combined = combine(rows, rule, operation_rules)
+    if statuses is not None and combined is not rows:
+        statuses = statuses_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, statuses)
+    incoming = _incoming(spec, operation_rules, task.group.partition, combined, token)
+    if statuses is not None and (statuses == KeyStatus.MOVED_OUT).any():
+        incoming = replace(incoming, deleted=statuses == KeyStatus.MOVED_OUT)
+    match task.kind:
+        case TaskKind.CREATE:
             return _create(spec, rule, task, incoming, token)
-        case Work.REWRITE:
-            return [_rewrite(spec, rule, semantics, task, incoming, token)]
-        case Work.APPEND:
-            return append_log(spec, rule, task, incoming, token, fates)
+        case TaskKind.REWRITE:
+            return [_rewrite(spec, rule, operation_rules, task, incoming, token)]
+        case TaskKind.APPEND:
+            return append_log(spec, rule, task, incoming, token, statuses)
 
 
-def _incoming(spec: WriteSpec, semantics: Semantics, partition: str, rows: pa.Table, token: str) -> Incoming:
+def _incoming(spec: WriteSpec, operation_rules: OperationRules, partition: str, rows: pa.Table, token: str) -> Incoming:
     keys = one_chunk(rows.column(RECORD_KEY))
     if keys.null_count:
         raise InvalidInput(f"{keys.null_count} rows of partition {partition!r} have no record key (null or empty)")
-    if semantics.delete:
+    if operation_rules.delete:
         nulls = [pa.nulls(len(keys), field.type) for field in spec.schema]
         schema = pa.schema([field.with_nullable(True) for field in spec.schema])
         table = pa.Table.from_arrays(nulls, schema=schema)
@@ -100,7 +100,7 @@ def _without_deletes(rows: pa.Table, rule: MergeRule) -> pa.Table:
 
 
 def _rewrite(
-    spec: WriteSpec, rule: MergeRule, semantics: Semantics, task: WriteTask, incoming: Incoming, token: str
+    spec: WriteSpec, rule: MergeRule, operation_rules: OperationRules, task: WriteTask, incoming: Incoming, token: str
 ) -> WriteStat:
     """The next version of a base file: stored rows in their order, merged, then the rows with new keys."""
     assert task.slice is not None
@@ -115,7 +115,7 @@ def _rewrite(
         ) as writer:
             no_keys = pa.array([], pa.string())
             for stored in _stored_rows(spec, source, base.path):
-                if semantics.match:
+                if operation_rules.match:
                     writer.append(merge.batch(stored), no_keys)
                 else:
                     merge.kept += stored.num_rows

@@ -18,7 +18,7 @@ from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.services.compaction.claim import claimed
 from hoodie.services.compaction.job import CompactionJob
-from hoodie.services.compaction.run import run_near
+from hoodie.services.compaction.run import run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
@@ -168,7 +168,7 @@ def test_a_signal_lets_the_plan_at_hand_end_and_begins_no_other(path: str) -> No
 
     def told_to_stop(job: CompactionJob) -> list[WriteStat | None]:
         os.kill(os.getpid(), signal.SIGTERM)
-        return run_near(job)
+        return run_on_driver(job)
 
     before = _handle(stop)
     try:
@@ -185,7 +185,7 @@ def test_a_second_signal_gives_the_plan_at_hand_up(path: str) -> None:
     instant = schedule(storage)
 
     def told_to_stop_twice(job: CompactionJob) -> list[WriteStat | None]:
-        stats = run_near(job)
+        stats = run_on_driver(job)
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
         return stats

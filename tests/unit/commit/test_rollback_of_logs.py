@@ -31,7 +31,7 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.parquet.small.file.limit": "0",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
 }
 Rows = Mapping[str, tuple[str, int, str]]
 
@@ -47,7 +47,7 @@ def batch(rows: Rows) -> pa.Table:
 
 
 def opened(storage: Storage) -> ArrowTable:
-    return ArrowTable(storage, {key: value for key, value in OPTIONS.items() if "near" in key or "limit" in key})
+    return ArrowTable(storage, {key: value for key, value in OPTIONS.items() if "driver" in key or "limit" in key})
 
 
 def upsert(storage: Storage, rows: Rows, options: Mapping[str, str] | None = None) -> str:

@@ -12,7 +12,7 @@ from hoodie.errors import IndexUnavailable, InvalidOption
 from hoodie.index.hbase import make
 from hoodie.index.hbase_client import HBaseClient, Rate, put_batch_size
 from hoodie.testing.hbase import HBaseServer
-from support.hbase_parts import CONFIG, FIRST, A, placed, there, where, write
+from support.hbase_parts import CONFIG, FIRST, A, index_context, placed, where, write
 
 KEYS = ["k1", "k2", "k3"]
 
@@ -33,7 +33,7 @@ def test_a_server_that_is_down_is_named_after_some_tries(server, index):
     server.stop()
     begun = time.perf_counter()
     with pytest.raises(IndexUnavailable, match=rf"127\.0\.0\.1:{server.port}.*failed 3 times.*TTransportException"):
-        where(index, KEYS, there(FIRST))
+        where(index, KEYS, index_context(FIRST))
     assert 0.25 < time.perf_counter() - begun < 5, "0.1 s and 0.2 s between tries"
 
 
@@ -42,7 +42,7 @@ def test_a_server_that_comes_back_between_tries_is_asked_again(server):
     write(index, placed(FIRST, A, inserted=KEYS))
     server.stop()
     threading.Timer(0.4, server.start).start()
-    assert where(index, KEYS, there(FIRST)) == [A] * 3
+    assert where(index, KEYS, index_context(FIRST)) == [A] * 3
 
 
 @pytest.mark.parametrize("call", ["getRowsWithColumns", "mutateRowsTs"])
@@ -51,7 +51,7 @@ def test_a_call_that_fails_is_repeated(server, index, call, fault):
     server.faults.calls = frozenset({call})
     setattr(server.faults, fault, 2)
     write(index, placed(FIRST, A, inserted=KEYS))
-    assert where(index, KEYS, there(FIRST)) == [A] * 3
+    assert where(index, KEYS, index_context(FIRST)) == [A] * 3
     assert getattr(server.faults, fault) == 0
     assert len(server.dump("t")) == 3
 
@@ -61,19 +61,19 @@ def test_a_slow_server_is_given_up_after_the_time_for_a_call(server):
     index = make(server.options("t") | options, CONFIG)
     server.faults.delay = 0.5
     with pytest.raises(IndexUnavailable, match=r"failed once in 0\.\d s.*[Tt]ime.*region server may be down"):
-        where(index, KEYS, there(FIRST))
+        where(index, KEYS, index_context(FIRST))
 
 
 def test_puts_that_are_lost_once_are_put_again(server, index):
     server.faults.lost_puts = 2
     write(index, placed(FIRST, A, inserted=KEYS))
-    assert where(index, KEYS, there(FIRST)) == [A] * 3
+    assert where(index, KEYS, index_context(FIRST)) == [A] * 3
 
 
 def test_puts_that_stay_lost_fail_the_write_before_it_is_published(server, index):
     server.faults.lost_puts = 1000
     with pytest.raises(IndexUnavailable, match=r"acknowledged a put of 3 entries, but 3 are not"):
-        index.learn([placed(FIRST, A, inserted=KEYS)])
+        index.record_writes([placed(FIRST, A, inserted=KEYS)])
 
 
 def test_one_connection_serves_a_call_and_is_closed(server, index):
@@ -81,7 +81,7 @@ def test_one_connection_serves_a_call_and_is_closed(server, index):
     write(index, placed(FIRST, A, inserted=KEYS), placed(FIRST, A, inserted=["k4"]))
     assert server.connections - before == 1
     before = server.connections
-    where(index, KEYS, there(FIRST))
+    where(index, KEYS, index_context(FIRST))
     assert server.connections - before == 1
     deadline = time.monotonic() + 5
     while server.open_connections and time.monotonic() < deadline:
@@ -105,7 +105,7 @@ def test_batches_have_the_sizes_of_the_options(server):
     sizes = {"hoodie.index.hbase.get.batch.size": "40", "hoodie.index.hbase.put.batch.size": "60"}
     index = make(server.options("t") | sizes, CONFIG)
     keys = [f"k{number}" for number in range(100)]
-    where(index, keys, there(FIRST))
+    where(index, keys, index_context(FIRST))
     assert server.calls["getRowsWithColumns"] == 3
     write(index, placed(FIRST, A, inserted=keys))
     assert server.calls["mutateRowsTs"] == 2

@@ -16,7 +16,7 @@ from hoodie.errors import IndexUnavailable, InvalidOption
 from hoodie.index.hbase import make
 from hoodie.index.hbase_client import HBaseClient, batches
 from hoodie.testing.hbase import HBaseServer
-from support.hbase_parts import CONFIG, FIRST, SECOND, A, placed, there, where, write
+from support.hbase_parts import CONFIG, FIRST, SECOND, A, index_context, placed, where, write
 
 KEYS = ["k1", "k2", "k3"]
 TLS = Path(__file__).parents[2] / "fixtures" / "tls"
@@ -58,9 +58,9 @@ def test_each_kind_of_gateway_is_spoken_to(transport, protocol, tls):
         index = make(options, CONFIG)
         write(index, placed(FIRST, A, inserted=[*KEYS, "ä", "x" * 5000]))
         write(index, placed(SECOND, A, deleted=["k3"]))
-        assert where(index, [*KEYS, "ä", "x" * 5000], there(FIRST, SECOND)) == [A, A, None, A, A]
+        assert where(index, [*KEYS, "ä", "x" * 5000], index_context(FIRST, SECOND)) == [A, A, None, A, A]
         server.faults.hang_ups = 1
-        assert where(index, KEYS, there(FIRST, SECOND)) == [A, A, None]
+        assert where(index, KEYS, index_context(FIRST, SECOND)) == [A, A, None]
 
 
 def test_a_certificate_that_is_not_trusted_is_not_tried_again():
@@ -70,7 +70,7 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again():
             given = {"hoodie.index.hbase.thrift.ssl": "true", "hoodie.index.hbase.thrift.transport": transport}
             index = make(server.options("t") | given, CONFIG)
             with pytest.raises(IndexUnavailable, match=r"certificate is not accepted.*ssl\.ca\.file"):
-                where(index, KEYS, there(FIRST))
+                where(index, KEYS, index_context(FIRST))
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_cannot_be_is_refused_before_anything_is_connected(server, given, s
 def test_certificate_files_that_cannot_be_read_are_named():
     given = {"hoodie.index.hbase.thrift.ssl": "true", "hoodie.index.hbase.thrift.ssl.ca.file": "/no/such.pem"}
     with HBaseServer() as server, pytest.raises(InvalidOption, match=r"ssl\.\*.*No such file"):
-        where(make(server.options("t") | given, CONFIG), KEYS, there(FIRST))
+        where(make(server.options("t") | given, CONFIG), KEYS, index_context(FIRST))
 
 
 def test_an_http_gateway_that_asks_for_authentication_is_not_supported():
@@ -121,7 +121,7 @@ def test_an_http_gateway_that_asks_for_authentication_is_not_supported():
             CONFIG,
         )
         with pytest.raises(IndexUnavailable, match=r"401.*not supported"):
-            where(http, KEYS, there(FIRST))
+            where(http, KEYS, index_context(FIRST))
     finally:
         gateway.shutdown()
         gateway.server_close()
@@ -137,7 +137,7 @@ def test_batches_are_cut_by_bytes_so_that_a_framed_gateway_takes_ten_thousand_pu
         index = make(server.options("t") | {"hoodie.index.hbase.get.batch.size": "10000"}, CONFIG)
         write(index, placed(FIRST, A, inserted=keys))
         assert server.calls["mutateRowsTs"] > 1
-        assert where(index, keys[::999], there(FIRST)) == [A] * len(keys[::999])
+        assert where(index, keys[::999], index_context(FIRST)) == [A] * len(keys[::999])
         assert len(server.dump("t")) == 10_000
 
 
@@ -172,7 +172,7 @@ def test_a_disabled_table_is_named_at_once(server):
     index = make(server.options("t"), CONFIG)
     begun = time.perf_counter()
     with pytest.raises(IndexUnavailable, match=r"table 't' is disabled.*enable 't'"):
-        index.check(there())
+        index.check(index_context())
     assert time.perf_counter() - begun < 1
 
 
@@ -183,7 +183,7 @@ def test_a_table_that_is_disabled_meanwhile_is_named_after_the_time_for_a_call(s
     keys = [f"k{number}" for number in range(50)]
     begun = time.perf_counter()
     with pytest.raises(IndexUnavailable, match="table 't' is disabled"):
-        write(index, placed(FIRST, A, inserted=keys)) if call == "put" else where(index, keys, there(FIRST))
+        write(index, placed(FIRST, A, inserted=keys)) if call == "put" else where(index, keys, index_context(FIRST))
     assert time.perf_counter() - begun < 2, "one time for the call, whatever its retries"
 
 
@@ -192,7 +192,7 @@ def test_a_put_that_lands_after_its_time_is_that_of_a_write_that_does_not_count(
     index = make(server.options("t") | {"hoodie.index.hbase.zk.session_timeout_ms": "200"}, CONFIG)
     stored.enabled = False
     with pytest.raises(IndexUnavailable):
-        index.learn([placed(FIRST, A, inserted=KEYS)])
+        index.record_writes([placed(FIRST, A, inserted=KEYS)])
     assert not stored.rows
     with server.store.changed:
         stored.enabled = True
@@ -201,7 +201,7 @@ def test_a_put_that_lands_after_its_time_is_that_of_a_write_that_does_not_count(
     while not stored.rows and time.monotonic() < deadline:
         time.sleep(0.01)
     assert stored.rows, "it landed"
-    assert where(index, KEYS, there(SECOND, pending=(FIRST,))) == [None] * 3
+    assert where(index, KEYS, index_context(SECOND, pending=(FIRST,))) == [None] * 3
 
 
 def test_one_deadline_holds_for_all_tries_of_a_call(server):
@@ -221,13 +221,13 @@ def test_an_error_that_will_not_pass_is_not_tried_again(server):
     server.faults.calls, server.faults.errors = frozenset({"getRowsWithColumns"}), 5
     server.faults.lasting = True
     with pytest.raises(IndexUnavailable, match=r"refuses a call.*AccessDeniedException"):
-        where(index, KEYS, there(FIRST))
+        where(index, KEYS, index_context(FIRST))
     assert server.calls["getRowsWithColumns"] == 1
 
 
 def test_an_error_that_hbase_2_marks_as_lasting_is_not_tried_again(server):
     index = make(server.options("t"), CONFIG)
-    where(index, KEYS, there(FIRST))
+    where(index, KEYS, index_context(FIRST))
     called, tries = server._called, []
 
     def marked(name, call, arguments):
@@ -240,20 +240,20 @@ def test_an_error_that_hbase_2_marks_as_lasting_is_not_tried_again(server):
 
     server._called = marked
     with pytest.raises(IndexUnavailable, match=r"refuses a call.*whatever"):
-        where(index, KEYS, there(FIRST))
+        where(index, KEYS, index_context(FIRST))
     assert len(tries) == 2, "the first says that it may be tried again"
 
 
 def test_cells_that_expire_are_refused(server):
     server.store.tables[b"t"].time_to_live = 86_400
     with pytest.raises(IndexUnavailable, match=r"expire after 86400 s \(TTL\).*FOREVER"):
-        make(server.options("t"), CONFIG).check(there())
+        make(server.options("t"), CONFIG).check(index_context())
 
 
 def test_the_put_batch_of_a_missing_table_is_not_guessed(server):
     given = {"hoodie.index.hbase.put.batch.size.autocompute": "true", "hoodie.index.hbase.table": "missing"}
     with pytest.raises(IndexUnavailable, match="no table 'missing'"):
-        where(make(server.options("t") | given, CONFIG), KEYS, there(FIRST))
+        where(make(server.options("t") | given, CONFIG), KEYS, index_context(FIRST))
 
 
 # --- the stand-in is as strict as a gateway ---

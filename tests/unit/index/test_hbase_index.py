@@ -9,7 +9,7 @@ import pytest
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidInput, InvalidOption
 from hoodie.index.hbase import make
 from hoodie.model.files import FileGroupId
-from support.hbase_parts import CONFIG, FIRST, SECOND, THIRD, A, B, placed, there, where, write
+from support.hbase_parts import CONFIG, FIRST, SECOND, THIRD, A, B, index_context, placed, where, write
 
 
 @pytest.fixture
@@ -24,8 +24,8 @@ def index(hbase, table):
 
 def test_new_keys_are_found_once_their_instant_is_completed(index):
     write(index, placed(FIRST, A, inserted=["k1", "k2"]), placed(FIRST, B, inserted=["k3"]))
-    assert where(index, ["k1", "k2", "k3", "k4"], there(SECOND, pending=[FIRST])) == [None] * 4
-    assert where(index, ["k3", "k4", "k1"], there(FIRST)) == [B, None, A]
+    assert where(index, ["k1", "k2", "k3", "k4"], index_context(SECOND, pending=[FIRST])) == [None] * 4
+    assert where(index, ["k3", "k4", "k1"], index_context(FIRST)) == [B, None, A]
 
 
 def test_entries_have_hudi_s_cells(hbase, table, index):
@@ -43,41 +43,43 @@ def test_entries_that_hudi_put_are_found(hbase, table, index):
     cells = {b"_s:commit_ts": b"20240101000000", b"_s:file_name": b"f-0", b"_s:partition_path": b""}
     with hbase.connected() as connection:
         connection.table(table).put(b"k", cells)
-    assert where(index, ["k"], there("20240101000000")) == [FileGroupId("", "f-0")]
-    assert where(index, ["k"], there(FIRST)) == [FileGroupId("", "f-0")], "older than the active timeline: archived"
-    assert where(index, ["k"], there()) == [None], "a table without instants has no rows"
+    assert where(index, ["k"], index_context("20240101000000")) == [FileGroupId("", "f-0")]
+    assert where(index, ["k"], index_context(FIRST)) == [FileGroupId("", "f-0")], (
+        "older than the active timeline: archived"
+    )
+    assert where(index, ["k"], index_context()) == [None], "a table without instants has no rows"
 
 
 def test_entries_of_a_write_that_was_rolled_back_do_not_count(index):
     write(index, placed(FIRST, A, inserted=["old"]))
-    index.learn([placed(SECOND, A, inserted=["k"])])
-    assert where(index, ["old", "k"], there(FIRST, THIRD)) == [A, None]
+    index.record_writes([placed(SECOND, A, inserted=["k"])])
+    assert where(index, ["old", "k"], index_context(FIRST, THIRD)) == [A, None]
     write(index, placed(THIRD, B, inserted=["k"]))
-    assert where(index, ["k"], there(FIRST, THIRD)) == [B]
+    assert where(index, ["k"], index_context(FIRST, THIRD)) == [B]
 
 
 def test_a_deleted_key_is_forgotten_and_may_come_back(hbase, table, index):
     write(index, placed(FIRST, A, inserted=["k", "l"]))
     write(index, placed(SECOND, A, deleted=["k"]))
-    assert where(index, ["k", "l"], there(FIRST, SECOND)) == [None, A]
+    assert where(index, ["k", "l"], index_context(FIRST, SECOND)) == [None, A]
     assert list(hbase.dump(table)) == [b"l"]
     write(index, placed(THIRD, B, inserted=["k"]))
-    assert where(index, ["k"], there(FIRST, SECOND, THIRD)) == [B]
+    assert where(index, ["k"], index_context(FIRST, SECOND, THIRD)) == [B]
 
 
 def test_a_delete_that_is_not_published_forgets_nothing(index):
     write(index, placed(FIRST, A, inserted=["k"]))
-    assert index.learn([placed(SECOND, A, deleted=["k"])]).num_rows == 1
-    assert where(index, ["k"], there(FIRST)) == [A]
+    assert index.record_writes([placed(SECOND, A, deleted=["k"])]).num_rows == 1
+    assert where(index, ["k"], index_context(FIRST)) == [A]
 
 
 def test_a_moved_key_is_where_the_last_published_write_put_it(hbase, table, index):
     write(index, placed(FIRST, A, inserted=["k"]))
-    later = index.learn([placed(SECOND, B, moved=["k"])])
-    assert where(index, ["k"], there(FIRST, pending=[SECOND])) == [A], "the write may fail still"
-    assert where(index, ["k"], there(FIRST, SECOND)) == [B], "it is published, and its writer died"
-    index.settle(SECOND, later)
-    assert where(index, ["k"], there(FIRST, SECOND)) == [B]
+    later = index.record_writes([placed(SECOND, B, moved=["k"])])
+    assert where(index, ["k"], index_context(FIRST, pending=[SECOND])) == [A], "the write may fail still"
+    assert where(index, ["k"], index_context(FIRST, SECOND)) == [B], "it is published, and its writer died"
+    index.finalize(SECOND, later)
+    assert where(index, ["k"], index_context(FIRST, SECOND)) == [B]
     assert hbase.dump(table) == {
         b"k": {b"_s:commit_ts": SECOND.encode(), b"_s:file_name": b"22222222-0", b"_s:partition_path": b"p=b"}
     }
@@ -85,38 +87,38 @@ def test_a_moved_key_is_where_the_last_published_write_put_it(hbase, table, inde
 
 def test_a_move_that_failed_does_not_come_back_after_later_ones(index):
     write(index, placed(FIRST, A, inserted=["k"]))
-    index.learn([placed(SECOND, B, moved=["k"])])  # fails, and is rolled back
-    assert where(index, ["k"], there(FIRST, THIRD)) == [A]
+    index.record_writes([placed(SECOND, B, moved=["k"])])  # fails, and is rolled back
+    assert where(index, ["k"], index_context(FIRST, THIRD)) == [A]
     fourth = "20240101000000004"
     write(index, placed(THIRD, B, moved=["k"]))
     write(index, placed(fourth, A, moved=["k"]))
-    assert where(index, ["k"], there(FIRST, THIRD, fourth)) == [A]
+    assert where(index, ["k"], index_context(FIRST, THIRD, fourth)) == [A]
 
 
 def test_an_entry_of_hudi_s_that_is_newer_than_an_unsettled_move_counts(hbase, table, index):
     write(index, placed(FIRST, A, inserted=["k"]))
-    index.learn([placed(SECOND, B, moved=["k"])])
+    index.record_writes([placed(SECOND, B, moved=["k"])])
     cells = {b"_s:commit_ts": THIRD.encode(), b"_s:file_name": b"c-0", b"_s:partition_path": b"p=c"}
     with hbase.connected() as connection:
         connection.table(table).put(b"k", cells)
-    assert where(index, ["k"], there(FIRST, SECOND, THIRD)) == [FileGroupId("p=c", "c-0")]
+    assert where(index, ["k"], index_context(FIRST, SECOND, THIRD)) == [FileGroupId("p=c", "c-0")]
 
 
 def test_keys_that_were_not_looked_up_keep_their_entry_until_the_write_is_published(index):
     write(index, placed(FIRST, A, inserted=["k"]))
-    later = index.learn([placed(SECOND, B, inserted=["k", "new"], looked_up=False)])
-    assert where(index, ["k", "new"], there(FIRST)) == [A, None]
-    index.settle(SECOND, later)
-    assert where(index, ["k", "new"], there(FIRST, SECOND)) == [B, B]
+    later = index.record_writes([placed(SECOND, B, inserted=["k", "new"], looked_up=False)])
+    assert where(index, ["k", "new"], index_context(FIRST)) == [A, None]
+    index.finalize(SECOND, later)
+    assert where(index, ["k", "new"], index_context(FIRST, SECOND)) == [B, B]
 
 
 def test_a_task_that_is_repeated_changes_nothing(hbase, table, index):
     write(index, placed(FIRST, A, inserted=["k"]))
     parts = [placed(SECOND, A, inserted=["x"], deleted=["k"]), placed(SECOND, B, inserted=["y"], looked_up=False)]
-    later = index.learn(parts)
-    assert index.learn(parts).equals(later)
-    index.settle(SECOND, later)
-    index.settle(SECOND, later)
+    later = index.record_writes(parts)
+    assert index.record_writes(parts).equals(later)
+    index.finalize(SECOND, later)
+    index.finalize(SECOND, later)
     assert sorted(hbase.dump(table)) == [b"x", b"y"]
 
 
@@ -124,9 +126,9 @@ def test_a_write_whose_clock_is_behind_a_delete_is_not_hidden_by_it(hbase, table
     with hbase.connected() as connection:
         connection.table(table).delete(b"k")  # by the server's clock, which is years ahead of the instant
     write(index, placed(FIRST, A, inserted=["k"]))
-    assert where(index, ["k"], there(FIRST)) == [A]
+    assert where(index, ["k"], index_context(FIRST)) == [A]
     write(index, placed(SECOND, A, deleted=["k"]))
-    assert where(index, ["k"], there(FIRST, SECOND)) == [None]
+    assert where(index, ["k"], index_context(FIRST, SECOND)) == [None]
 
 
 def test_many_keys_take_several_batches(hbase, table):
@@ -138,14 +140,14 @@ def test_many_keys_take_several_batches(hbase, table):
     keys = [f"key-{number:05d}" for number in range(1500)]
     write(index, placed(FIRST, A, inserted=keys[::2]))
     expected = [A if number % 2 == 0 else None for number in range(len(keys))]
-    assert where(index, keys, there(FIRST)) == expected
-    tags = index.look_up.tagger(there(FIRST))(pa.array(keys), pa.array(["?"] * len(keys)))
+    assert where(index, keys, index_context(FIRST)) == expected
+    tags = index.look_up.tagger(index_context(FIRST))(pa.array(keys), pa.array(["?"] * len(keys)))
     assert (tags.cost.candidates, tags.cost.checked, tags.cost.hits) == (1500, 1500, 750)
 
 
 def test_no_keys_are_no_calls(index):
-    assert where(index, [], there(FIRST)) == []
-    assert index.learn([]) is None
+    assert where(index, [], index_context(FIRST)) == []
+    assert index.record_writes([]) is None
 
 
 def test_rows_have_a_prefix_with_the_rebalancing_class(hbase, table):
@@ -155,7 +157,7 @@ def test_rows_have_a_prefix_with_the_rebalancing_class(hbase, table):
     }
     index = make(options, CONFIG)
     write(index, placed(FIRST, A, inserted=["abc", "334e26e9-8355-45cc-97c6-c31daf0df330"]))
-    assert where(index, ["abc"], there(FIRST)) == [A]
+    assert where(index, ["abc"], index_context(FIRST)) == [A]
     # Java: "abc".hashCode() is 96354; that of the UUID 1880221124.
     assert list(hbase.dump(table)) == [b"02abc", b"04334e26e9-8355-45cc-97c6-c31daf0df330"]
 
@@ -165,12 +167,12 @@ def test_a_rollback_in_step_takes_its_entries_away(hbase):
     index = make(hbase.options(table) | {"hoodie.index.hbase.rollback.sync": "true"}, CONFIG)
     write(index, placed(FIRST, A, inserted=["k", "l"]))
     write(index, placed(SECOND, B, inserted=["new"], moved=["k"]))
-    assert where(index, ["k", "l", "new"], there(FIRST, SECOND)) == [B, A, B]
+    assert where(index, ["k", "l", "new"], index_context(FIRST, SECOND)) == [B, A, B]
     index.rolled_back(SECOND)
-    assert where(index, ["k", "l", "new"], there(FIRST)) == [A, A, None]
+    assert where(index, ["k", "l", "new"], index_context(FIRST)) == [A, A, None]
     assert list(hbase.dump(table)) == [b"k", b"l"]
     write(index, placed(THIRD, B, inserted=["new"]))
-    assert where(index, ["new"], there(FIRST, THIRD)) == [B]
+    assert where(index, ["new"], index_context(FIRST, THIRD)) == [B]
 
 
 def test_a_rollback_needs_nothing_unless_asked_for(index):
@@ -179,7 +181,7 @@ def test_a_rollback_needs_nothing_unless_asked_for(index):
 
 def test_a_missing_table_or_family_is_named_with_the_command_that_makes_it(hbase):
     index = make(hbase.options("hoodie_no_such_table"), CONFIG)
-    for call in (lambda: index.check(there()), lambda: where(index, ["k"], there(FIRST))):
+    for call in (lambda: index.check(index_context()), lambda: where(index, ["k"], index_context(FIRST))):
         with pytest.raises(
             IndexUnavailable, match=r"no table 'hoodie_no_such_table'.*create 'hoodie_no_such_table', '_s'"
         ):
@@ -189,7 +191,7 @@ def test_a_missing_table_or_family_is_named_with_the_command_that_makes_it(hbase
         connection.create_table(name, {"cf": {}})
         hbase.made.append(name)
     index = make(hbase.options(name), CONFIG)
-    for call in (lambda: index.check(there()), lambda: write(index, placed(FIRST, A, inserted=["k"]))):
+    for call in (lambda: index.check(index_context()), lambda: write(index, placed(FIRST, A, inserted=["k"]))):
         with pytest.raises(IndexUnavailable, match="no column family '_s'"):
             call()
 
@@ -213,12 +215,12 @@ def test_cells_of_the_wrong_form_are_an_error_that_names_the_row(hbase, table, i
     with hbase.connected() as connection:
         connection.table(table).put(b"bad", cells)
     with pytest.raises(CorruptIndex, match=rf"b'bad'.*{problem}.*hoodie index rebuild"):
-        where(index, ["good", "bad"], there(FIRST))
+        where(index, ["good", "bad"], index_context(FIRST))
 
 
 def test_a_key_longer_than_rows_of_hbase_is_refused(index):
     with pytest.raises(InvalidInput, match="40000 bytes"):
-        where(index, ["x" * 40_000], there(FIRST))
+        where(index, ["x" * 40_000], index_context(FIRST))
 
 
 def test_options_that_do_not_reach_an_index_are_refused():
@@ -242,12 +244,12 @@ def test_options_that_do_not_reach_an_index_are_refused():
 def test_the_kernels_travel_to_executors(index):
     write(index, placed(FIRST, A, inserted=["k"]))
     copy = pickle.loads(pickle.dumps(index))
-    assert where(copy, ["k"], there(FIRST)) == [A]
-    tagger = pickle.loads(pickle.dumps(index.look_up.tagger(there(FIRST))))
+    assert where(copy, ["k"], index_context(FIRST)) == [A]
+    tagger = pickle.loads(pickle.dumps(index.look_up.tagger(index_context(FIRST))))
     assert tagger(pa.array(["k"]), pa.array(["?"])).file_ids.to_pylist() == [A.file_id]
 
 
 def test_a_move_that_failed_does_not_come_to_count_when_the_timeline_has_moved_on(index):
     write(index, placed(FIRST, A, inserted=["k"]))
-    index.learn([placed(SECOND, B, moved=["k"])])  # fails, and is rolled back
-    assert where(index, ["k"], there(THIRD)) == [A], "instants before the third are archived"
+    index.record_writes([placed(SECOND, B, moved=["k"])])  # fails, and is rolled back
+    assert where(index, ["k"], index_context(THIRD)) == [A], "instants before the third are archived"

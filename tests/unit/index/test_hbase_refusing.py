@@ -141,7 +141,7 @@ def made(server, table_type):
         **server.options(name),
         **MOVES,
         "hoodie.index.hbase.thrift.max.retries": "0",
-        "hoodie.spark.near.threads": "1",
+        "hoodie.spark.driver.threads": "1",
     }
     table = ArrowTable.create(MemoryStorage(), given)
     table.server, table.index = server, name

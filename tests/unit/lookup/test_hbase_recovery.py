@@ -14,7 +14,7 @@ from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavai
 from hoodie.index.hbase_mark import MARK, SEEN
 from hoodie.index.hbase_missed import FOLDER, remembered
 from hoodie.lookup.index_repair import repair_near
-from hoodie.lookup.point_read import find_places
+from hoodie.lookup.point_read import locate_keys
 from hoodie.model.instant import Action
 from hoodie.recovery.index_rebuild import rebuild_index
 from hoodie.recovery.restore import restore
@@ -118,7 +118,7 @@ def test_who_only_reads_with_an_index_that_is_out_of_date_is_told(table):
     checked = check(table.state(), WriteOperation.DELETE, None, Settings.read(table.options))
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="out of date"):
-        find_places(checked, keys, pool)
+        locate_keys(checked, keys, pool)
 
 
 def test_a_write_that_cannot_bring_the_index_up_to_date_writes_nothing(table, server):
@@ -243,7 +243,7 @@ def test_a_large_repair_is_not_for_threads_of_the_driver(table):
     near = []
     rollback(
         table.storage,
-        table.options | {"hoodie.spark.near.max.batch.bytes": "0"},
+        table.options | {"hoodie.spark.driver.max.batch.bytes": "0"},
         repair=lambda job: near.append(job.near) or repair_near(job),
     )
     assert near == [False]

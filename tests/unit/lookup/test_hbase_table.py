@@ -10,7 +10,7 @@ import pytest
 from hoodie.cli.main import main
 from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
-from hoodie.lookup.point_read import find_places
+from hoodie.lookup.point_read import locate_keys
 from hoodie.recovery.index_rebuild import rebuild_index
 from hoodie.recovery.rollback import rollback
 from hoodie.storage import storage_for
@@ -197,7 +197,7 @@ def test_an_entry_of_a_file_group_that_is_gone_is_an_error_for_readers_too(make_
     checked = check(table.state(), WriteOperation.DELETE, None, Settings.read(table.options))
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="gone-0"):
-        find_places(checked, keys, pool)
+        locate_keys(checked, keys, pool)
 
 
 def test_a_rebuild_leaves_the_entries_of_a_pending_write(make_table, hbase):

@@ -15,7 +15,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
 }
 BUCKETS = "hoodie.bucket.index.num.buckets"
 DROPPED = ("hoodie.index.type", BUCKETS, "hoodie.bucket.index.hash.field", "hoodie.table.timeline.timezone")

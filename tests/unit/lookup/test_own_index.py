@@ -32,7 +32,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id,line",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
 }
 ROWS = pa.table({"id": ["a", "b"], "line": [1, 2], "city": ["oslo", "bern"], "ts": [1, 1]})
 BUCKET = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "4"}

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from hoodie.config.write import FileSizing
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
-from hoodie.plan.write import PartitionProfile, Work, Works, learn_record_size, new_group_sizes, plan_write
+from hoodie.plan.write import PartitionProfile, TaskKind, TaskKinds, learn_record_size, new_group_sizes, plan_write
 
 SIZING = FileSizing(max_size=1000, small_limit=500)
-WORKS = Works(insert=Work.CREATE, fill=Work.REWRITE, update=Work.APPEND)
+KINDS = TaskKinds(insert=TaskKind.CREATE, fill=TaskKind.REWRITE, update=TaskKind.APPEND)
 
 
 def base(file_id, size, partition="p"):
@@ -28,7 +28,7 @@ def plan(profile, small=(), slices=(), sizing=SIZING, record_size=10):
         sizing,
         record_size,
         lambda: next(ids),
-        WORKS,
+        KINDS,
     )
 
 
@@ -40,7 +40,7 @@ def test_inserts_fill_small_files_before_new_file_groups():
 
 def test_a_small_file_that_is_updated_too_gets_one_task():
     made = plan({"p": PartitionProfile(inserts=5, updates={"a": 3})}, small=[base("a", 400)], slices=[base("a", 400)])
-    assert [(t.updates, t.inserts, t.work) for t in made.tasks] == [(3, 5, Work.REWRITE)]
+    assert [(t.updates, t.inserts, t.kind) for t in made.tasks] == [(3, 5, TaskKind.REWRITE)]
 
 
 def test_an_update_without_inserts_leaves_small_files_alone():

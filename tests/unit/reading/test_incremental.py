@@ -46,7 +46,7 @@ def made(kind: str, storage: Storage | None = None, **options: str) -> ArrowTabl
             "hoodie.datasource.write.partitionpath.field": "city",
             "hoodie.datasource.write.precombine.field": "ts",
             "hoodie.datasource.write.table.type": kind,
-            "hoodie.spark.near.threads": "1",
+            "hoodie.spark.driver.threads": "1",
             "hoodie.parquet.small.file.limit": "0",
             **options,
         },

@@ -41,7 +41,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
 }

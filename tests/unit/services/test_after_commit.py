@@ -25,7 +25,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
 }
-WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.near.threads": "1"}
+WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
 RETAINED = {"hoodie.cleaner.commits.retained": 2}
 SMALL = {**RETAINED, "hoodie.keep.min.commits": 5, "hoodie.keep.max.commits": 8}
 

@@ -41,7 +41,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
 }
-WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.near.threads": "1"}
+WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 SHORT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}

@@ -37,7 +37,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
 }
-WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.near.threads": "1"}
+WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
 RETAINED = "hoodie.cleaner.commits.retained"
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}

@@ -32,7 +32,7 @@ from hoodie.services.archive import archive
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.storage import LocalStorage
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage
@@ -131,10 +131,10 @@ def test_expired_credentials_are_not_tried_again():
 
 @pytest.mark.parametrize(("raw", "kind", "advice"), FAULTS, ids=lambda value: repr(value)[:50])
 def test_a_fault_in_a_worker_is_the_same_error_on_the_driver(raw: Exception, kind: type[StorageFailed], advice: str):
-    with pytest.raises(StorageFailed) as in_worker, told_to_driver():
+    with pytest.raises(StorageFailed) as in_worker, mark_worker_errors():
         raise raw
     text = "".join([str(in_worker.value), *in_worker.value.__notes__])  # all that Spark brings back
-    with pytest.raises(kind) as raised, as_in_worker():
+    with pytest.raises(kind) as raised, raise_worker_errors():
         raise RuntimeError(f"Job aborted: {text}\n at org.apache.spark")
     assert type(raised.value) is kind
     assert str(raised.value) == str(in_worker.value)
@@ -142,7 +142,7 @@ def test_a_fault_in_a_worker_is_the_same_error_on_the_driver(raw: Exception, kin
 
 def test_a_full_disk_below_spark_itself_says_so():
     text = "Job aborted due to stage failure: java.io.IOException: No space left on device\n\tat java.base/sun.nio.ch"
-    with pytest.raises(StorageFull, match=r"a task of Spark's failed.*Free some"), as_in_worker():
+    with pytest.raises(StorageFull, match=r"a task of Spark's failed.*Free some"), raise_worker_errors():
         raise RuntimeError(text)
 
 

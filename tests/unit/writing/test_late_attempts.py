@@ -14,7 +14,7 @@ from hoodie.commit.transaction import abandon
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound
 from hoodie.model.files import FileGroupId
-from hoodie.plan.write import Work, WriteTask
+from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, is_temporary, remove_with_temporaries, temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
@@ -25,7 +25,7 @@ from hoodie.testing.tables import keyed
 from hoodie.writing.finish import finish
 from hoodie.writing.job import WriteJob, check, start
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import Outcome
+from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import new_file_id, run_task, write_stream
 
 OPTIONS = {
@@ -58,12 +58,12 @@ def begun(storage: Storage, operation: WriteOperation = WriteOperation.BULK_INSE
     return start(check(state, operation, ROWS.schema, Settings.read({}))).with_plan(None)
 
 
-def attempt(job: WriteJob, number: int) -> Outcome:
+def attempt(job: WriteJob, number: int) -> TaskResults:
     """What one attempt of the only task writes: a file in each of two partitions."""
     state = job.checked.state
     rows = keyed(ROWS, table_keygen(state, key_samples(state))).to_batches()
-    stats = write_stream(job.spread_spec, job.checked.rule, iter(rows), f"0-1-{number}")
-    return Outcome(stats, frozenset("xy"), Outcome.nothing(frozenset()).index, "spread")
+    stats = write_stream(job.executor_spec, job.checked.rule, iter(rows), f"0-1-{number}")
+    return TaskResults(stats, frozenset("xy"), TaskResults.nothing(frozenset()).index, "executors")
 
 
 def files(path: Path) -> set[str]:
@@ -119,12 +119,12 @@ def test_a_log_file_finished_after_the_commit_does_not_stay(tmp_path):
         WriteOperation.UPSERT,
         **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
     )
-    finish(job, Outcome.nothing(frozenset()), Phases(), {})
+    finish(job, TaskResults.nothing(frozenset()), Phases(), {})
     state = job.checked.state
     rows = keyed(ROWS, table_keygen(state, key_samples(state))).slice(0, 1)
-    task = WriteTask(0, FileGroupId("x", new_file_id()), Work.APPEND, None, 1, 0)
+    task = WriteTask(0, FileGroupId("x", new_file_id()), TaskKind.APPEND, None, 1, 0)
     with pytest.raises(InstantNotFound, match="is over"):
-        run_task(job.spread_spec, job.checked.rule, job.checked.semantics, task, rows, "0-1-2")
+        run_task(job.executor_spec, job.checked.rule, job.checked.operation_rules, task, rows, "0-1-2")
     assert files(tmp_path) == set()
 
 

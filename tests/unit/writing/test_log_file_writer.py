@@ -22,7 +22,7 @@ from hoodie.merge.base import Incoming, incoming_deletes, incoming_rows
 from hoodie.merge.payloads import DEFAULT, rule_for
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
-from hoodie.plan.write import Work, WriteTask
+from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.schema.schema import with_meta_fields
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing.base_file_writer import WriteSpec, stamp
@@ -53,7 +53,7 @@ def log(version: int, token: str = "7-7-7") -> LogFile:
 
 
 def task(slice_: FileSlice | None, updates: int = 1, inserts: int = 0) -> WriteTask:
-    return WriteTask(0, GROUP, Work.APPEND, slice_, updates, inserts)
+    return WriteTask(0, GROUP, TaskKind.APPEND, slice_, updates, inserts)
 
 
 def incoming(spec_: WriteSpec, keys: Sequence[str], deleted: Sequence[bool] | None = None) -> Incoming:

@@ -19,7 +19,7 @@ from hoodie.model.commit import Operation, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.model.plans import CompactionOperation, CompactionPlan
-from hoodie.plan.write import Work, WriteTask
+from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
@@ -27,11 +27,11 @@ from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.transition import create_requested
-from hoodie.writing.driver import plan_near, thread_pool
+from hoodie.writing.driver import plan_on_driver, thread_pool
 from hoodie.writing.finish import finish
 from hoodie.writing.job import WriteJob, check, start, writable_state
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import Outcome
+from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import run_task
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 from support.own_indexes import EXACT
@@ -42,7 +42,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
 }
 LATEST, ORDERED = "OverwriteWithLatestAvroPayload", "DefaultHoodieRecordPayload"
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": "0"}
@@ -439,14 +439,14 @@ class Attempts:
         job = start(check(state, WriteOperation.UPSERT, given.schema, settings))
         given = keyed(given, table_keygen(state))
         with thread_pool(settings) as pool:
-            plan = plan_near(job.checked, job.state, given, job.state.files({"oslo"}), pool).plan
+            plan = plan_on_driver(job.checked, job.state, given, job.state.files({"oslo"}), pool).plan
         (task,) = plan.tasks
-        assert task.work is Work.APPEND
+        assert task.kind is TaskKind.APPEND
         return cls(job.with_plan(plan), task, given)
 
     def run(self, token: str) -> list[WriteStat]:
         checked = self.job.checked
-        return run_task(self.job.spec, checked.rule, checked.semantics, self.task, self.rows, token)
+        return run_task(self.job.spec, checked.rule, checked.operation_rules, self.task, self.rows, token)
 
 
 def test_a_retried_task_leaves_nothing_that_a_reader_counts_twice(tmp_path: Path):
@@ -460,7 +460,7 @@ def test_a_retried_task_leaves_nothing_that_a_reader_counts_twice(tmp_path: Path
     assert len(paths[0]) == len(paths[1]) > 1
     assert not set(paths[0]) & set(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == first  # nothing is published
-    finish(attempts.job, Outcome(won, frozenset({"oslo"}), IndexStats(), "near"), Phases(), {})
+    finish(attempts.job, TaskResults(won, frozenset({"oslo"}), IndexStats(), "driver"), Phases(), {})
     assert [table.storage.exists(path) for path in paths[0]] == [False] * len(paths[0])
     assert [table.storage.exists(path) for path in paths[1]] == [True] * len(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == changes

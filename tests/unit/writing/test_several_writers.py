@@ -27,7 +27,7 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
-from hoodie.writing.driver import write_near
+from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import WriteJob, check, start, writable_state
 from hoodie.writing.result import Phases
@@ -38,7 +38,7 @@ TABLE = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "city",
     "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.spark.near.threads": "1",
+    "hoodie.spark.driver.threads": "1",
     "hoodie.table.services.enabled": "false",
 }
 LOCKED = {
@@ -480,7 +480,7 @@ def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
             if name == "list_tree" and path.endswith(first.transaction.time):
                 self.looks += 1
                 if self.looks == 2:
-                    work.append(write_near(first, batch, Phases()))
+                    work.append(write_on_driver(first, batch, Phases()))
             return call()
 
         def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:

@@ -12,7 +12,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
-from hoodie.writing.driver import write_near
+from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import finish
 from hoodie.writing.job import WriteJob, check, start
 from hoodie.writing.result import Phases
@@ -47,7 +47,7 @@ def archive(storage: MemoryStorage, instant: Instant) -> None:
 def written(job: WriteJob, rows: pa.Table) -> None:
     state = job.checked.state
     phases = Phases()
-    job, outcome = write_near(job, keyed(rows, table_keygen(state, key_samples(state))), phases)
+    job, outcome = write_on_driver(job, keyed(rows, table_keygen(state, key_samples(state))), phases)
     finish(job, outcome, phases, LOCKED)
 
 

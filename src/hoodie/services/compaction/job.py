@@ -94,8 +94,8 @@ def begin(storage: Storage, options: Mapping[str, str], instant: str | None = No
     )
     tasks = tuple(CompactionTask(number, each.slice) for number, each in enumerate(at.found))
     extra = {**at.plan.extra, "schema": to_avro(at.schema, state.config.name)}
-    limits = settings.spread
-    near = limits.near_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.near_rewrite
+    limits = settings.engine
+    near = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
     return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, near)
 
 

@@ -52,7 +52,7 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
     )
     sizes = {stat.path: stat.file_size for stat in made.values() if stat.path}
     try:
-        _settle(job, sizes)
+        _finalize(job, sizes)
         complete(job.storage, job.instant, encode_commit(metadata))
     except (InstantNotFound, WriteConflict):
         _discard(job)
@@ -86,7 +86,7 @@ def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[File
     return {group: made[group] for group in tasks if group in made}
 
 
-def _settle(job: CompactionJob, sizes: Mapping[str, int]) -> None:
+def _finalize(job: CompactionJob, sizes: Mapping[str, int]) -> None:
     """See that all files are there, and remove those of lost attempts, which would be taken for versions of rows."""
     there = _files_of(job)
     for path, size in sizes.items():

@@ -30,7 +30,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.writing.base_file_writer import BaseFileWriter
-from hoodie.writing.driver import NEAR
+from hoodie.writing.driver import DRIVER
 from hoodie.writing.result import Phases, WriteResult
 
 
@@ -71,13 +71,13 @@ def _carry_out(
     assert job is not None  # an instant was named
     with ExitStack() as publishing:
         with phases.time("write"), _given_up_on_error(job, claim):
-            stats = list((run or run_near)(job))
+            stats = list((run or run_on_driver)(job))
             lock = publishing.enter_context(lock_for(options, storage))
             claim.check()
             lock.check()
         with phases.time("commit"):
             metadata = publish(job, stats)
-    return WriteResult(instant, metadata, IndexStats(), NEAR if run is None or job.near else "spread", phases.seconds)
+    return WriteResult(instant, metadata, IndexStats(), DRIVER if run is None or job.near else "spread", phases.seconds)
 
 
 @contextmanager
@@ -93,7 +93,7 @@ def _given_up_on_error(job: CompactionJob, claim: Lock) -> Iterator[None]:
         raise
 
 
-def run_near(job: CompactionJob, threads: int = 0) -> list[WriteStat | None]:
+def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None]:
     """Carry the tasks out by threads, which share the memory for rows of logs. The first failure is raised once the
     tasks that had begun have ended.
 

@@ -14,9 +14,9 @@ from pyspark.sql import functions as F
 
 from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.batch import Batch, Located, numbered_places, only
-from hoodie.lookup.index_choice import refuse_unknown, there
-from hoodie.lookup.point_read import Places, ReadStats, read_slice, reader_for, snapshot_slices
+from hoodie.lookup.batch import Batch, KeyLocations, numbered_groups, only
+from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.point_read import LocatedKeys, ReadStats, read_slice, reader_for, snapshot_slices
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.file_slice_reader import SliceReader
@@ -25,7 +25,7 @@ from hoodie.spark.balance import cores
 from hoodie.spark.lookup.locate import FILE_ID, HITS
 from hoodie.spark.read.merged_slices import BATCH_ROWS, pack
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
-from hoodie.spark.worker_errors import told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import count_hits, hits_by_file
 from hoodie.spark.write.shuffled import TAGS, count_tags, hits_by_key
 from hoodie.storage.protocol import Storage
@@ -34,7 +34,7 @@ from hoodie.writing.job import Checked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
+class KeyLookup:
     """A batch of keys and where they are.
 
     rows   of the batch, by partition path
@@ -69,7 +69,7 @@ class Asked:
         return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names)
 
 
-def ask(session: SparkSession, checked: Checked, frame: DataFrame, rows: Mapping[str, int]) -> Asked:
+def ask(session: SparkSession, checked: Checked, frame: DataFrame, rows: Mapping[str, int]) -> KeyLookup:
     """Look keys up.
 
     frame   with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls
@@ -79,16 +79,16 @@ def ask(session: SparkSession, checked: Checked, frame: DataFrame, rows: Mapping
     state, index = checked.state, checked.index
     files = checked.files(state, rows)
     if isinstance(index.look_up, ByKey):
-        hits = hits_by_key(frame, index, index.look_up.tagger(there(state, rows, files)))
+        hits = hits_by_key(frame, index, index.look_up.tagger(index_context(state, rows, files)))
     elif files.bases:
         hits = hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom)
     else:
         hits = session.createDataFrame([], HITS)
-    return Asked(checked, rows, files, hits)
+    return KeyLookup(checked, rows, files, hits)
 
 
 def rows_of(
-    session: SparkSession, asked: Asked, schema: pa.Schema, columns: Sequence[str], options: Mapping[str, str]
+    session: SparkSession, asked: KeyLookup, schema: pa.Schema, columns: Sequence[str], options: Mapping[str, str]
 ) -> tuple[DataFrame, ReadStats]:
     """The rows that the table has of the keys, read when an action asks for them; only file groups that hold a key are
     opened, each by one task.
@@ -125,9 +125,9 @@ def _read(
         return
     hits = pa.Table.from_batches(found)
     columns = [hits.column(name).combine_chunks() for name in (PARTITION_PATH, FILE_ID)]
-    groups, places = numbered_places(*columns)
-    located = only(Located(np.arange(len(hits)), groups, tuple(places), IndexStats()), slices.keys())
-    for slice_, _, keys in Places(Batch(hits, (), np.zeros(1, np.int64)), located, slices, certain=False).each():
-        with told_to_driver():
+    groups, places = numbered_groups(*columns)
+    located = only(KeyLocations(np.arange(len(hits)), groups, tuple(places), IndexStats()), slices.keys())
+    for slice_, _, keys in LocatedKeys(Batch(hits, (), np.zeros(1, np.int64)), located, slices, certain=False).each():
+        with mark_worker_errors():
             rows, _ = read_slice(storage, reader, slice_, keys, wanted)
         yield from conform(rows, returned).to_batches(max_chunksize=BATCH_ROWS)

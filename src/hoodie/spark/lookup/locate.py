@@ -27,7 +27,7 @@ from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.base_file_reader import footer_of
 from hoodie.spark.read.base_files import read_parquet
-from hoodie.spark.worker_errors import told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage.protocol import Storage
 
 FILE_ID = "_hoodie_file_id"
@@ -45,7 +45,7 @@ _PAIRS = StructType([*_KEYS.fields, StructField("file", LongType())])
 HITS = StructType([*_KEYS.fields, StructField(FILE_ID, StringType()), StructField(COST, StringType())])
 
 
-def locate_spread(
+def locate_on_executors(
     session: SparkSession,
     storage: Storage,
     keys: DataFrame,
@@ -75,15 +75,15 @@ def locate_spread(
         return hits
     asked = keys.select(on)
     count = len(late)
-    stored = session.range(0, count, 1, count).mapInArrow(partial(_late_rows, late), HITS)
+    stored = session.range(0, count, 1, count).mapInArrow(partial(_log_only_rows, late), HITS)
     more = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
     return hits.unionByName(more).dropDuplicates()  # a key may be in the base file, too
 
 
-def _late_rows(files: Sequence[FileWithLogs], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _log_only_rows(files: Sequence[FileWithLogs], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for number in batch.column(0).to_pylist():
-            with told_to_driver():
+            with mark_worker_errors():
                 for keys in files[number].late():
                     yield _hit_rows(keys, files[number], None)
 
@@ -216,7 +216,7 @@ class _FileCheck:
 
     def __init__(self, storage: Storage, file: BaseFile) -> None:
         self.storage, self.file = storage, file
-        with told_to_driver():
+        with mark_worker_errors():
             self.bloom = footer_of(storage, file).bloom(file.path)
         self.waiting: list[pa.Array] = []
         self.count = 0
@@ -242,7 +242,7 @@ class _FileCheck:
             return
         asked = pa.concat_arrays(self.waiting)
         found = np.zeros(len(asked), dtype=np.bool_)
-        with told_to_driver(), self.storage.open_input(self.file.path) as source:
+        with mark_worker_errors(), self.storage.open_input(self.file.path) as source:
             parquet = open_parquet(source, self.file.path)
             for group in range(parquet.num_row_groups):
                 found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], self.file.path).column(0), asked)

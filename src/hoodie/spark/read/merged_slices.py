@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.model.files import FileSlice
 from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
 from hoodie.schema.conform import conform
-from hoodie.spark.balance import cores, deal
+from hoodie.spark.balance import balance, cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage
 
@@ -82,7 +82,7 @@ def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
     sizes = [_OPEN_BYTES + slice_bytes(slice_) for slice_ in slices]
     share = min(_TASK_BYTES, max(_OPEN_BYTES, sum(sizes) // max(1, at_once)))
     count = min(len(slices), -(-sum(sizes) // share))
-    return deal(slices, lambda slice_: _OPEN_BYTES + slice_bytes(slice_), count)
+    return balance(slices, lambda slice_: _OPEN_BYTES + slice_bytes(slice_), count)
 
 
 def slice_bytes(slice_: FileSlice) -> int:

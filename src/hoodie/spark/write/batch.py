@@ -29,23 +29,23 @@ from hoodie.spark.local_frame import local_frame
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.write import executors, staging
-from hoodie.spark.write.shuffled import Tagged, learn_spread, tag_rows
+from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import Stage
 from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
 from hoodie.table.state import Slices, TableState, in_units_of
-from hoodie.writing.driver import check_keys, refuse_bad_keys, write_near
-from hoodie.writing.index_updates import run_and_learn
+from hoodie.writing.driver import check_keys, refuse_bad_keys, write_on_driver
+from hoodie.writing.index_updates import run_and_record
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.operations import Combine
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import Outcome
+from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import new_file_id, run_task, write_stream
 
 #: A source that Spark takes to be this many times smaller than the near limit is brought over without being measured:
 #: its statistics may be of compressed files.
 _TRUSTED_SHARE = 8
-SPREAD = "spread"
+EXECUTORS = "executors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +98,7 @@ def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence
 
 def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> DataFrame:
     """The rows with their record key and partition path; of a delete nothing else. They have the columns needed."""
-    delete = checked.semantics.delete
+    delete = checked.operation_rules.delete
     if delete and has_keys(frame):
         return frame.select(RECORD_KEY, PARTITION_PATH)
     frame = user_columns(frame)
@@ -127,8 +127,8 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
     frame   keyed rows
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
-    near = checked.settings.spread.near_batch
-    ordered = checked.semantics.combine is Combine.ORDERED and checked.rule.survivor is not Survivor.OLDEST
+    near = checked.settings.engine.driver_batch
+    ordered = checked.operation_rules.combine is Combine.ORDERED and checked.rule.survivor is not Survivor.OLDEST
     guess = estimated_bytes(frame) if near else None
     if guess is not None and guess * _TRUSTED_SHARE <= near:
         with phases.time("collect"):
@@ -139,7 +139,7 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
         if rows.nbytes <= near and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
             return Acquired(frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
-    if checked.semantics.bulk:
+    if checked.operation_rules.bulk:
         executors.check_workers(session)
         return Acquired(frame.schema, frame=frame)
     executors.check_workers(session)
@@ -182,44 +182,44 @@ def _rewrite_fits(partitions: set[str], checked: Checked) -> bool:
     """Whether driver threads are to rewrite what the batch may touch: base files of its partitions; with a global index
     that looks into files, of all. (One that finds keys by itself tells where they are once it is asked: `fits_driver`.)
     """
-    if not checked.semantics.match:
+    if not checked.operation_rules.match:
         return True
     everywhere = checked.index.is_global and isinstance(checked.index.look_up, ByFile)
     slices = checked.state.slices(None if everywhere else partitions)
-    return _bytes_of(slices) <= checked.settings.spread.near_rewrite
+    return _bytes_of(slices) <= checked.settings.engine.driver_rewrite
 
 
 def _bytes_of(slices: Slices) -> int:
     return sum(s.base.size for part in slices.values() for s in part if s.base is not None)
 
 
-def write(session: SparkSession, acquired: Acquired, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
+def write(session: SparkSession, acquired: Acquired, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
     """Write the batch as data files. Nothing is published yet."""
     if acquired.rows is not None:
         hand_over = partial(_hand_over, session, acquired.rows, acquired.schema, job, phases)
-        return write_near(job, acquired.rows, phases, hand_over)
+        return write_on_driver(job, acquired.rows, phases, hand_over)
     if acquired.staged is not None:
-        return _write_spread(session, acquired.staged, job, phases)
+        return _write_on_executors(session, acquired.staged, job, phases)
     assert acquired.frame is not None
-    return _bulk_spread(acquired.frame, job, phases)
+    return _bulk_on_executors(acquired.frame, job, phases)
 
 
 def _hand_over(
     session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
-) -> tuple[WriteJob, Outcome]:
+) -> tuple[WriteJob, TaskResults]:
     """Have executors write a batch that is here: it is small, but what it changes is not."""
     executors.check_workers(session)
     frame = local_frame(session, rows, nullable(schema))
     with phases.time("stage"):
         staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
     try:
-        return _write_spread(session, staged, job, phases)
+        return _write_on_executors(session, staged, job, phases)
     finally:
         staged.release()
 
 
 @dataclass(frozen=True, slots=True)
-class SpreadPlan:
+class ExecutorPlan:
     """A staged batch with the plan for it, and where the keys are that the table holds.
 
     direct  tasks read the staged rows themselves; else Spark shuffles rows to them
@@ -233,7 +233,7 @@ class SpreadPlan:
     index: IndexStats
     direct: bool
     hits: Mapping[BaseFile, str]
-    rows: Tagged | None = None
+    rows: LocatedRows | None = None
     unmarked: frozenset[str] = frozenset()
 
     def release(self) -> None:
@@ -241,9 +241,9 @@ class SpreadPlan:
             self.rows.release()
 
 
-def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: TableState) -> SpreadPlan:
+def plan_on_executors(session: SparkSession, staged: Stage, checked: Checked, state: TableState) -> ExecutorPlan:
     """Look keys up, decide which task each row goes to."""
-    semantics, settings, measured = checked.semantics, checked.settings, staged.measured()
+    operation_rules, settings, measured = checked.operation_rules, checked.settings, staged.measured()
     there = checked.files(state, set(measured.rows))
     record_size = state.record_size(settings.sizing)
     most_tasks = {
@@ -251,57 +251,59 @@ def plan_spread(session: SparkSession, staged: Stage, checked: Checked, state: T
         for partition, count in measured.rows.items()
     }
     look_up = checked.index.look_up
-    looks_into_files = isinstance(look_up, ByFile) and not checked.keeps_fates
-    direct = staging.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not semantics.locate)
-    tagged: Tagged | None = None
+    looks_into_files = isinstance(look_up, ByFile) and not checked.keeps_statuses
+    direct = staging.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
+    tagged: LocatedRows | None = None
     hits: Mapping[BaseFile, str] = {}
     updates: Mapping[str, Mapping[str, int]] = {}
     index = IndexStats()
     start = time.perf_counter()
-    if semantics.locate and there.bases and direct:
+    if operation_rules.locate and there.bases and direct:
         assert isinstance(look_up, ByFile)
         updates, hits, index = staging.locate(session, staged, there.bases, look_up.pruned, settings.bloom)
     elif not direct:
         tagged = tag_rows(session, staged, checked, state, there)
         there, index = tagged.files, tagged.cost
-    index = replace(index, seconds=time.perf_counter() - start if semantics.locate else 0.0)
-    rows = tagged.profile if tagged is not None else executors.profile(measured, updates, not semantics.delete)
+    index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
+    rows = tagged.profile if tagged is not None else executors.profile(measured, updates, not operation_rules.delete)
     plan = plan_write(
         rows,
         {s.group: s for part in there.slices.values() for s in part},
-        lambda partition: semantics.small_files(there.slices.get(partition, ()), settings.sizing),
+        lambda partition: operation_rules.small_files(there.slices.get(partition, ()), settings.sizing),
         settings.sizing,
         record_size,
         new_file_id,
-        semantics.works,
+        operation_rules.kinds,
         names_new=checked.names_new,
     )
-    return SpreadPlan(rows, plan, index, direct, hits, tagged, there.unmarked)
+    return ExecutorPlan(rows, plan, index, direct, hits, tagged, there.unmarked)
 
 
-def _write_spread(session: SparkSession, staged: Stage, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
+def _write_on_executors(
+    session: SparkSession, staged: Stage, job: WriteJob, phases: Phases
+) -> tuple[WriteJob, TaskResults]:
     checked = job.checked
-    delete = checked.semantics.delete
+    delete = checked.operation_rules.delete
     with phases.time("locate"):
         prepare_index(checked.index, job.state, set(staged.measured().rows))
-        planned = plan_spread(session, staged, checked, job.state)
+        planned = plan_on_executors(session, staged, checked, job.state)
     try:
         job = job.with_plan(planned.plan)
         restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
-        write = partial(run_task, job.spread_spec, checked.rule, checked.semantics)
-        run = partial(run_and_learn, write, job.learning)
+        write = partial(run_task, job.executor_spec, checked.rule, checked.operation_rules)
+        run = partial(run_and_record, write, job.recorder)
         with phases.time("write"):
-            done = _run_spread(session, staged, planned, run, delete)
-        return job, Outcome(done.stats, frozenset(staged.measured().rows), planned.index, SPREAD, done.later)
+            done = _run_on_executors(session, staged, planned, run, delete)
+        return job, TaskResults(done.stats, frozenset(staged.measured().rows), planned.index, EXECUTORS, done.later)
     finally:
         planned.release()
 
 
-def _run_spread(
-    session: SparkSession, staged: Stage, planned: SpreadPlan, run: executors.TaskRunner, delete: bool
-) -> executors.Reported:
+def _run_on_executors(
+    session: SparkSession, staged: Stage, planned: ExecutorPlan, run: executors.TaskRunner, delete: bool
+) -> executors.TaskReports:
     if not planned.plan.tasks:
-        return executors.Reported((), 0, ())
+        return executors.TaskReports((), 0, ())
     if planned.direct:
         return staging.run_tasks(session, staged, planned.plan, planned.hits, run, delete=delete)
     assert planned.rows is not None
@@ -313,11 +315,13 @@ def _run_spread(
     return done
 
 
-def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, Outcome]:
+def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
     options = job.checked.settings.write
     keys = (PARTITION_PATH, RECORD_KEY)
-    if job.checked.semantics.combine is not Combine.ALL:
-        frame = executors.by_key(frame, partial(combine, rule=job.checked.rule, semantics=job.checked.semantics))
+    if job.checked.operation_rules.combine is not Combine.ALL:
+        frame = executors.by_key(
+            frame, partial(combine, rule=job.checked.rule, operation_rules=job.checked.operation_rules)
+        )
     kept: DataFrame | None = None
     if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
         kept = frame = executors.persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
@@ -330,9 +334,9 @@ def _bulk_spread(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[Write
     job = job.with_plan(None)
     try:
         with phases.time("write"):
-            stats = executors.run_stream(frame, partial(write_stream, job.spread_spec, job.checked.rule)).stats
-            later = learn_spread(frame.sparkSession, job, stats)
+            stats = executors.run_stream(frame, partial(write_stream, job.executor_spec, job.checked.rule)).stats
+            later = record_executor_writes(frame.sparkSession, job, stats)
     finally:
         if kept is not None:
             kept.unpersist()
-    return job, Outcome(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), SPREAD, later)
+    return job, TaskResults(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), EXECUTORS, later)

@@ -29,11 +29,11 @@ from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
-from hoodie.spark.lookup.locate import COST, FILE_ID, Files, join_cost, locate_spread
+from hoodie.spark.lookup.locate import COST, FILE_ID, Files, join_cost, locate_on_executors
 from hoodie.spark.types import nullable, sound
-from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.storage.protocol import Storage
-from hoodie.writing.index_updates import Done
+from hoodie.writing.index_updates import TaskResult
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
@@ -50,7 +50,7 @@ STATS = StructType(
 #: Keys up to this many bytes are sent to every executor instead of being shuffled.
 BROADCAST_KEYS = 64 * 1024 * 1024
 
-TaskRunner = Callable[[WriteTask, pa.Table, str], Done]
+TaskRunner = Callable[[WriteTask, pa.Table, str], TaskResult]
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
 
 
@@ -70,7 +70,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Reported:
+class TaskReports:
     """What the winning attempts of a job's tasks did.
 
     rows   that they took
@@ -102,7 +102,7 @@ def hits_by_file(
     """
     keys = frame.select(RECORD_KEY, PARTITION_PATH)
     small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
-    return locate_spread(session, storage, keys, _asked(rows, files, index), files, index, bloom, small)
+    return locate_on_executors(session, storage, keys, _asked(rows, files, index), files, index, bloom, small)
 
 
 def count_hits(
@@ -110,7 +110,7 @@ def count_hits(
 ) -> tuple[dict[str, dict[str, int]], IndexStats]:
     """Keys found per partition path and file id, and what it cost to find them. Arguments as of `hits_by_file`."""
     counts = _asked(rows, files, index)
-    with as_in_worker():
+    with raise_worker_errors():
         counted = hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys")).toArrow()
     updates: dict[str, dict[str, int]] = {}
     stats = IndexStats()
@@ -200,12 +200,12 @@ def _targets(plan: WritePlan) -> pa.Table:
     return pa.table([pa.array(c, t) for c, t in zip(columns, types, strict=True)], names=names)
 
 
-def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> Reported:
+def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> TaskReports:
     """Run each task on the rows placed with it. Returns what the winning attempts report."""
     return _collect(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
 
 
-def run_stream(frame: DataFrame, run: StreamRunner) -> Reported:
+def run_stream(frame: DataFrame, run: StreamRunner) -> TaskReports:
     """Run one writer over each Spark partition as it stands."""
     return _collect(frame.mapInArrow(partial(_run_stream, run), STATS))
 
@@ -220,24 +220,24 @@ def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFram
 def _change_all(change: Callable[[pa.Table], pa.Table], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     found = list(batches)
     if found:
-        with told_to_driver():
+        with mark_worker_errors():
             rows = change(pa.Table.from_batches(found))
         yield from rows.to_batches()
 
 
-def _collect(reports: DataFrame) -> Reported:
-    with as_in_worker():
+def _collect(reports: DataFrame) -> TaskReports:
+    with raise_worker_errors():
         found = reports.toArrow()
     return reported(found)
 
 
-def reported(reports: pa.Table) -> Reported:
+def reported(reports: pa.Table) -> TaskReports:
     """What is in tasks' reports."""
     rows = reports.to_pylist()
     found = [decode_commit(row["stats"].encode(), "task report") for row in rows]
     stats = tuple(stat for part in found for group in part.stats.values() for stat in group)
     later = tuple(pa.ipc.open_stream(row["later"]).read_all() for row in rows if row["later"] is not None)
-    return Reported(stats, sum(row["rows"] for row in rows), later)
+    return TaskReports(stats, sum(row["rows"] for row in rows), later)
 
 
 def _run_placed(
@@ -258,7 +258,7 @@ def _run_placed(
             waiting.setdefault(number, []).append(part)
     for number in sorted(waiting):
         rows_of_task = pa.Table.from_batches(waiting.pop(number))
-        with told_to_driver():
+        with mark_worker_errors():
             done = run(tasks[number], rows_of_task, write_token(number))
         yield report(number, len(rows_of_task), done)
 
@@ -274,12 +274,12 @@ def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterato
 
     context = TaskContext.get()
     number = context.partitionId() if context else 0
-    with told_to_driver():
+    with mark_worker_errors():
         stats = run(counted(), write_token(number))
-    yield report(number, taken, Done(stats))
+    yield report(number, taken, TaskResult(stats))
 
 
-def report(number: int, rows: int, done: Done) -> pa.RecordBatch:
+def report(number: int, rows: int, done: TaskResult) -> pa.RecordBatch:
     """What a task tells the driver, by the schema STATS."""
     by_partition: dict[str, list[WriteStat]] = {}
     for stat in done.stats:
@@ -312,7 +312,7 @@ def check_workers(session: SparkSession) -> None:
     """
     if session in _checked:
         return
-    with as_in_worker():
+    with raise_worker_errors():
         session.range(1).mapInArrow(_probe, "ok long").toArrow()
     _checked.add(session)
 

@@ -9,9 +9,9 @@ from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import profile
 from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
-from hoodie.spark.write.batch import SPREAD, acquire, plan_spread
+from hoodie.spark.write.batch import EXECUTORS, acquire, plan_on_executors
 from hoodie.spark.write.run import CheckedBatch
-from hoodie.writing.driver import NEAR, fits_driver, plan_near, thread_pool
+from hoodie.writing.driver import DRIVER, fits_driver, plan_on_driver, thread_pool
 from hoodie.writing.result import Phases
 
 
@@ -36,7 +36,7 @@ class WriteExplanation:
             f"{self.plan.record_size} bytes",
         ]
         for task in self.plan.tasks:
-            what = "new file group" if task.slice is None else f"{task.work} {task.group.file_id}"
+            what = "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
             lines.append(
                 f"  {task.group.partition or '(no partition)'}: {what}: {task.updates} updates, {task.inserts} inserts"
             )
@@ -52,14 +52,16 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
         if acquired.rows is not None:
             partitions = set(acquired.rows.column(PARTITION_PATH).unique().to_pylist())
             with thread_pool(checked.settings) as pool:
-                near = plan_near(checked, checked.state, acquired.rows, checked.files(checked.state, partitions), pool)
+                near = plan_on_driver(
+                    checked, checked.state, acquired.rows, checked.files(checked.state, partitions), pool
+                )
             rows = profile(near.batch, near.located, near.insert)
-            route = NEAR if fits_driver(checked, near.plan) else SPREAD
+            route = DRIVER if fits_driver(checked, near.plan) else EXECUTORS
             return WriteExplanation(rows, near.plan, route, index_type, near.located.stats, why)
         assert acquired.staged is not None
-        spread = plan_spread(batch.session, acquired.staged, checked, checked.state)
+        spread = plan_on_executors(batch.session, acquired.staged, checked, checked.state)
         try:
-            return WriteExplanation(spread.profile, spread.plan, SPREAD, index_type, spread.index, why)
+            return WriteExplanation(spread.profile, spread.plan, EXECUTORS, index_type, spread.index, why)
         finally:
             spread.release()
     finally:

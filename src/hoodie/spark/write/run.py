@@ -23,7 +23,7 @@ from hoodie.table.state import TableState, key_samples, table_keygen
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import attempted, earlier_result
+from hoodie.writing.retry import earlier_result, with_retries
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def run(
         else:
             if make_table is not None:
                 make_table()
-            result = attempted(settings, _attempts(batch, acquired, commit, made=make_table is not None))
+            result = with_retries(settings, _attempts(batch, acquired, commit, made=make_table is not None))
     except BatchKnown as known:
         return earlier_result(known)
     finally:

@@ -1,7 +1,7 @@
 """The rows of a spread batch with their file groups, where Spark's shuffle brings them to their tasks.
 
 A global index may have rows move to another partition, or be updated in the one where their key lies: the kernel that
-decides (`hoodie.writing.relocation`) sees all rows of a key together. Where no row of the batch is in doubt, the rows stay as
+decides (`writing.relocation`) sees all rows of a key together. Where no row of the batch is in doubt, the rows stay as
 they are, and only keys have been shuffled.
 """
 
@@ -26,11 +26,11 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from hoodie.index.contract import ByFile, ByKey, Index, Learn, TagKeys
+from hoodie.index.contract import ByFile, ByKey, Index, RecordWrites, TagKeys
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.batch import numbered_places, one_chunk
-from hoodie.lookup.index_choice import refuse_unknown, there
-from hoodie.lookup.key_status import FATE, Fate
+from hoodie.lookup.batch import numbered_groups, one_chunk
+from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.key_status import KEY_STATUS, KeyStatus
 from hoodie.merge.rows import as_array
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -39,7 +39,7 @@ from hoodie.plan.write import PartitionProfile
 from hoodie.schema.conform import conform
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
-from hoodie.spark.worker_errors import as_in_worker, told_to_driver
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.spark.write.executors import (
     BROADCAST_KEYS,
     STATS,
@@ -51,20 +51,20 @@ from hoodie.spark.write.executors import (
     report,
     reported,
 )
-from hoodie.spark.write.staging import Stage, each, pack
+from hoodie.spark.write.staging import Stage, bin_pack, run_per_item
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.index_updates import Done, learn_files
+from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.job import Checked, WriteJob
-from hoodie.writing.operations import Semantics
+from hoodie.writing.operations import OperationRules
 from hoodie.writing.precombine import combine
 from hoodie.writing.relocation import (
     GONE_NOW,
     UNREAD,
     Hits,
-    MoveRule,
+    RelocationRule,
     StoredReader,
-    settle,
+    resolve_locations,
     stored_reader,
     stored_rows,
 )
@@ -75,7 +75,7 @@ _FILE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Tagged:
+class LocatedRows:
     """Rows with the id of their file group, null for new ones.
 
     frame    the rows, with their fates where these are asked for
@@ -95,20 +95,24 @@ class Tagged:
             frame.unpersist()
 
 
-def tag_rows(session: SparkSession, staged: Stage, checked: Checked, state: TableState, files: TableFiles) -> Tagged:
+def tag_rows(
+    session: SparkSession, staged: Stage, checked: Checked, state: TableState, files: TableFiles
+) -> LocatedRows:
     """Find the file group of each row.
 
     files  what a writer sees: `Checked.files` of the batch's partitions
     """
     frame, measured, look_up = staged.frame(session), staged.measured(), checked.index.look_up
-    delete = checked.semantics.delete
-    if not checked.semantics.locate or (isinstance(look_up, ByFile) and not files.bases):
-        unlocated = _with_fates(join_hits(frame, None, False, drop_new=delete), checked)
-        return Tagged(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
+    delete = checked.operation_rules.delete
+    if not checked.operation_rules.locate or (isinstance(look_up, ByFile) and not files.bases):
+        unlocated = _with_statuses(join_hits(frame, None, False, drop_new=delete), checked)
+        return LocatedRows(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
     if isinstance(look_up, ByKey) and look_up.names_new:
-        return _by_hash(staged, frame, checked, look_up.tagger(there(state, measured.rows, files)), files)
+        return _by_hash(staged, frame, checked, look_up.tagger(index_context(state, measured.rows, files)), files)
     if isinstance(look_up, ByKey):
-        hits, updates, cost = _ask(frame, checked, look_up.tagger(there(state, measured.rows, files)), measured.total)
+        hits, updates, cost = _ask(
+            frame, checked, look_up.tagger(index_context(state, measured.rows, files)), measured.total
+        )
         files = checked.with_partitions(state, files, updates)
         known = {slice_.group for part in files.slices.values() for slice_ in part}
         refuse_unknown(checked.index, (FileGroupId(p, i) for p, ids in updates.items() for i in ids), known)
@@ -120,12 +124,12 @@ def tag_rows(session: SparkSession, staged: Stage, checked: Checked, state: Tabl
         found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
         doubts = _doubts(frame, found)
         if doubts.limit(1).count():
-            settled = _settled(session, frame, found, doubts, checked, state)
-            counted, total = _counts(settled)
-            return Tagged(settled, _profile_of(counted), files, cost, total, (settled, doubts, hits))
+            resolved = _resolved(session, frame, found, doubts, checked, state)
+            counted, total = _counts(resolved)
+            return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, hits))
         doubts.unpersist()
-    return Tagged(
-        _with_fates(join_hits(frame, hits, _few(updates), drop_new=delete), checked),
+    return LocatedRows(
+        _with_statuses(join_hits(frame, hits, _few(updates), drop_new=delete), checked),
         profile(measured, updates, not delete),
         files,
         cost,
@@ -139,33 +143,33 @@ def _few(updates: Mapping[str, Mapping[str, int]]) -> bool:
     return 200 * sum(sum(rows.values()) for rows in updates.values()) <= BROADCAST_KEYS
 
 
-def _with_fates(frame: DataFrame, checked: Checked) -> DataFrame:
-    if not checked.keeps_fates:
+def _with_statuses(frame: DataFrame, checked: Checked) -> DataFrame:
+    if not checked.keeps_statuses:
         return frame
     return frame.withColumn(
-        FATE, F.when(F.col(FILE_ID).isNull(), int(Fate.NEW)).otherwise(int(Fate.UPDATE)).cast("byte")
+        KEY_STATUS, F.when(F.col(FILE_ID).isNull(), int(KeyStatus.INSERT)).otherwise(int(KeyStatus.UPDATE)).cast("byte")
     )
 
 
 # --- an index by hash: each row is tagged as it stands ---
 
 
-def _by_hash(staged: Stage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> Tagged:
+def _by_hash(staged: Stage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> LocatedRows:
     known = {slice_.group for part in files.slices.values() for slice_ in part}
     schema = nullable(frame.schema).add(FILE_ID, StringType())
-    only = {group.file_id for group in known} if checked.semantics.delete else None
+    only = {group.file_id for group in known} if checked.operation_rules.delete else None
     tagged = frame.to(nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
     start = time.perf_counter()
     counted, total = _counts(tagged)
     hits = sum(n for (path, file_id), n in counted.items() if FileGroupId(path, file_id) in known)
     cost = IndexStats(candidates=total, checked=total, hits=hits, seconds=time.perf_counter() - start)
-    return Tagged(_with_fates(tagged, checked), _profile_of(counted), files, cost, total)
+    return LocatedRows(_with_statuses(tagged, checked), _profile_of(counted), files, cost, total)
 
 
 def _tag_rows(tag: TagKeys, only: set[str] | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """only  file ids of the rows that are kept; None: all"""
     for batch in batches:
-        with told_to_driver():
+        with mark_worker_errors():
             ids = tag(batch.column(RECORD_KEY), batch.column(PARTITION_PATH)).file_ids
         rows = pa.RecordBatch.from_arrays([*batch.columns, ids], names=[*batch.schema.names, FILE_ID])
         yield rows if only is None else rows.filter(pc.is_in(ids, value_set=pa.array(sorted(only), pa.string())))
@@ -173,7 +177,7 @@ def _tag_rows(tag: TagKeys, only: set[str] | None, batches: Iterator[pa.RecordBa
 
 def _counts(frame: DataFrame) -> tuple[dict[tuple[str, str], int], int]:
     """Rows per partition path and file id, "" for new ones, and in all."""
-    with as_in_worker():
+    with raise_worker_errors():
         counted = frame.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
     found = {(row[PARTITION_PATH], row[FILE_ID] or ""): row["count"] for row in counted}
     return found, sum(found.values())
@@ -212,7 +216,7 @@ def hits_by_key(frame: DataFrame, index: Index, tag: TagKeys) -> DataFrame:
 
 def count_tags(hits: DataFrame, total: int) -> tuple[dict[str, dict[str, int]], IndexStats]:
     """As `spread.count_hits`, of hits by key among so many rows."""
-    with as_in_worker():
+    with raise_worker_errors():
         counted = hits.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
     updates: dict[str, dict[str, int]] = {}
     for row in counted:
@@ -224,7 +228,7 @@ def count_tags(hits: DataFrame, total: int) -> tuple[dict[str, dict[str, int]], 
 def _ask_for(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         keys = batch.column(RECORD_KEY)
-        with told_to_driver():
+        with mark_worker_errors():
             tags = tag(keys, batch.column(PARTITION_PATH))
         columns = [keys, tags.partitions, tags.file_ids]
         yield pa.RecordBatch.from_arrays(columns, names=TAGS.names).filter(pc.is_valid(tags.file_ids))
@@ -250,11 +254,11 @@ def _doubts(frame: DataFrame, hits: DataFrame) -> DataFrame:
     return persist(counted.where((F.col("first") != F.col("last")) | several | F.col("elsewhere")).select(RECORD_KEY))
 
 
-def _settled(
+def _resolved(
     session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: DataFrame, checked: Checked, state: TableState
 ) -> DataFrame:
     """The rows where a global index has them go. Persisted."""
-    how = checked.move_rule
+    how = checked.relocation_rule
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     looked_at = nullable(to_spark(pa.schema([how.schema.field(name) for name in how.columns[1:]])))
     arrow = in_session_zone(to_arrow(looked_at), zone)
@@ -267,7 +271,7 @@ def _settled(
     if checked.hits_are_certain and not has_columns:
         met = hits.withColumn("live", F.lit(None).cast("boolean"))
     else:
-        with as_in_worker():
+        with raise_worker_errors():
             paths = [row[0] for row in of_doubts.select(PARTITION_PATH).distinct().collect()]
         stored = stored_reader(state, paths, how, checked.settings.given)
         looked_up = of_doubts.repartition(PARTITION_PATH, FILE_ID).mapInArrow(
@@ -283,9 +287,9 @@ def _settled(
     whole = how.schema if not checked.rule.takes_whole_rows and not how.delete else None
     keys = [StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH)]
     rows = nullable(frame.schema) if whole is None else nullable(StructType([*to_spark(whole).fields, *keys]))
-    out = StructType([*rows.fields, StructField(FATE, ByteType()), StructField(FILE_ID, StringType())])
+    out = StructType([*rows.fields, StructField(KEY_STATUS, ByteType()), StructField(FILE_ID, StringType())])
     together = frame.to(nullable(frame.schema)).join(of_key, RECORD_KEY, "left").repartition(RECORD_KEY)
-    kernel = partial(_settle_rows, how, checked.semantics, whole, in_session_zone(to_arrow(out), zone))
+    kernel = partial(_resolve_rows, how, checked.operation_rules, whole, in_session_zone(to_arrow(out), zone))
     return persist(together.mapInArrow(kernel, out))
 
 
@@ -302,7 +306,7 @@ def _read_stored(
         here = pc.and_(pc.equal(hits[PARTITION_PATH], pair[PARTITION_PATH]), pc.equal(hits[FILE_ID], pair[FILE_ID]))
         part = hits.filter(here)
         keys = one_chunk(part.column(RECORD_KEY))
-        with told_to_driver():
+        with mark_worker_errors():
             rows = stored_rows(stored, FileGroupId(pair[PARTITION_PATH], pair[FILE_ID]), keys)
         at = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)).cast(keys.type))
         arrays: list[Any] = [one_chunk(part.column(name)) for name in TAGS.names] + [pc.is_valid(at)]
@@ -312,9 +316,9 @@ def _read_stored(
         yield pa.RecordBatch.from_arrays(arrays, names=[*TAGS.names, "live", *(["row"] if len(columns) else [])])
 
 
-def _settle_rows(
-    how: MoveRule,
-    semantics: Semantics,
+def _resolve_rows(
+    how: RelocationRule,
+    operation_rules: OperationRules,
     whole: pa.Schema | None,
     out: pa.Schema,
     batches: Iterator[pa.RecordBatch],
@@ -326,17 +330,19 @@ def _settle_rows(
     found = [batch for batch in batches if len(batch)]
     if not found:
         return
-    with told_to_driver():
+    with mark_worker_errors():
         given = pa.Table.from_batches(found)
-        rows = combine(given.drop_columns([_HITS]), how.rule, semantics, (RECORD_KEY,))
+        rows = combine(given.drop_columns([_HITS]), how.rule, operation_rules, (RECORD_KEY,))
         if whole is not None:
             keys = [rows.schema.field(name) for name in (RECORD_KEY, PARTITION_PATH)]
             rows = conform(rows, pa.schema([*(f.with_nullable(True) for f in whole), *keys]), drop_extra=True)
         hits = _hits_of(given, as_array(rows.column(RECORD_KEY)))
-        settled = settle(rows, hits, how)
+        resolved = resolve_locations(rows, hits, how)
         ids = pa.array([place.file_id for place in hits.places], pa.string())
-        at = pa.array(settled.groups, mask=settled.groups < 0)
-        placed = settled.rows.append_column(FATE, pa.array(settled.fates)).append_column(FILE_ID, ids.take(at))
+        at = pa.array(resolved.groups, mask=resolved.groups < 0)
+        placed = resolved.rows.append_column(KEY_STATUS, pa.array(resolved.statuses)).append_column(
+            FILE_ID, ids.take(at)
+        )
         made = conform(placed, out)
     yield from made.to_batches()
 
@@ -347,7 +353,7 @@ def _hits_of(given: pa.Table, keys: pa.Array) -> Hits:
     rows = np.repeat(np.arange(len(keys)), pc.fill_null(pc.list_value_length(lists), 0).to_numpy())
     flat = lists.flatten()
     paths, ids = (pc.struct_field(flat, name) for name in (PARTITION_PATH, FILE_ID))
-    groups, places = numbered_places(paths, ids)
+    groups, places = numbered_groups(paths, ids)
     live = pc.struct_field(flat, "live")
     stored = np.where(np.asarray(pc.fill_null(live, False)), np.arange(len(flat)), GONE_NOW)
     stored = np.where(np.asarray(live.is_null()), UNREAD, stored).astype(np.int64)
@@ -359,22 +365,26 @@ def _hits_of(given: pa.Table, keys: pa.Array) -> Hits:
 # --- an index that learns ---
 
 
-def learn_spread(session: SparkSession, job: WriteJob, stats: Sequence[WriteStat]) -> tuple[pa.Table, ...]:
+def record_executor_writes(session: SparkSession, job: WriteJob, stats: Sequence[WriteStat]) -> tuple[pa.Table, ...]:
     """Tell the index of the files that the winning attempts of a bulk insert wrote, in tasks of their own.
 
     returns  what it is to be given once the write is published
     """
-    learn = job.checked.index.learn
-    if learn is None or not stats:
+    record_writes = job.checked.index.record_writes
+    if record_writes is None or not stats:
         return ()
-    packs = pack(stats, lambda stat: stat.file_size, _FILE_BYTES)
-    with as_in_worker():
-        found = each(session, packs, partial(_learn, job.spec.storage, job.spec.instant, learn), STATS).toArrow()
+    packs = bin_pack(stats, lambda stat: stat.file_size, _FILE_BYTES)
+    with raise_worker_errors():
+        found = run_per_item(
+            session, packs, partial(_record_writes, job.spec.storage, job.spec.instant, record_writes), STATS
+        ).toArrow()
     return reported(found).later
 
 
-def _learn(storage: Storage, instant: str, learn: Learn, stats: Sequence[WriteStat]) -> Iterator[pa.RecordBatch]:
-    with told_to_driver():
-        told = learn_files(storage, instant, stats, learn)
+def _record_writes(
+    storage: Storage, instant: str, record_writes: RecordWrites, stats: Sequence[WriteStat]
+) -> Iterator[pa.RecordBatch]:
+    with mark_worker_errors():
+        told = record_files(storage, instant, stats, record_writes)
     for later in told:
-        yield report(0, 0, Done((), later))
+        yield report(0, 0, TaskResult((), later))

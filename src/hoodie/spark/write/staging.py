@@ -22,13 +22,13 @@ from hoodie.config.write import BloomOptions
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
-from hoodie.spark.balance import deal
+from hoodie.spark.balance import balance
 from hoodie.spark.lookup.locate import Files
 from hoodie.spark.types import sound
-from hoodie.spark.worker_errors import as_in_worker, told_to_driver
-from hoodie.spark.write.executors import STATS, Measured, Reported, TaskRunner, report, reported, write_token
+from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
+from hoodie.spark.write.executors import STATS, Measured, TaskReports, TaskRunner, report, reported, write_token
 from hoodie.storage.protocol import Storage
-from hoodie.writing.index_updates import Done
+from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.staging import (
     Piece,
     StagedTask,
@@ -95,7 +95,7 @@ class Stage:
         for piece in self.pieces:
             files.setdefault(piece.file, []).append(piece)
         parts = list(files.values())
-        return each(session, parts, partial(_read, self.storage), self.schema)
+        return run_per_item(session, parts, partial(_read, self.storage), self.schema)
 
     def release(self) -> None:
         """Remove the staged files."""
@@ -110,7 +110,7 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
     remove_stale(storage, time.time_ns() // 1_000_000)
     folder = new_stage()
     try:
-        with as_in_worker():
+        with raise_worker_errors():
             found = frame.mapInArrow(partial(_stage, storage, folder, tuple(ordering)), _PIECE).toArrow()
     except BaseException:
         storage.delete_tree(folder)
@@ -138,10 +138,10 @@ def locate(
     """
     pieces = by_partition(stage.pieces)
     calls = [(file, pieces[partition]) for partition, part in files.items() for file in part if partition in pieces]
-    packs = pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
+    packs = bin_pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
     run = partial(_locate, stage.storage, stage.folder, pruned, bloom)
-    with as_in_worker():
-        costs = each(session, packs, run, _COSTS).toArrow().to_pylist()
+    with raise_worker_errors():
+        costs = run_per_item(session, packs, run, _COSTS).toArrow().to_pylist()
     updates: dict[str, dict[str, int]] = {}
     hits: dict[BaseFile, str] = {}
     total = IndexStats()
@@ -156,15 +156,15 @@ def locate(
 
 def run_tasks(
     session: SparkSession, stage: Stage, plan: WritePlan, hits: Mapping[BaseFile, str], run: TaskRunner, *, delete: bool
-) -> Reported:
+) -> TaskReports:
     """Run each task of the plan on the staged rows that are its own. Returns what the winning attempts report.
 
     delete  rows whose key no file group holds have no effect
     """
     work = staged_tasks(stage, plan, hits, delete)
-    packs = pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
-    with as_in_worker():
-        found = each(session, packs, partial(_write, stage.storage, run), STATS).toArrow()
+    packs = bin_pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
+    with raise_worker_errors():
+        found = run_per_item(session, packs, partial(_write, stage.storage, run), STATS).toArrow()
     return reported(found)
 
 
@@ -192,14 +192,14 @@ def staged_tasks(
     ]
 
 
-def pack(items: Sequence[T], size: Callable[[T], int], enough: int) -> list[list[T]]:
+def bin_pack(items: Sequence[T], size: Callable[[T], int], enough: int) -> list[list[T]]:
     """The items for as few Spark tasks as give each about `enough` bytes."""
     total = sum(map(size, items))
     count = min(len(items), max(_LEAST_TASKS, -(-total // enough)))
-    return deal(items, size, count)
+    return balance(items, size, count)
 
 
-def each(
+def run_per_item(
     session: SparkSession,
     items: Sequence[T],
     call: Callable[[T], Iterator[pa.RecordBatch]],
@@ -223,7 +223,7 @@ def _stage(
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     name = f"{context.partitionId()}-{context.taskAttemptId()}" if context else "0-0"
-    with told_to_driver():
+    with mark_worker_errors():
         pieces = stage_rows(storage, f"{folder}/{name}.arrow", map(sound, batches), ordering)
     if pieces:
         yield pa.RecordBatch.from_pylist(
@@ -236,7 +236,7 @@ def _stage(
 
 
 def _read(storage: Storage, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
-    with told_to_driver():
+    with mark_worker_errors():
         for _, batch in read_pieces(storage, pieces):
             yield batch
 
@@ -249,7 +249,7 @@ def _locate(
     calls: Sequence[tuple[int, tuple[BaseFile, tuple[Piece, ...]]]],
 ) -> Iterator[pa.RecordBatch]:
     for number, (file, pieces) in calls:
-        with told_to_driver():
+        with mark_worker_errors():
             cost = locate_staged(storage, file, pieces, pruned, bloom, _hits_path(folder, number))
         yield pa.record_batch([pa.array([number]), pa.array([json.dumps(asdict(cost))])], names=["call", "cost"])
 
@@ -260,7 +260,7 @@ def _hits_path(folder: str, call: int) -> str:
 
 def _write(storage: Storage, run: TaskRunner, work: Sequence[tuple[WriteTask, StagedTask]]) -> Iterator[pa.RecordBatch]:
     for task, staged in work:
-        with told_to_driver():
+        with mark_worker_errors():
             rows = rows_of(storage, staged)
-            done = run(task, rows, write_token(task.number)) if rows.num_rows else Done(())
+            done = run(task, rows, write_token(task.number)) if rows.num_rows else TaskResult(())
         yield report(task.number, len(rows), done)

@@ -41,7 +41,7 @@ from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.services.compaction.job import CompactionJob, begin
 from hoodie.services.compaction.publish import publish
 from hoodie.services.compaction.repair import unschedule_compaction
-from hoodie.services.compaction.run import compact, run_near, run_operation
+from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction, validate_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
@@ -366,10 +366,10 @@ def test_a_runner_of_the_callers_own_carries_the_tasks_out(storage: MemoryStorag
             ran.append(task.slice.group.partition)
             yield run_operation(job.compaction, task)
 
-    spread = {"hoodie.spark.near.max.batch.bytes": "0"}
+    spread = {"hoodie.spark.driver.max.batch.bytes": "0"}
     result = compact(storage, spread, schedule(storage), run=backwards)
     assert result is not None
-    assert (ran, result.route) == (["rome", "oslo"], "spread")
+    assert (ran, result.route) == (["rome", "oslo"], "executors")
     assert notes(storage) == AFTER_SECOND
 
 
@@ -440,14 +440,14 @@ def test_a_compaction_that_dies_anywhere_can_be_run_again(dying: Dying) -> None:
 
 
 def one_by_one(job: CompactionJob) -> list[WriteStat | None]:
-    return run_near(job, threads=1)
+    return run_on_driver(job, threads=1)
 
 
 def test_taking_back_a_run_that_died_may_die_too(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     job = begin(storage, {}, instant)
     assert job is not None
-    run_near(job)
+    run_on_driver(job)
     for writes in count():
         copy = storage.copy()
         crashing = CrashAfter(copy, writes)
@@ -509,7 +509,7 @@ def test_files_that_a_run_without_markers_left_are_removed(storage: MemoryStorag
     instant = schedule(storage)
     job = begin(storage, {}, instant)
     assert job is not None
-    run_near(job)
+    run_on_driver(job)
     storage.delete_tree(f".hoodie/.temp/{instant}")
     assert begin(storage, {}, instant) is not None
     assert bases_of(storage, instant) == set()
@@ -522,12 +522,12 @@ def test_a_run_that_another_took_for_dead_publishes_nothing(storage: MemoryStora
     instant = schedule(storage)
     slow = begin(storage, {}, instant)
     assert slow is not None
-    written = run_near(slow)
+    written = run_on_driver(slow)
     quick = begin(storage, {}, instant)
     assert quick is not None
     with pytest.raises(WriteConflict, match="began anew"):
         publish(slow, written)
-    publish(quick, run_near(quick))
+    publish(quick, run_on_driver(quick))
     assert_nothing_left(storage, instant)
     assert notes(storage) == AFTER_SECOND
 
@@ -538,13 +538,13 @@ def test_of_two_runs_one_publishes_and_the_other_leaves_nothing(storage: MemoryS
     quick = begin(storage, {}, instant)
     assert slow is not None
     assert quick is not None
-    others = run_near(slow)
-    publish(quick, run_near(quick))
+    others = run_on_driver(slow)
+    publish(quick, run_on_driver(quick))
     kept = storage.snapshot()
     with pytest.raises(WriteConflict):
         publish(slow, others)
     with pytest.raises(InstantNotFound, match="is over"):
-        run_near(slow)
+        run_on_driver(slow)
     for stat in others:  # files that come even later
         assert stat is not None
         storage.write(str(stat.path), b"x" * stat.file_size)
@@ -562,7 +562,7 @@ def test_a_run_that_fails_after_another_published_removes_its_own_files_only(sto
         run_operation(job.compaction, job.tasks[0])
         other = begin(storage, {}, instant)
         assert other is not None
-        stats = run_near(other)
+        stats = run_on_driver(other)
         run_operation(job.compaction, job.tasks[1])
         publish(other, stats)
         run_operation(replace(job.compaction, spec=replace(job.compaction.spec, pending=None)), job.tasks[0])
@@ -578,7 +578,7 @@ def test_publishing_twice_is_refused_and_what_is_published_stays(storage: Memory
     instant = schedule(storage)
     job = begin(storage, {}, instant)
     assert job is not None
-    stats = run_near(job)
+    stats = run_on_driver(job)
     publish(job, stats)
     kept = storage.snapshot()
     with pytest.raises(WriteConflict, match="has completed"):
@@ -590,7 +590,7 @@ def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemorySt
     instant = schedule(storage)
     job = begin(storage, {}, instant)
     assert job is not None
-    oslo, rome = run_near(job)
+    oslo, rome = run_on_driver(job)
     assert oslo is not None
     assert rome is not None
     for stats, problem in [
@@ -622,7 +622,7 @@ def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: Mem
     opened(storage).upsert(batch(LATER))
     job = begin(storage, {}, instant)
     assert job is not None
-    run_near(job)
+    run_on_driver(job)
     rollback = roll_back(storage, job.instant, new_time(load_state(storage), utc_now))
     assert pending_states(storage, instant) == ["compaction.requested"]
     assert bases_of(storage, instant) == set()
@@ -704,7 +704,7 @@ def test_a_run_that_died_is_withdrawn_with_its_files(storage: MemoryStorage) -> 
     instant = schedule(storage)
     job = begin(storage, {}, instant)
     assert job is not None
-    stats = run_near(job)
+    stats = run_on_driver(job)
     unschedule_compaction(storage, {}, instant)
     assert storage.snapshot() == before
     with pytest.raises(WriteConflict):
@@ -718,7 +718,7 @@ def test_a_run_that_ends_after_its_plan_was_withdrawn_leaves_no_files(storage: M
     assert job is not None
     unschedule_compaction(storage, {}, instant)
     with pytest.raises(InstantNotFound):
-        publish(job, run_near(job))
+        publish(job, run_on_driver(job))
     storage.delete_tree(f".hoodie/.temp/{instant}")
     assert storage.snapshot() == before
 

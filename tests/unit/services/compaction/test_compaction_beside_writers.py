@@ -17,7 +17,7 @@ from hoodie.reading.snapshot import merged_rows, read_slices_arrow, read_table, 
 from hoodie.schema.schema import with_meta_fields
 from hoodie.services.compaction.job import CompactionJob, begin
 from hoodie.services.compaction.publish import publish
-from hoodie.services.compaction.run import compact, run_near
+from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, Dying, MemoryStorage
 from hoodie.view.load import data_files, list_partitions, load_view
@@ -57,7 +57,7 @@ def begun(storage: MemoryStorage, instant: str) -> CompactionJob | None:
 def written(storage: MemoryStorage, instant: str) -> CompactionJob | None:
     job = begin(storage, {}, instant)
     assert job is not None
-    run_near(job)
+    run_on_driver(job)
     return job
 
 
@@ -221,7 +221,7 @@ def test_a_write_that_began_while_a_compaction_was_pending_ends_after_it(storage
     instant = schedule(storage)
     job = begin(storage, {}, instant)
     assert job is not None
-    stats = run_near(job)
+    stats = run_on_driver(job)
     published: list[str] = []
 
     class Beside(CountingStorage):
@@ -260,7 +260,7 @@ def test_a_reader_that_began_before_sees_what_it_began_with(storage: MemoryStora
     job = begin(storage, {}, instant)
     assert job is not None
     readers.append((reader_of_now(storage), AFTER_LATER))
-    stats = run_near(job)
+    stats = run_on_driver(job)
     readers.append((reader_of_now(storage), AFTER_LATER))
     publish(job, stats)
     readers.append((reader_of_now(storage), AFTER_LATER))

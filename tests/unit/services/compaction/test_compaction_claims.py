@@ -17,7 +17,7 @@ from hoodie.services.compaction.claim import claimed
 from hoodie.services.compaction.job import CompactionJob, begin
 from hoodie.services.compaction.publish import publish
 from hoodie.services.compaction.repair import unschedule_compaction
-from hoodie.services.compaction.run import compact, run_near
+from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
@@ -60,7 +60,7 @@ def test_a_plan_that_is_being_run_is_in_no_other_hands(storage: MemoryStorage) -
         with pytest.raises(PlanInUse):
             unschedule_compaction(storage, {}, instant)
         assert compact(storage, {}) is None  # there is no other plan
-        return run_near(job)
+        return run_on_driver(job)
 
     assert compact(storage, {}, instant, run=meanwhile) is not None
     assert notes(storage)["b"] == "second"
@@ -77,7 +77,7 @@ def test_a_compactor_takes_the_oldest_plan_that_nobody_runs(storage: MemoryStora
         other = compact(storage, {})
         assert other is not None
         taken.append(other.instant)
-        return run_near(job)
+        return run_on_driver(job)
 
     result = compact(storage, {}, run=meanwhile)
     assert result is not None
@@ -93,7 +93,7 @@ def test_many_compactors_run_each_plan_once(tmp_path: Path) -> None:
 
     def run(job: CompactionJob) -> list[WriteStat | None]:
         ran.append(job.instant.requested)
-        return run_near(job)
+        return run_on_driver(job)
 
     def compactor() -> None:
         while pending_compactions(load_state(storage)):
@@ -133,7 +133,7 @@ def test_a_compactor_that_lost_its_claim_publishes_nothing_and_leaves_the_others
     others = []
 
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
-        stats = run_near(job)
+        stats = run_on_driver(job)
         storage.delete_tree(".hoodie/.locks")  # its claim ended, and another takes it
         other = compact(storage, {}, instant)
         assert other is not None
@@ -154,7 +154,7 @@ def test_a_compactor_that_lost_its_claim_leaves_the_run_that_took_over(storage: 
         storage.delete_tree(".hoodie/.locks")
         other = begin(storage, {}, instant)
         assert other is not None
-        others.append((other, run_near(other)))
+        others.append((other, run_on_driver(other)))
         raise ValueError("found out late")
 
     with pytest.raises(ValueError, match="found out late"):

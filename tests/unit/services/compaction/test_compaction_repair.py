@@ -97,12 +97,12 @@ def test_a_base_file_that_is_gone_is_named_and_the_plan_can_be_withdrawn(storage
 
 
 def test_files_of_a_run_that_died_are_removed_by_the_repair(storage: MemoryStorage) -> None:
-    from hoodie.services.compaction.run import run_near
+    from hoodie.services.compaction.run import run_on_driver
 
     instant = schedule(storage)
     job = begin(storage, {}, instant)
     assert job is not None
-    run_near(job)
+    run_on_driver(job)
     storage.delete(logs(storage, "rome")[0])
     assert repair_compaction(storage, {}, instant) != []
     assert not [path for path in storage.snapshot() if path.endswith(f"_{instant}.parquet")]
