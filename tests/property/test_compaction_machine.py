@@ -29,7 +29,7 @@ from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
-from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
@@ -212,7 +212,7 @@ class Compactions(RuleBasedStateMachine):
             self.table.fail_next(fault.calls, fault.dying)
         try:
             self.table.write(step.operation, step.table)
-        except (Crash, StorageError):
+        except (Crash, *REFUSED):
             self.storage.delete_tree(".hoodie/.locks")
         timeline = self.table.state().timeline
         for instant in timeline.commits:

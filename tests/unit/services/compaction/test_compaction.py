@@ -47,7 +47,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
-from hoodie.testing.tables import ArrowTable, FailsAt, StorageError
+from hoodie.testing.tables import REFUSED, ArrowTable, FailsAt
 from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.timeline.transition import create_requested, to_inflight
@@ -483,7 +483,7 @@ def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage)
         copy = storage.copy()
         try:
             compact(FailsAt(copy, at), {}, instant, run=one_by_one)
-        except StorageError:
+        except REFUSED:
             assert notes(copy) == AFTER_SECOND
             compact(copy, {}, instant)
         assert notes(copy) == AFTER_SECOND
