@@ -17,7 +17,7 @@ from hoodie.index.bucket import bucket_of, buckets_of
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.storage.local import LocalStorage
-from hoodie.testing.tables import REFUSED, ArrowTable
+from hoodie.testing.tables import ArrowTable
 from support.oracles import META, assert_same_rows, fixture_names, read_hudi_rs
 
 Unpack = Callable[[str], Path]

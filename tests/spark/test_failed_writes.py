@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.api.table import HoodieTable
+from hoodie.errors import StorageFailed
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import is_temporary
 from hoodie.storage.wrapped import WrappedStorage
