@@ -192,10 +192,22 @@ def test_new_keys_of_a_bucket_table_go_to_the_logs_of_their_buckets_and_new_part
     assert {bucket_of(slice_.group.file_id) for slice_ in table.slices()} == {0, 1, 2, 3}
 
 
+def test_the_number_of_buckets_that_nothing_records_is_found_from_the_keys(fixture_table: Unpack) -> None:
+    path = fixture_table("mor_bucket_index")
+    table = opened(path, {})
+    before = table.snapshot()
+    result = table.upsert(user_rows(before))
+    assert (result.inserted, result.updated) == (0, before.num_rows)
+    after = table.snapshot()
+    assert_same_rows(read_hudi_rs(path), after, ignore=["_hoodie_file_name"])
+    assert sorted(after.column("_hoodie_record_key").to_pylist()) == sorted(
+        before.column("_hoodie_record_key").to_pylist()
+    )
+
+
 @pytest.mark.parametrize(
     ("options", "problem"),
     [
-        ({}, "hoodie.bucket.index.num.buckets=256.*would not be in bucket"),
         ({"hoodie.bucket.index.num.buckets": "8"}, "would not be in bucket"),
         ({"hoodie.bucket.index.num.buckets": "3"}, "has more buckets"),
         ({**BUCKETS, "hoodie.index.type": "SIMPLE"}, "are those of a bucket index. SIMPLE would not find"),

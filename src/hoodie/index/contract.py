@@ -10,16 +10,16 @@ run in driver threads (near) and in Spark's tasks (spread), which know no Spark.
    `prepare(there)`     before that, of a write that has its instant, with the partitions and slices of its batch: what
                         must be on disk for the look-up (a new partition's buckets). Raises if the rows cannot be placed
 3. tasks write their data files.
-4. `learn(placed)`      in each task, after its files are written and before anything is published: which keys went to
+4. `record_writes(...)` in each task, after its files are written and before anything is published: which keys went to
                         which file group. An error fails the write: nothing is published, its files are rolled back.
-                        An attempt may be repeated, and a write may still fail afterwards: what is learnt must not count
-                        until the instant is completed on the timeline.
-5. `announce(...)`      on the driver, once all tasks are done, with the instant, their statistics and what `learn` gave
-                        back: the last word before publication. What it returns is kept with the commit. An error fails
-                        the write.
+                        An attempt may be repeated, and a write may still fail afterwards: what is recorded must not
+                        count until the instant is completed on the timeline.
+5. `announce(...)`      on the driver, once all tasks are done, with the instant, their statistics and what
+                        `record_writes` returned: the last word before publication. What it returns is kept with the
+                        commit. An error fails the write.
 6. the commit is published.
-7. `settle(...)`        once, on the driver, after publication: what `learn` gave back to be done only now (such as
-                        forgetting deleted keys: before, a failing commit would make them unknown). An error is told as
+7. `finalize(...)`      once, on the driver, after publication: what `record_writes` returned, to be done only now (such
+                        as forgetting deleted keys: before, a failing commit would make them unknown). An error becomes
                         a warning: the commit stands.
    or `rolled_back(i)`  on the driver, after instant i was rolled back and its files are gone.
 """
@@ -97,7 +97,7 @@ class Placed:
 #: keys string[n] and partition paths string[n] of a batch, no nulls -> their places. Called in a thread or a Spark task
 #: with some ten thousand up to some million keys at a time; must be picklable (a partial of a module's function).
 TagKeys = Callable[[pa.Array, pa.Array], Tags]
-#: What a task did -> rows that `settle` is to be given once the instant is published, or None. All of one schema.
+#: What a task did -> rows that `finalize` is to be given once the instant is published, or None. All of one schema.
 RecordWrites = Callable[[Sequence[Placed]], "pa.Table | None"]
 
 
@@ -142,7 +142,7 @@ class Index:
                  inserted where it says (True), or updated where it is stored (False)
     replaceable  whether whole file groups may be replaced (overwrites, deletes of partitions); False: their ids are
                  used again, and readers would leave out what is written to a replaced one
-    prepare, learn, announce, settle, rolled_back  see the module's head; None: the index has nothing of its own to keep
+    prepare, record_writes, announce, finalize, rolled_back  see the module's head; None: the index keeps nothing itself
     """
 
     name: str
@@ -155,7 +155,7 @@ class Index:
     prepare: Callable[[IndexContext], None] | None = None
     record_writes: RecordWrites | None = None
     announce: Callable[[str, Sequence[WriteStat], Sequence[pa.Table]], Mapping[str, str]] | None = None
-    finalize: Callable[[str, pa.Table], None] | None = None  # (instant, rows of all `learn` calls that gave some)
+    finalize: Callable[[str, pa.Table], None] | None = None  # (instant, all rows that `record_writes` returned)
     rolled_back: Callable[[str], None] | None = None
 
 

@@ -55,7 +55,7 @@ LOST = "hoodie.index.hbase.lost"
 #: Their rows lose nothing, whatever they count as deleted.
 _SERVICES = frozenset({Operation.COMPACT, Operation.LOG_COMPACT, Operation.CLUSTER})
 _ROWS_GO = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TABLE, Operation.DELETE_PARTITION})
-#: What `learn` gives to `settle`: the row, and its new entry; null: the row is to be deleted.
+#: What `record_writes` gives to `finalize`: the row, and its new entry; null: the row is to be deleted.
 #: With the file group of its old entry, where that is in no statistic of the commit: null elsewhere.
 _FINALIZE = pa.schema(
     [("row", pa.binary()), *((name, pa.string()) for name in ("file_id", "partition", "old_file_id", "old_partition"))]
