@@ -132,9 +132,9 @@ SECTIONS = (
         main=False,
     ),
     Section(
-        title="Near and spread",
-        text="Where a write runs. These are not options of Hudi. Background: [near and "
-        "spread](design/driver-and-executors.md).",
+        title="Driver and executors",
+        text="Where a write runs. These are not options of Hudi. Background: [driver and "
+        "executors](design/driver-and-executors.md).",
         groups=(EngineOptions,),
         main=False,
     ),
