@@ -16,7 +16,7 @@ from hoodie import open_table, read_arrow
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.file_slice_reader import merged_batches, slice_reader
-from hoodie.reading.snapshot import table_schema
+from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.read.merged_slices import pack, slice_bytes
 from hoodie.storage.local import LocalStorage

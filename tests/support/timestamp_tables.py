@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from hoodie.storage.protocol import Storage
 from hoodie.testing.tables import ArrowTable
 
-FIXTURES = Path(__file__).parent / "fixtures" / "timestamps"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "timestamps"
 
 #: 2019-12-31 23:59:59.999 in milliseconds.
 NUMBER = 1577836799999
