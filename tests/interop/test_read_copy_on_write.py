@@ -13,7 +13,8 @@ from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
-from hoodie.reading.snapshot import read_arrow, read_slices_arrow, table_schema
+from hoodie.reading.snapshot import read_arrow, read_slices_arrow
+from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.wrapped import WrappedStorage

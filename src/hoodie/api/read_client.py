@@ -22,7 +22,8 @@ from hoodie.index.contract import ByFile
 from hoodie.lookup.point_read import LocatedKeys, ReadStats, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
-from hoodie.reading.snapshot import check_columns
+from hoodie.reading.selection import check_columns
+from hoodie.reading.table_schema import read_schema
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark import record_keys
 from hoodie.spark.local_frame import local_frame
@@ -168,7 +169,7 @@ class HoodieReadClient:
         return replace(check(state, WriteOperation.DELETE, None, self.settings), reading=self.options)
 
     def _schema(self, state: TableState) -> pa.Schema:
-        return snapshot.read_schema(state, FileSystemView(state.timeline))
+        return read_schema(state, FileSystemView(state.timeline))
 
     def _keyed(self, df: DataFrame, checked: Checked, kept: Sequence[str]) -> DataFrame:
         """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""

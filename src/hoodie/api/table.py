@@ -16,6 +16,8 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
+from hoodie.reading.scan import Scan, ScanKind, plan_scan
+from hoodie.reading.selection import Filters
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
@@ -245,6 +247,33 @@ class HoodieTable:
         """
         state = load_state(self.storage)
         return snapshot.snapshot(self.session, state, query_instant(instant), partitions, columns, self.options)
+
+    def explain_snapshot(
+        self,
+        columns: Sequence[str] | None = None,
+        partitions: Collection[str] | None = None,
+        filters: Filters | None = None,
+        as_of: str | None = None,
+        kind: str = ScanKind.SNAPSHOT,
+    ) -> Scan:
+        """What a read would read: its file slices and their bytes, and the files that it leaves out and why. No rows
+        are read. Print it, or ask its attributes.
+
+        columns, partitions, as_of  as in `snapshot`, `as_of`
+        filters  as `read_arrow` takes them
+        kind     "snapshot", "as_of" or "read_optimized"
+        Raises   InvalidInput on an unknown kind, column or filter; as the read
+        """
+        return plan_scan(
+            load_state(self.storage),
+            kind,
+            columns=columns,
+            partitions=partitions,
+            filters=filters,
+            as_of=as_of,
+            options=self.options,
+            for_spark=True,
+        )
 
     def changes(
         self,

@@ -29,7 +29,7 @@ from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.base_file_reader import footer_of
 from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches, slice_reader
-from hoodie.reading.snapshot import table_schema
+from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView, merged_slices

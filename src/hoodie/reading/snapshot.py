@@ -1,11 +1,10 @@
-"""Reading a table as Arrow, without Spark: which schema, which slices, and their rows.
+"""Reading a table as Arrow, without Spark: the rows of a scan.
 
-Source: docs/format/table-services.md 8 (queries), docs/format/commit-metadata.md (`extraMetadata.schema`).
+Source: docs/format/table-services.md 8 (queries).
 """
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -14,57 +13,24 @@ from typing import Any, TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from hoodie.config.datasource import check_options
 from hoodie.config.read import READ_GROUPS
-from hoodie.errors import InvalidInput, UnsupportedTable
-from hoodie.formats.avro.schema import from_avro
+from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.reading.base_file_reader import footer_of
 from hoodie.reading.column_types import base_types
-from hoodie.reading.complete_view import complete_view
-from hoodie.reading.file_slice_reader import SliceReader, merged_batches, slice_reader
+from hoodie.reading.file_slice_reader import SliceReader, merged_batches
+from hoodie.reading.scan import Scan, plan_scan
+from hoodie.reading.selection import Filters, check_columns, read_filter
 from hoodie.schema.conform import conform
-from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableState, declared_schema, load_state
-from hoodie.timeline.timeline import query_instant
-from hoodie.view.missing import snapshot_files
-from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
+from hoodie.table.state import TableState, load_state
 
 #: Rows as `columns`, of a slice that has logs. The schema is that of the whole table, meta columns included.
 MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table]
-
-#: Filters as pyarrow.parquet takes them: an expression, or tuples (column, operator, value) in lists of and, or.
-Filters: TypeAlias = pc.Expression | Sequence[Any]
-
-_AVRO_IN_FOOTER = "parquet.avro.schema"
-
-
-def table_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
-    """The user's columns: as commits or the table's settings declare them (`declared_schema`), else of the newest file;
-    none of a table that was never written.
-
-    Raises  CorruptFile
-    """
-    declared = declared_schema(state, as_of)
-    if declared is not None:
-        return declared
-    files = latest_base_files(view).values()
-    if not files:
-        return pa.schema([])
-    return _file_schema(state.storage, max(files, key=lambda file: (file.instant, file.name)))
-
-
-def _file_schema(storage: Storage, file: BaseFile) -> pa.Schema:
-    footer = footer_of(storage, file)
-    if text := footer.other.get(_AVRO_IN_FOOTER):
-        return without_meta_fields(from_avro(text, file.path))
-    return stored_form(without_meta_fields(footer.schema))
 
 
 @typed_errors()
@@ -102,16 +68,17 @@ def read_table(
     options: Mapping[str, str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""
-    moment = None if as_of is None else query_instant(as_of)
-    state, view = complete_view(state, None, snapshot_files(moment), options, moment)
-    schema = table_schema(state, view, moment)
-    if state.config.meta_fields:
-        schema = with_meta_fields(schema)
-    slices = list(merged_slices(view, moment).values())
-    merge = None
-    if any(slice_.logs for slice_ in slices):
-        merge = partial(merged_rows, slice_reader(state, schema, moment, options))
-    return read_slices_arrow(state.storage, slices, schema, columns, filters, merge)
+    return read_scan(plan_scan(state, columns=columns, filters=filters, as_of=as_of, options=options))
+
+
+def read_scan(scan: Scan) -> pa.Table:
+    """The rows that a scan is of, in the order of its slices; threads read them.
+
+    Raises  CorruptFile; FileNotFoundError when a file was cleaned away meanwhile; SchemaMismatch when a file's column
+            cannot be brought into the table's schema
+    """
+    merge = None if scan.reader is None else partial(merged_rows, scan.reader)
+    return _rows_of(scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.rows_kept, merge)
 
 
 def read_slices_arrow(
@@ -121,26 +88,33 @@ def read_slices_arrow(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     merge: MergeSlice | None = None,
-    also: tuple[pc.Expression, Sequence[str]] | None = None,
 ) -> pa.Table:
-    """The rows of file slices, in the table's schema and in the order of the slices; threads read them.
+    """The rows of file slices at hand, in the table's schema and in the order of the slices; threads read them.
 
     schema   all columns there are, meta columns included where the table has them
     columns  names of those wanted, in order; None: all
     filters  rows to keep
     merge    reads a slice with logs; None: there are none
-    also     a further filter, and the columns that it asks for
     returns  columns that a file lacks hold their default or null, narrower types are widened
-    Raises   CorruptFile; FileNotFoundError when a file was cleaned away meanwhile; InvalidInput on an unknown column;
-             SchemaMismatch when a file's column cannot be brought into the schema; UnsupportedTable on logs
+    Raises   as `read_scan`; InvalidInput on an unknown column; UnsupportedTable on logs
     """
     wanted = schema.names if columns is None else list(columns)
-    keep, needed = _filter(filters, schema)
-    if also is not None:
-        keep, needed = also[0] if keep is None else keep & also[0], [*needed, *also[1]]
-    read = list(dict.fromkeys([*wanted, *needed])) or schema.names[:1]  # rows are counted by a column that they have
+    keep, needed = read_filter(filters, schema)
+    read = list(dict.fromkeys([*wanted, *needed]))
     check_columns(read, schema)
-    found = list(slices)
+    return _rows_of(storage, list(slices), schema, wanted, read, keep, merge)
+
+
+def _rows_of(
+    storage: Storage,
+    slices: Sequence[FileSlice],
+    schema: pa.Schema,
+    wanted: Sequence[str],
+    read: Sequence[str],
+    keep: pc.Expression | None,
+    merge: MergeSlice | None,
+) -> pa.Table:
+    read = read or schema.names[:1]  # rows are counted by a column that they have
 
     def rows_of(slice_: FileSlice) -> pa.Table:
         if slice_.logs:
@@ -151,10 +125,10 @@ def read_slices_arrow(
             rows = merge(slice_, schema, read)
         else:
             assert slice_.base is not None  # a slice without logs has a base file
-            rows = read_base_file(storage, slice_.base, schema, read, threads=len(found) == 1)
-        return (rows if keep is None else rows.filter(keep)).select(wanted)
+            rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1)
+        return (rows if keep is None else rows.filter(keep)).select(list(wanted))
 
-    parts = _each(rows_of, found)
+    parts = _each(rows_of, slices)
     empty = pa.schema([schema.field(name) for name in wanted]).empty_table()
     if not wanted:  # pyarrow forgets the number of rows of a table without columns
         return pa.table({"_": pa.nulls(sum(map(len, parts)))}).select([])
@@ -184,29 +158,6 @@ def read_base_file(
             rows = parquet.read([name for name in columns if name in stored], use_threads=threads)
         types = base_types(storage, parquet, target)
     return conform(types.applied(rows), target, drop_extra=True)
-
-
-def _filter(filters: Filters | None, schema: pa.Schema) -> tuple[pc.Expression | None, Sequence[str]]:
-    """The filter as an expression, and the columns that it may ask for."""
-    if filters is None:
-        return None, ()
-    if isinstance(filters, pc.Expression):
-        return filters, schema.names  # an expression does not tell which columns are in it
-    try:
-        expression = pq.filters_to_expression(filters)
-        clauses = filters if isinstance(filters[0], list) else [filters]
-        return expression, [name for clause in clauses for name, _, _ in clause]
-    except (ValueError, TypeError, IndexError, KeyError) as problem:
-        raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
-
-
-def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
-    """Raises InvalidInput naming a column that is not in the schema, and the nearest one that is."""
-    for name in names:
-        if name not in schema.names:
-            near = difflib.get_close_matches(str(name), schema.names, n=1, cutoff=0.5)
-            hint = f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(schema.names)}."
-            raise InvalidInput(f"the table has no column {name!r}.{hint}")
 
 
 def _each(rows_of: Callable[[FileSlice], pa.Table], slices: Sequence[FileSlice]) -> list[pa.Table]:

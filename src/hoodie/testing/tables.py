@@ -17,10 +17,9 @@ from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.keygen.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.reading.complete_view import complete_view
 from hoodie.reading.incremental import changed_rows
-from hoodie.reading.snapshot import read_slices_arrow, read_table, table_schema
-from hoodie.schema.schema import with_meta_fields
+from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.services.after_commit import after_commit
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
@@ -32,8 +31,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.view.load import load_view
-from hoodie.view.missing import read_optimized_files
-from hoodie.view.slices import latest_base_files, merged_slices
+from hoodie.view.slices import merged_slices
 from hoodie.writing.driver import check_keys, write_on_driver
 from hoodie.writing.finish import abandoned_on_error, delete_partitions, finish
 from hoodie.writing.job import check, start, writable_state
@@ -152,9 +150,7 @@ class ArrowTable:
 
     def read_optimized(self) -> pa.Table:
         """The rows of the newest base files, logs left out."""
-        state, view = complete_view(self.state(), None, read_optimized_files())
-        slices = [FileSlice(group, base.instant, base, ()) for group, base in latest_base_files(view).items()]
-        return read_slices_arrow(self.storage, slices, with_meta_fields(table_schema(state, view)))
+        return read_scan(plan_scan(self.state(), ScanKind.READ_OPTIMIZED))
 
     def changes(self, begin: str, end: str | None = None, options: Options | None = None) -> pa.Table:
         """The rows that changed in (begin, end]."""

@@ -18,7 +18,8 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.model.instant import Action, State
-from hoodie.reading.snapshot import read_slices_arrow, table_schema
+from hoodie.reading.snapshot import read_slices_arrow
+from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage, is_temporary
 from hoodie.storage.wrapped import WrappedStorage

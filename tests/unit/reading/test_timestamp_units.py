@@ -14,7 +14,9 @@ from hoodie import read_arrow, read_changes_arrow
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
 from hoodie.reading.column_types import mislabelled
-from hoodie.reading.snapshot import read_table, table_schema
+from hoodie.reading.scan import plan_scan
+from hoodie.reading.snapshot import read_table
+from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import ALSO_TEXT
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -268,6 +270,21 @@ def test_footers_of_columns_in_doubt_are_read_once() -> None:
         assert mislabelled(state, files, schema, schema.names) == found
     assert mislabelled(state, files, schema, ["id", "seq"]) == frozenset()
     assert storage.count() == 0
+
+
+def test_the_plan_of_a_read_by_spark_names_mislabelled_files_and_that_of_others_opens_none() -> None:
+    storage = CountingStorage(MemoryStorage())
+    make_table(storage, MILLIS, {"a": Witnesses("micros"), "b": Witnesses("millis"), "c": Witnesses("none")}, [NUMBER])
+    state = load_state(storage)
+    storage.reset()
+    assert plan_scan(state).mislabelled == frozenset()
+    assert storage.count("open_input") == 0
+    with pytest.warns(ContradictoryTimestamps):
+        scan = plan_scan(state, for_spark=True)
+    assert {file.group.partition for file in scan.mislabelled} == {"a", "c"}
+    assert storage.count("open_input") == 3
+    assert "2 base files read by Python, for their timestamps' labels" in str(scan)
+    assert plan_scan(state, columns=["id"], for_spark=True).mislabelled == frozenset()
 
 
 # --- partition columns of time-based key generators ---

@@ -25,7 +25,7 @@ from hoodie.model.instant import Action, Instant, State, parse_time
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import Found, candidates, find_files, is_due, plan_compaction, problems
 from hoodie.plan.compaction_strategies import Planning, Strategy, strategy_named
-from hoodie.reading.snapshot import table_schema
+from hoodie.reading.table_schema import table_schema
 from hoodie.services.compaction.claim import scheduling
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split

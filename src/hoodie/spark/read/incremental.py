@@ -9,10 +9,9 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.reading.incremental import CommitTimes, plan_changes
-from hoodie.reading.snapshot import check_columns
-from hoodie.spark.read.merged_slices import merged_rows
-from hoodie.spark.read.snapshot import base_rows
+from hoodie.reading.change_plan import CommitTimes
+from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.spark.read.snapshot import scan_frames
 from hoodie.table.state import TableState
 
 
@@ -27,22 +26,15 @@ def changes(
     """The rows that changed in (begin, end], the five meta columns first.
 
     columns  of the table, in the order wanted; None: all
-    Raises   as `plan_changes`; InvalidInput on an unknown column
+    Raises   as `plan_scan`
 
     The filter on commit times goes down to Spark's Parquet reader. Slices with logs give only rows that count to Spark.
     """
-    plan = plan_changes(state, begin, end, options)
-    wanted = plan.schema.names if columns is None else list(columns)
-    check_columns(wanted, plan.schema)
+    scan = plan_scan(state, ScanKind.CHANGES, begin=begin, end=end, columns=columns, options=options, for_spark=True)
+    assert scan.times is not None  # a scan of changes has them
+    wanted = list(scan.columns)
     read = wanted if COMMIT_TIME in wanted else [*wanted, COMMIT_TIME]
-    logged = [slice_ for slice_ in plan.slices if slice_.logs]
-    plain = [slice_ for slice_ in plan.slices if not slice_.logs]
-    frames = []
-    if plain or not logged:
-        frames.append(base_rows(session, state, plain, plan.schema, read).where(_counts(plan.times)))
-    if logged:
-        assert plan.reader is not None  # `plan_changes` saw to it
-        frames.append(merged_rows(session, plan.reader, logged, read, plan.times.keep))
+    frames = scan_frames(session, scan, read, _counts(scan.times), scan.times.keep)
     rows = reduce(DataFrame.unionByName, frames)
     return rows if read == wanted else rows.drop(COMMIT_TIME)
 

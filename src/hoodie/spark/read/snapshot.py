@@ -6,7 +6,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from functools import reduce
 
 import pyarrow as pa
@@ -15,19 +14,13 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.config.table import TableConfig
+from hoodie.errors import InvalidInput
 from hoodie.keygen.keygen import NULL_PARTITION
-from hoodie.model.files import FileSlice
-from hoodie.reading.column_types import mislabelled
-from hoodie.reading.complete_view import complete_view
-from hoodie.reading.file_slice_reader import slice_reader
-from hoodie.reading.snapshot import check_columns, table_schema
-from hoodie.schema.schema import with_meta_fields
+from hoodie.reading.scan import Scan, ScanKind, plan_scan
 from hoodie.spark.read.base_files import read_parquet
-from hoodie.spark.read.merged_slices import file_rows, merged_rows
+from hoodie.spark.read.merged_slices import Keep, file_rows, merged_rows
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
-from hoodie.view.missing import read_optimized_files, snapshot_files
-from hoodie.view.slices import FileSystemView, latest_base_files, merged_slices
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.@ -]+")
 
@@ -51,18 +44,8 @@ def snapshot(
 
     Slices without logs are read by Spark alone. Where logs were damaged, the tasks' log says so (`errors.DamagedLog`).
     """
-    state, view = complete_view(state, partitions, snapshot_files(as_of), options, as_of)
-    schema = read_schema(state, view, as_of)
-    wanted = schema.names if columns is None else list(columns)
-    check_columns(wanted, schema)
-    slices = list(merged_slices(view, as_of).values())
-    logged = [slice_ for slice_ in slices if slice_.logs]
-    plain = [slice_ for slice_ in slices if not slice_.logs]
-    frames = [base_rows(session, state, plain, schema, wanted)] if plain or not logged else []
-    if logged:
-        reader = slice_reader(state, schema, as_of, options)
-        frames.append(merged_rows(session, reader, logged, wanted))
-    return reduce(DataFrame.unionByName, frames)
+    scan = plan_scan(state, columns=columns, partitions=partitions, as_of=as_of, options=options, for_spark=True)
+    return scan_rows(session, scan)
 
 
 def read_optimized(
@@ -74,44 +57,60 @@ def read_optimized(
     options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The rows of the newest base files at an instant, without the logs, by Spark alone. Arguments as of `snapshot`."""
-    state, view = complete_view(state, partitions, read_optimized_files(as_of), options, as_of)
-    schema = read_schema(state, view, as_of)
-    wanted = schema.names if columns is None else list(columns)
-    check_columns(wanted, schema)
-    bases = latest_base_files(view, as_of)
-    slices = [FileSlice(group, base.instant, base) for group, base in bases.items()]
-    return base_rows(session, state, slices, schema, wanted)
+    kind = ScanKind.READ_OPTIMIZED
+    scan = plan_scan(state, kind, columns=columns, partitions=partitions, as_of=as_of, options=options, for_spark=True)
+    return scan_rows(session, scan)
 
 
-def read_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
-    """The columns that a read as of an instant (None: now) gives: meta columns first where the table has them."""
-    schema = table_schema(state, view, as_of)
-    return with_meta_fields(schema) if state.config.meta_fields else schema
+def scan_rows(session: SparkSession, scan: Scan) -> DataFrame:
+    """The rows of a scan at one moment, merged and read when an action asks for them.
 
-
-def base_rows(
-    session: SparkSession, state: TableState, slices: Sequence[FileSlice], schema: pa.Schema, columns: Sequence[str]
-) -> DataFrame:
-    """The rows of the slices' base files.
-
-    schema   all columns of the table
-    columns  those wanted, in order
-
-    Spark's own reader goes by the labels in the files: those whose labels are wrong are read by Arrow tasks. What it
-    costs to know them: see `mislabelled`.
+    scan    planned for Spark
+    Raises  InvalidInput on one with filters: Spark has its own
     """
-    based = {slice_.base: slice_ for slice_ in slices if slice_.base is not None}
-    wrong = mislabelled(state, list(based), schema, columns)
-    files = [file for file in based if file not in wrong]
+    return reduce(DataFrame.unionByName, scan_frames(session, scan, scan.columns))
+
+
+def scan_frames(
+    session: SparkSession,
+    scan: Scan,
+    columns: Sequence[str],
+    where: Column | None = None,
+    keep: Keep | None = None,
+) -> list[DataFrame]:
+    """The rows of a scan: of slices without logs, and of those with.
+
+    columns  of the table, in the order wanted
+    where    which rows of the former count; None: all
+    keep     which rows of the latter count, as `merged_rows` takes it
+    """
+    if scan.filter is not None:
+        raise InvalidInput("this scan has filters, which are for read_arrow: take DataFrame.where instead")
+    frames = []
+    if scan.plain or not scan.logged:
+        rows = base_rows(session, scan, columns)
+        frames.append(rows if where is None else rows.where(where))
+    if scan.reader is not None:
+        frames.append(merged_rows(session, scan.reader, scan.logged, columns, keep))
+    return frames
+
+
+def base_rows(session: SparkSession, scan: Scan, columns: Sequence[str]) -> DataFrame:
+    """The rows of the slices that have no logs.
+
+    Spark's own reader goes by the labels in the files: those whose labels are wrong are read by Arrow tasks.
+    """
+    storage, schema, wrong = scan.state.storage, scan.schema, scan.mislabelled
+    files = [slice_.base for slice_ in scan.plain if slice_.base is not None and slice_.base not in wrong]
     frames = []
     if files or not wrong:
-        hive = hive_folders(state.config, schema, {file.group.partition for file in files})
+        hive = hive_folders(scan.state.config, schema, {file.group.partition for file in files})
         paths = [file.path for file in files]
-        frame = read_parquet(session, state.storage, paths, to_spark(schema), hive_partitions=hive)
+        frame = read_parquet(session, storage, paths, to_spark(schema), hive_partitions=hive)
         frames.append(frame if not hive and list(columns) == schema.names else frame.select(*map(quoted, columns)))
     if wrong:
-        rest = [replace(based[file], logs=()) for file in based if file in wrong]
-        frames.append(file_rows(session, state.storage, schema, rest, columns))
+        rest = [slice_ for slice_ in scan.plain if slice_.base in wrong]
+        frames.append(file_rows(session, storage, schema, rest, columns))
     return reduce(DataFrame.unionByName, frames)
 
 

@@ -1,0 +1,254 @@
+"""What changed in a table between two instants: which slices to read, which of their rows count.
+
+Source: docs/format/table-services.md 8 (incremental queries).
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.config.options import read_options
+from hoodie.config.read import HolePolicy, IncrementalOptions
+from hoodie.config.table import TimelineZone
+from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Action, Instant, format_time
+from hoodie.model.meta import COMMIT_TIME
+from hoodie.reading.complete_view import complete_view
+from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.table_schema import read_schema
+from hoodie.table.state import TableState, tell_of_missing
+from hoodie.timeline.archive import newest_archived
+from hoodie.timeline.clock import Clock, utc_now
+from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.incremental import Span, Touched, before, changed_slices, missing, moment, span, touched
+from hoodie.view.load import load_view
+from hoodie.view.missing import Missing, find_missing, missing_files, snapshot_files
+from hoodie.view.published import published_by
+from hoodie.view.slices import FileSystemView, merged_slices
+
+
+@dataclass(frozen=True, slots=True)
+class CommitTimes:
+    """The rows that count, by their commit time: after < time <= up_to; one of `exact` where that is given.
+
+    Pickles: it goes to executors.
+    """
+
+    after: str
+    up_to: str
+    exact: tuple[str, ...] | None = None
+
+    def expression(self) -> pc.Expression:
+        """For rows with `_hoodie_commit_time`."""
+        time = pc.field(COMMIT_TIME)
+        if self.exact is not None:
+            return time.isin(pa.array(self.exact, pa.string()))
+        return (time > self.after) & (time <= self.up_to)
+
+    def keep(self, rows: pa.Table) -> pa.Table:
+        """Those of the rows that count."""
+        return rows.filter(self.expression())
+
+
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """Which slices hold the changes of a range, and how they are read.
+
+    state   of the table that was looked at: the one given, or a newer one if files went away meanwhile
+    view    of the partitions that the range wrote to, as of its end; of all where the whole table is read
+    schema  the table's columns of now, meta columns included
+    slices  those that may hold rows of the range, in their state at its end
+    times   the rows of them that count
+    reader  of slices with logs; None: there are none
+    as_of   the last instant whose files count in the view; None: all of its timeline
+    whole   the history is gone, and the whole table is read instead
+    """
+
+    state: TableState
+    view: FileSystemView
+    schema: pa.Schema
+    slices: tuple[FileSlice, ...]
+    times: CommitTimes
+    reader: SliceReader | None
+    as_of: str | None = None
+    whole: bool = False
+
+
+def plan_changes(
+    state: TableState,
+    begin: str,
+    end: str | None = None,
+    options: Mapping[str, str] | None = None,
+    clock: Clock = utc_now,
+    tries: int = 5,
+) -> Changes:
+    """Which slices hold the rows that changed in (begin, end], and which rows these are.
+
+    begin, end  an instant of the table, a point in time, or "earliest"; end None: the newest instant
+    options     `IncrementalOptions` and `MissingFileOptions` among others
+    tries       times that the timeline may be loaded anew, when files went away that it knows nothing of
+    Raises      MissingFile when a file of the range is missing that readers of today need, too; InvalidInput on a
+                malformed or future begin or end, or begin after end; InstantNotFound; HistoryGone; HollowCommit;
+                UnsupportedTable without meta columns
+
+    Only the range's commits and the folders of the partitions that they wrote to are looked at.
+    """
+    options = options or {}
+    if not state.config.meta_fields:
+        raise UnsupportedTable(
+            f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
+        )
+    wanted, archived = _wanted(state, begin, end, read_options(IncrementalOptions, options).holes, clock)
+    if archived and wanted.begin < archived:
+        history = HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
+        return _whole_table(state, wanted, options, history)
+    storage, timeline = state.storage, wanted.timeline
+    commits = [(instant, read_commit(storage, timeline, instant)) for instant in wanted.commits]
+    changes = touched(commits)
+    then = replace(state, timeline=timeline)
+    view = (
+        load_view(storage, timeline, state.config, changes.partitions) if changes.groups else FileSystemView(timeline)
+    )
+    absent = _lost(state, view, commits, changes, wanted)
+    # What readers of today need is not cleaned: it is lost.
+    needed = missing_files(replace(view, timeline=state.timeline), absent, snapshot_files()) if absent else []
+    if needed:
+        now = state.reload()
+        if tries and now.timeline != state.timeline:
+            return plan_changes(now, begin, end, options, clock, tries - 1)
+        tell_of_missing(needed, options)
+    known = {each.group for each in needed}
+    gone = {each.group: each.file.name for each in absent} | missing(view, changes)
+    if cleaned := {group: name for group, name in gone.items() if group not in known}:
+        # Without the commits that touched what is gone, the rest can be told.
+        earliest = max(changes.groups[group] for group in cleaned)
+        problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
+        return _whole_table(state, wanted, options, HistoryGone(wanted.begin, wanted.end, problem, earliest))
+    slices = tuple(changed_slices(view, changes, wanted.as_of))
+    times = CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
+    schema = _schema(state)
+    plan = Changes(state, view, schema, slices, times, None, wanted.as_of)
+    if not any(slice_.logs for slice_ in slices):
+        return plan
+    reader = slice_reader(then, schema, wanted.as_of, options)
+    if not reader.rule.takes_whole_rows:
+        return replace(plan, reader=reader)
+    first = min(wanted.times)
+    return replace(
+        plan,
+        slices=tuple(_without_old_base(slice_, first) for slice_ in slices),
+        reader=_within(reader, times, timeline),
+    )
+
+
+def _lost(
+    state: TableState,
+    view: FileSystemView,
+    commits: Sequence[tuple[Instant, CommitMetadata]],
+    changes: Touched,
+    wanted: Span,
+) -> list[Missing]:
+    """The files of the slices to be read that are not there, by the commits of the range."""
+    published = [published_by(instant, commit) for instant, commit in reversed(commits)]
+    return find_missing(
+        state.storage,
+        state.config,
+        view,
+        published,
+        lambda then: changed_slices(then, changes, wanted.as_of),
+        changes.partitions,
+    )
+
+
+def _within(reader: SliceReader, times: CommitTimes, timeline: Timeline) -> SliceReader:
+    """A reader that merges the versions of the range only, as Hudi's does.
+
+    A late version, which loses against a row from before the range by its ordering value, so is among the changes.
+    """
+    committed = replace(reader.committed, after=times.after)
+    if times.exact is not None:
+        shown = frozenset(times.exact)
+        # Completed ones that are not of the range are passed by, as if they were pending.
+        hidden = frozenset({*timeline.history, *(instant.requested for instant in timeline.instants)}) - shown
+        committed = replace(committed, after="", first_active="", completed=shown, inflight=hidden)
+    return replace(reader, committed=committed, stored=times.expression())
+
+
+def _without_old_base(slice_: FileSlice, first: str) -> FileSlice:
+    """The slice without a base file that is older than the range: none of its rows is of it."""
+    old = slice_.logs and slice_.base is not None and slice_.base.instant < first
+    return replace(slice_, base=None) if old else slice_
+
+
+def _whole_table(state: TableState, wanted: Span, options: Mapping[str, str], gone: HistoryGone) -> Changes:
+    """All slices of now: of the rows that changed in the range, those that did not change again."""
+    if not read_options(IncrementalOptions, options).full_scan:
+        raise gone
+    state, view = complete_view(state, None, snapshot_files(), options)
+    schema, slices = _schema(state), tuple(merged_slices(view).values())
+    reader = slice_reader(state, schema, None, options) if any(slice_.logs for slice_ in slices) else None
+    return Changes(state, view, schema, slices, CommitTimes(wanted.begin, wanted.end), reader, whole=True)
+
+
+def _schema(state: TableState) -> pa.Schema:
+    """The columns of now: Hudi's readers give changes of any time in them."""
+    return read_schema(state, FileSystemView(state.timeline))
+
+
+def _wanted(state: TableState, begin: str, end: str | None, holes: HolePolicy, clock: Clock) -> tuple[Span, str]:
+    """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range."""
+    timeline = state.timeline
+    # From table version 8 on ranges are about completion, which the timeline tells.
+    by_completion = timeline.layout == 2 or holes is HolePolicy.USE_TRANSITION_TIME
+    completions = completion_times(state.storage, state.config, timeline) if by_completion else {}
+    now = _now(state, clock)
+    first = min((instant.requested for instant in timeline.commits), default="")
+    old = _before(begin, first) or _before(end, first)
+    archived = newest_archived(state.storage, state.config, first) if old else ""
+    low = moment(timeline, begin, completions, now, archived)
+    newest = max([*completions.values(), timeline.newest_commit])
+    high = newest if end is None else moment(timeline, end, completions, now, archived)
+    if end is not None and low > high:
+        raise InvalidInput(f"begin {begin!r} is after end {end!r}")
+    found, hollow = span(timeline, low, high, completions, _clusterings(state))
+    if hollow is None:
+        return found, archived
+    if holes is HolePolicy.BLOCK:
+        return before(found, hollow), archived
+    raise HollowCommit(
+        f"the {hollow.action} {hollow.requested} is pending, and later commits are completed: a reader who goes on "
+        "after those would miss its rows. Wait for it (if its writer is dead, the next write of a single writer rolls "
+        f"it back); end before it; or set hoodie.read.timeline.holes.resolution.policy to {HolePolicy.BLOCK} or "
+        f"{HolePolicy.USE_TRANSITION_TIME}."
+    )
+
+
+def _clusterings(state: TableState) -> set[str]:
+    """Pending replace commits that only move rows."""
+    timeline = state.timeline
+    return {
+        instant.requested
+        for instant in timeline.pending_replaces
+        if instant.action is Action.CLUSTERING or read_replace_plan(state.storage, timeline, instant).clustering
+    }
+
+
+def _before(text: str | None, first: str) -> bool:
+    """Whether an end of a range may lie before the active timeline."""
+    if text is None:
+        return False
+    digits = "".join(char for char in text if char.isdigit())
+    return digits.strip("0") == "" or digits < first
+
+
+def _now(state: TableState, clock: Clock) -> str:
+    at = clock()
+    return format_time(at.astimezone(dt.UTC) if state.config.timezone is TimelineZone.UTC else at.astimezone())

@@ -1,0 +1,46 @@
+"""The columns that a table has: as its commits declare them, else as its newest file has them.
+
+Source: docs/format/commit-metadata.md (`extraMetadata.schema`).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from hoodie.formats.avro.schema import from_avro
+from hoodie.model.files import BaseFile
+from hoodie.reading.base_file_reader import footer_of
+from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fields
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState, declared_schema
+from hoodie.view.slices import FileSystemView, latest_base_files
+
+_AVRO_IN_FOOTER = "parquet.avro.schema"
+
+
+def table_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
+    """The user's columns: as commits or the table's settings declare them (`declared_schema`), else of the newest file;
+    none of a table that was never written.
+
+    Raises  CorruptFile
+    """
+    declared = declared_schema(state, as_of)
+    if declared is not None:
+        return declared
+    files = latest_base_files(view).values()
+    if not files:
+        return pa.schema([])
+    return _file_schema(state.storage, max(files, key=lambda file: (file.instant, file.name)))
+
+
+def read_schema(state: TableState, view: FileSystemView, as_of: str | None = None) -> pa.Schema:
+    """The columns that a read as of an instant (None: now) gives: meta columns first where the table has them."""
+    schema = table_schema(state, view, as_of)
+    return with_meta_fields(schema) if state.config.meta_fields else schema
+
+
+def _file_schema(storage: Storage, file: BaseFile) -> pa.Schema:
+    footer = footer_of(storage, file)
+    if text := footer.other.get(_AVRO_IN_FOOTER):
+        return without_meta_fields(from_avro(text, file.path))
+    return stored_form(without_meta_fields(footer.schema))
