@@ -125,7 +125,7 @@ def plan_on_driver(
         state.record_size(settings.sizing),
         new_file_id,
         operation_rules.kinds,
-        names_new=checked.names_new,
+        names_new=checked.lookup.names_new,
     )
     return DriverPlan(batch, located, insert, plan, files.unmarked)
 
@@ -156,7 +156,7 @@ def _resolve(
     how = checked.relocation_rule
     resolved = resolve_locations(
         batch.rows,
-        with_stored(state, batch.rows, hits, how, checked.hits_are_certain, checked.settings.given, pool),
+        with_stored(state, batch.rows, hits, how, checked.lookup.is_certain, checked.settings.given, pool),
         how,
     )
     carried = with_statuses(resolved.rows, resolved.statuses).append_column(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hoodie.spark.write.staging import FEW_BYTES, LARGEST_PARTITION, pack, reads_stay_few
+from hoodie.spark.write.staging import FEW_BYTES, LARGEST_PARTITION, bin_pack, reads_stay_few
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing.staging import (
     STAGING,
@@ -125,7 +125,7 @@ def test_tasks_read_staged_rows_themselves_while_that_stays_few_bytes():
 
 @pytest.mark.parametrize(("sizes", "enough", "count"), [([1] * 3, 1, 3), ([100] * 8, 800, 4), ([10] * 100, 100, 10)])
 def test_work_is_packed_into_as_few_tasks_as_have_enough(sizes, enough, count):
-    packs = pack(sizes, lambda size: size, enough)
+    packs = bin_pack(sizes, lambda size: size, enough)
     assert len(packs) == count
     assert sorted(size for found in packs for size in found) == sorted(sizes)
     assert max(map(sum, packs)) - min(map(sum, packs)) <= max(sizes)

@@ -12,9 +12,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.index.contract import ByFile, ByKey
+from hoodie.index.contract import ByKey
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import Batch, KeyLocations, numbered_groups, only
+from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context, refuse_unknown
 from hoodie.lookup.point_read import LocatedKeys, ReadStats, read_slice, reader_for, snapshot_slices
 from hoodie.model.files import FileGroupId, FileSlice
@@ -30,7 +31,6 @@ from hoodie.spark.write.executors import count_hits, hits_by_file
 from hoodie.spark.write.shuffled import TAGS, count_tags, hits_by_key
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
-from hoodie.writing.job import Checked
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,7 +42,7 @@ class KeyLookup:
     hits   record key, partition path and file id of the keys that are found, and rows of costs: evaluated whenever used
     """
 
-    checked: Checked
+    context: LookupContext
     rows: Mapping[str, int]
     files: TableFiles
     hits: DataFrame
@@ -52,14 +52,14 @@ class KeyLookup:
 
         Raises CorruptIndex when an index of its own names file groups that are not there
         """
-        start, index = time.perf_counter(), self.checked.index
-        if isinstance(index.look_up, ByFile):
+        start, index = time.perf_counter(), self.context.index
+        if self.context.by_file:
             updates, cost = count_hits(self.hits, self.rows, self.files.bases, index)
         else:
             updates, cost = count_tags(self.hits, sum(self.rows.values()))
         groups = {FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids}
-        slices = snapshot_slices(self.checked, groups)
-        if isinstance(index.look_up, ByKey) and not index.look_up.names_new:
+        slices = snapshot_slices(self.context, groups)
+        if not (self.context.by_file or self.context.names_new):
             refuse_unknown(index, groups, slices.keys())
         return slices, replace(cost, seconds=time.perf_counter() - start)
 
@@ -69,22 +69,22 @@ class KeyLookup:
         return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names)
 
 
-def ask(session: SparkSession, checked: Checked, frame: DataFrame, rows: Mapping[str, int]) -> KeyLookup:
+def ask(session: SparkSession, context: LookupContext, frame: DataFrame, rows: Mapping[str, int]) -> KeyLookup:
     """Look keys up.
 
     frame   with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls
     rows    of the frame, by partition path
     Raises  UnsupportedTable where the index does not look
     """
-    state, index = checked.state, checked.index
-    files = checked.files(state, rows)
+    state, index = context.state, context.index
+    files = context.files(state, rows)
     if isinstance(index.look_up, ByKey):
         hits = hits_by_key(frame, index, index.look_up.tagger(index_context(state, rows, files)))
     elif files.bases:
-        hits = hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom)
+        hits = hits_by_file(session, state.storage, frame, rows, files.bases, index, context.settings.bloom)
     else:
         hits = session.createDataFrame([], HITS)
-    return KeyLookup(checked, rows, files, hits)
+    return KeyLookup(context, rows, files, hits)
 
 
 def rows_of(
@@ -96,16 +96,16 @@ def rows_of(
     schema   all columns of the table
     columns  those wanted, in order
     """
-    checked = asked.checked
+    state = asked.context.state
     slices, cost = asked.slices()
-    reader = reader_for(checked.state, schema, slices.values(), options)
+    reader = reader_for(state, schema, slices.values(), options)
     wanted = pa.schema([schema.field(name) for name in columns])
     target = nullable(to_spark(wanted))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     returned = in_session_zone(to_arrow(target), zone)
     # As bytes are dealt out, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
     tasks = max(1, len(pack(list(slices.values()), 2 * cores(session))))
-    kernel = partial(_read, checked.state.storage, reader, slices, wanted, returned)
+    kernel = partial(_read, state.storage, reader, slices, wanted, returned)
     rows = asked.found.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)
     merged = sum(bool(slice_.logs) for slice_ in slices.values())
     opened = sum(slice_.base is not None for slice_ in slices.values())

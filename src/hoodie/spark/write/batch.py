@@ -274,7 +274,7 @@ def plan_on_executors(session: SparkSession, staged: Stage, checked: Checked, st
         record_size,
         new_file_id,
         operation_rules.kinds,
-        names_new=checked.names_new,
+        names_new=checked.lookup.names_new,
     )
     return ExecutorPlan(rows, plan, index, direct, hits, tagged, there.unmarked)
 

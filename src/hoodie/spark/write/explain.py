@@ -48,7 +48,7 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
     checked = batch.checked
     acquired = acquire(batch.session, batch.frame, checked, Phases())
     try:
-        index_type, why = checked.index.name, checked.index_why
+        index_type, why = checked.index.name, checked.lookup.why
         if acquired.rows is not None:
             partitions = set(acquired.rows.column(PARTITION_PATH).unique().to_pylist())
             with thread_pool(checked.settings) as pool:

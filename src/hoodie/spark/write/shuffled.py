@@ -268,7 +268,7 @@ def _resolved(
     read = StructType(
         [*TAGS.fields, StructField("live", BooleanType()), *([StructField("row", stored_type)] if has_columns else [])]
     )
-    if checked.hits_are_certain and not has_columns:
+    if checked.lookup.is_certain and not has_columns:
         met = hits.withColumn("live", F.lit(None).cast("boolean"))
     else:
         with raise_worker_errors():
