@@ -17,13 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.formats.parquet.columns import open_for_few_rows, open_parquet, read_columns
+from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
 from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_chunk, only, order_by_partition
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.key_lookup import Mask, keys_in_base
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.column_types import base_types
@@ -33,8 +34,6 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,16 +137,13 @@ def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool
 
 
 def _held_in(storage: Storage, reader: SliceReader | None, slice_: FileSlice, keys: pa.Array) -> Mask:
+    if slice_.base is not None and not slice_.logs:
+        return keys_in_base(storage, slice_.base.path, keys)
     found = np.zeros(len(keys), np.bool_)
     if slice_.logs:
         assert reader is not None  # `reader_for` saw to it
         for rows in merged_batches(reader, slice_, [RECORD_KEY]):
             found |= lookup_keys(rows.column(0), keys)
-    elif slice_.base is not None:
-        with storage.open_input(slice_.base.path) as source:
-            parquet = open_parquet(source, slice_.base.path)
-            for group in range(parquet.num_row_groups):
-                found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], slice_.base.path).column(0), keys)
     return found
 
 
