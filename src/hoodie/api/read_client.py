@@ -26,7 +26,7 @@ from hoodie.reading.snapshot import check_columns
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark import record_keys
 from hoodie.spark.local_frame import local_frame
-from hoodie.spark.lookup.large_batch import ask, rows_of
+from hoodie.spark.lookup.large_batch import ask, rows_of, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import incremental, snapshot
@@ -238,7 +238,8 @@ class HoodieReadClient:
 
     def _tag_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
         asked = ask(self.session, context, frame, self._counts(frame))
-        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in asked.slices()[0].items()]
+        found, _ = slices_of(asked)
+        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in found.items()]
         slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))
         hits = asked.found.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
         same = F.col(RECORD_KEY) == F.col("key")

@@ -27,6 +27,7 @@ from hoodie.plan.write import PartitionProfile, WritePlan, new_group_sizes, plan
 from hoodie.spark import record_keys
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.plan_size import estimated_bytes
+from hoodie.spark.tasks import check_workers, persist
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
@@ -140,9 +141,9 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
             return Acquired(frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
     if checked.operation_rules.bulk:
-        executors.check_workers(session)
+        check_workers(session)
         return Acquired(frame.schema, frame=frame)
-    executors.check_workers(session)
+    check_workers(session)
     with phases.time("stage"):
         staged = staging.stage(session, checked.state.storage, frame, checked.rule.ordering if ordered else ())
     try:
@@ -208,7 +209,7 @@ def _hand_over(
     session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
 ) -> tuple[WriteJob, TaskResults]:
     """Have executors write a batch that is here: it is small, but what it changes is not."""
-    executors.check_workers(session)
+    check_workers(session)
     frame = local_frame(session, rows, nullable(schema))
     with phases.time("stage"):
         staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
@@ -324,7 +325,7 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         )
     kept: DataFrame | None = None
     if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
-        kept = frame = executors.persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
+        kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
         count = options.bulk_parallelism
         frame = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else frame.orderBy(*keys)
     else:

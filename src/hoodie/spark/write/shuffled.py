@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,7 +26,7 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from hoodie.index.contract import ByFile, ByKey, Index, RecordWrites, TagKeys
+from hoodie.index.contract import ByFile, ByKey, RecordWrites, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
 from hoodie.lookup.index_choice import index_context, refuse_unknown
@@ -37,21 +37,13 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile
 from hoodie.schema.conform import conform
-from hoodie.spark.lookup.locate import FILE_ID, match_columns
+from hoodie.spark.lookup.hits import BROADCAST_KEYS, TAGS, join_hits, look_up_keys
+from hoodie.spark.lookup.locate import FILE_ID
+from hoodie.spark.tasks import bin_pack, collect, persist, run_per_item
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import (
-    BROADCAST_KEYS,
-    STATS,
-    count_hits,
-    hits_by_file,
-    join_hits,
-    persist,
-    profile,
-    report,
-    reported,
-)
-from hoodie.spark.write.staging import Stage, bin_pack, run_per_item
+from hoodie.spark.write.executors import STATS, profile, report, reported
+from hoodie.spark.write.staging import Stage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.index_updates import TaskResult, record_files
@@ -69,7 +61,6 @@ from hoodie.writing.relocation import (
     stored_rows,
 )
 
-TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
 _HITS = "_hoodie_hits"
 _FILE_BYTES = 128 << 20
 
@@ -109,32 +100,26 @@ def tag_rows(
         return LocatedRows(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
     if isinstance(look_up, ByKey) and look_up.names_new:
         return _by_hash(staged, frame, checked, look_up.tagger(index_context(state, measured.rows, files)), files)
+    lookup = look_up_keys(session, checked.lookup, state, frame, measured.rows, files).persisted()
+    updates, cost = lookup.count()
     if isinstance(look_up, ByKey):
-        hits, updates, cost = _ask(
-            frame, checked, look_up.tagger(index_context(state, measured.rows, files)), measured.total
-        )
         files = checked.with_partitions(state, files, updates)
         known = {slice_.group for part in files.slices.values() for slice_ in part}
         refuse_unknown(checked.index, (FileGroupId(p, i) for p, ids in updates.items() for i in ids), known)
-    else:
-        index, rows = checked.index, measured.rows
-        hits = persist(hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom))
-        updates, cost = count_hits(hits, rows, files.bases, index)
     if checked.index.is_global:
-        found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
-        doubts = _doubts(frame, found)
+        doubts = _doubts(frame, lookup.found)
         if doubts.limit(1).count():
-            resolved = _resolved(session, frame, found, doubts, checked, state)
+            resolved = _resolved(session, frame, lookup.found, doubts, checked, state)
             counted, total = _counts(resolved)
-            return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, hits))
+            return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, lookup.hits))
         doubts.unpersist()
     return LocatedRows(
-        _with_statuses(join_hits(frame, hits, _few(updates), drop_new=delete), checked),
+        _with_statuses(join_hits(frame, lookup.found, _few(updates), drop_new=delete), checked),
         profile(measured, updates, not delete),
         files,
         cost,
         measured.total,
-        (hits,),
+        (lookup.hits,),
     )
 
 
@@ -177,8 +162,7 @@ def _tag_rows(tag: TagKeys, only: set[str] | None, batches: Iterator[pa.RecordBa
 
 def _counts(frame: DataFrame) -> tuple[dict[tuple[str, str], int], int]:
     """Rows per partition path and file id, "" for new ones, and in all."""
-    with raise_worker_errors():
-        counted = frame.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
+    counted = collect(frame.groupBy(PARTITION_PATH, FILE_ID).count()).to_pylist()
     found = {(row[PARTITION_PATH], row[FILE_ID] or ""): row["count"] for row in counted}
     return found, sum(found.values())
 
@@ -193,45 +177,6 @@ def _profile_of(counted: Mapping[tuple[str, str], int]) -> dict[str, PartitionPr
         else:
             inserts[path] = count
     return {path: PartitionProfile(inserts.get(path, 0), part) for path, part in updates.items()}
-
-
-# --- an index that is asked ---
-
-
-def _ask(
-    frame: DataFrame, checked: Checked, tag: TagKeys, total: int
-) -> tuple[DataFrame, dict[str, dict[str, int]], IndexStats]:
-    """Hits, persisted, as `spread.hits_by_file` has them, but without costs."""
-    start = time.perf_counter()
-    hits = persist(hits_by_key(frame, checked.index, tag))
-    updates, cost = count_tags(hits, total)
-    return hits, updates, replace(cost, seconds=time.perf_counter() - start)
-
-
-def hits_by_key(frame: DataFrame, index: Index, tag: TagKeys) -> DataFrame:
-    """Where an index by key has the keys of a batch, each key once: record key, partition path and file id."""
-    keys = frame.select(RECORD_KEY, PARTITION_PATH).dropDuplicates(match_columns(index))
-    return keys.mapInArrow(partial(_ask_for, tag), TAGS)
-
-
-def count_tags(hits: DataFrame, total: int) -> tuple[dict[str, dict[str, int]], IndexStats]:
-    """As `spread.count_hits`, of hits by key among so many rows."""
-    with raise_worker_errors():
-        counted = hits.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
-    updates: dict[str, dict[str, int]] = {}
-    for row in counted:
-        updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["count"]
-    found = sum(row["count"] for row in counted)
-    return updates, IndexStats(candidates=total, checked=total, hits=found)
-
-
-def _ask_for(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        keys = batch.column(RECORD_KEY)
-        with mark_worker_errors():
-            tags = tag(keys, batch.column(PARTITION_PATH))
-        columns = [keys, tags.partitions, tags.file_ids]
-        yield pa.RecordBatch.from_arrays(columns, names=TAGS.names).filter(pc.is_valid(tags.file_ids))
 
 
 # --- rows that a global index may have go elsewhere ---
@@ -374,11 +319,8 @@ def record_executor_writes(session: SparkSession, job: WriteJob, stats: Sequence
     if record_writes is None or not stats:
         return ()
     packs = bin_pack(stats, lambda stat: stat.file_size, _FILE_BYTES)
-    with raise_worker_errors():
-        found = run_per_item(
-            session, packs, partial(_record_writes, job.spec.storage, job.spec.instant, record_writes), STATS
-        ).toArrow()
-    return reported(found).later
+    call = partial(_record_writes, job.spec.storage, job.spec.instant, record_writes)
+    return reported(collect(run_per_item(session, packs, call, STATS))).later
 
 
 def _record_writes(
