@@ -29,6 +29,7 @@ from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.planning import TaskRunner
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
@@ -42,7 +43,6 @@ STATS = StructType(
     ]
 )
 
-TaskRunner = Callable[[WriteTask, pa.Table, str], TaskResult]
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
 
 

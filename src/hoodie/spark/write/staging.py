@@ -25,9 +25,10 @@ from hoodie.spark.lookup.locate import Files
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
 from hoodie.spark.types import sound
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, Measured, TaskReports, TaskRunner, report, reported, write_token
+from hoodie.spark.write.executors import STATS, Measured, TaskReports, report, reported, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.planning import TaskRunner
 from hoodie.writing.staging import (
     Piece,
     StagedTask,
