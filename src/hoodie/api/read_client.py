@@ -67,7 +67,7 @@ class KeyedRows:
 class HoodieReadClient:
     """Asks a table about keys, by the index that its writers use. Nothing is written.
 
-    Batches that the near limit lets pass (`hoodie.spark.driver.max.batch.bytes`) are brought to the driver, and their
+    Batches within `hoodie.spark.driver.max.batch.bytes` are brought to the driver, and their
     keys looked up by its threads; larger ones stay with Spark's tasks, which evaluate them more than once.
     """
 

@@ -71,12 +71,8 @@ class LocatedKeys:
     def each(self) -> Iterator[tuple[FileSlice, npt.NDArray[np.int64], pa.Array]]:
         """The slices, each with the rows of the batch whose keys are in it, and these keys."""
         keys = self.batch.rows.column(RECORD_KEY)
-        order = np.argsort(self.located.groups, kind="stable")
-        bounds = np.searchsorted(self.located.groups[order], np.arange(len(self.located.places) + 1))
-        for number, place in enumerate(self.located.places):
-            rows = self.located.rows[order[bounds[number] : bounds[number + 1]]]
-            if len(rows):
-                yield self.slices[place], rows, one_chunk(keys.take(pa.array(rows)))
+        for place, rows in self.located.by_place():
+            yield self.slices[place], rows, one_chunk(keys.take(pa.array(rows)))
 
 
 def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor) -> LocatedKeys:
@@ -93,9 +89,7 @@ def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor
         located = locate(state.storage, batch, files.bases, index, context.settings.bloom, pool)
     else:
         located = locate_by_key(batch, index.look_up.tagger(index_context(state, batch.partitions, files)))
-    slices = snapshot_slices(context, {located.places[number] for number in np.unique(located.groups).tolist()})
-    if not (context.by_file or context.names_new):
-        refuse_unknown(index, located.places, slices.keys())
+    slices = snapshot_slices(context, {place for place, _ in located.by_place()})
     located = only(located, slices.keys())
     return LocatedKeys(batch, located, slices, context.by_file)
 
@@ -103,14 +97,17 @@ def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor
 def snapshot_slices(context: LookupContext, groups: Collection[FileGroupId]) -> dict[FileGroupId, FileSlice]:
     """The slices of some file groups, as a snapshot reader merges them; those without one are left out.
 
-    Raises as `TableState.files`
+    Raises as `TableState.files`; CorruptIndex when an index by key names file groups that are not there
     """
     if not groups:
         return {}
     state, partitions = context.state, {group.partition for group in groups}
     view = load_view(state.storage, state.timeline, state.config, partitions)
     state.require_complete(view, partitions, context.reading)
-    return {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
+    slices = {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
+    if not (context.by_file or context.names_new):
+        refuse_unknown(context.index, groups, slices)
+    return slices
 
 
 def reader_for(

@@ -1,4 +1,4 @@
-"""Compaction by Spark: its tasks near or on executors, one for each file slice; and what a writer does by itself."""
+"""Compaction by Spark: tasks on driver or executors, one for each file slice; and what a writer does by itself."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ from hoodie.lookup.batch import (
     profile,
     unlocated,
 )
-from hoodie.lookup.index_choice import index_context, prepare_index, refuse_unknown
+from hoodie.lookup.index_choice import index_context, prepare_index
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan
@@ -125,14 +125,11 @@ def _locate(
     look_up = checked.index.look_up
     if isinstance(look_up, ByFile):
         return locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool), files
-    tag = look_up.tagger(index_context(state, batch.partitions, files))
-    located = locate_by_key(batch, tag)
-    files = checked.with_partitions(state, files, {place.partition for place in located.places})
-    known = {slice_.group for part in files.slices.values() for slice_ in part}
-    if look_up.names_new:
+    located = locate_by_key(batch, look_up.tagger(index_context(state, batch.partitions, files)))
+    files = checked.files_of_hits(state, files, located.places)
+    if look_up.names_new and checked.operation_rules.delete:
         # A key to be deleted whose file group is not there is not there either.
-        return (only(located, known) if checked.operation_rules.delete else located), files
-    refuse_unknown(checked.index, located.places, known)
+        located = only(located, files.groups)
     return located, files
 
 

@@ -16,11 +16,12 @@ from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteCo
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index
 from hoodie.lookup.context import LookupContext
-from hoodie.lookup.index_choice import choose_index
+from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
 from hoodie.lookup.index_sync import catch_up
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
+from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
@@ -96,11 +97,16 @@ class Checked:
             return TableFiles()  # rows go to new file groups, whatever is there
         return self.lookup.files(state, partitions) if self.operation_rules.locate else state.files(partitions)
 
-    def with_partitions(self, state: TableState, files: TableFiles, partitions: Collection[str]) -> TableFiles:
-        """What the write sees, further partitions included."""
-        if self.operation_rules.replaces is not Replaces.NOTHING:
-            return files
-        return self.lookup.with_partitions(state, files, partitions)
+    def files_of_hits(self, state: TableState, files: TableFiles, hits: Collection[FileGroupId]) -> TableFiles:
+        """What the write sees, the partitions included in which an index by key has keys of the batch.
+
+        Raises CorruptIndex when the index names file groups that are not there, and not for new keys
+        """
+        if self.operation_rules.replaces is Replaces.NOTHING:
+            files = self.lookup.with_partitions(state, files, {group.partition for group in hits})
+        if not self.lookup.names_new:
+            refuse_unknown(self.index, hits, files.groups)
+        return files
 
 
 @dataclass(frozen=True, slots=True)

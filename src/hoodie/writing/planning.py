@@ -59,7 +59,7 @@ def plan_batch(
     rules, sizing = checked.operation_rules, checked.settings.sizing
     plan = plan_write(
         profile,
-        {slice_.group: slice_ for part in files.slices.values() for slice_ in part},
+        files.groups,
         lambda partition: rules.small_files(files.slices.get(partition, ()), sizing),
         sizing,
         state.record_size(sizing),

@@ -14,7 +14,6 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import Batch, KeyLocations, numbered_groups, only
 from hoodie.lookup.context import LookupContext
-from hoodie.lookup.index_choice import refuse_unknown
 from hoodie.lookup.point_read import LocatedKeys, ReadStats, read_slice, reader_for, snapshot_slices
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH
@@ -44,13 +43,10 @@ def slices_of(lookup: KeyLookup) -> tuple[dict[FileGroupId, FileSlice], IndexSta
 
     Raises CorruptIndex when an index of its own names file groups that are not there
     """
-    start, context = time.perf_counter(), lookup.context
+    start = time.perf_counter()
     updates, cost = lookup.count()
     groups = {FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids}
-    slices = snapshot_slices(context, groups)
-    if not (context.by_file or context.names_new):
-        refuse_unknown(context.index, groups, slices.keys())
-    return slices, replace(cost, seconds=time.perf_counter() - start)
+    return snapshot_slices(lookup.context, groups), replace(cost, seconds=time.perf_counter() - start)
 
 
 def rows_of(
@@ -69,7 +65,7 @@ def rows_of(
     target = nullable(to_spark(wanted))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     returned = in_session_zone(to_arrow(target), zone)
-    # As bytes are dealt out, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
+    # As many as by bytes, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
     tasks = max(1, len(pack(list(slices.values()), 2 * cores(session))))
     kernel = partial(_read, state.storage, reader, slices, wanted, returned)
     rows = asked.found.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)

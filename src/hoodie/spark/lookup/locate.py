@@ -1,4 +1,4 @@
-"""Tag the keys of a spread-out batch with the file group that holds them: one function per index."""
+"""Tag the keys of a batch that stays with the executors with the file group that holds them: one function per index."""
 
 from __future__ import annotations
 
@@ -126,12 +126,12 @@ def _by_filter(
     # A file with many candidates is looked up by several tasks; the most it can have is its partition's keys.
     most = max((counts[partition] for partition in files), default=0)
     buckets = max(1, -(-most // bloom.keys_per_bucket))
-    spread = (
+    by_file = (
         pairs.repartition("file", F.pmod(F.xxhash64(RECORD_KEY), F.lit(buckets)))
         if buckets > 1
         else (pairs.repartition("file"))
     )
-    return spread.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), HITS)
+    return by_file.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), HITS)
 
 
 def _key_ranges(storage: Storage, files: Files) -> dict[str, tuple[pa.Array, pa.Array]]:

@@ -1,4 +1,4 @@
-"""From a DataFrame to data files: key its rows, bring them near or leave them spread, locate, plan, run."""
+"""From a DataFrame to data files: key its rows, acquire them for driver or executors, locate, plan, run."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ from hoodie.writing.result import Phases
 from hoodie.writing.task_results import EXECUTORS, TaskResults
 from hoodie.writing.tasks import write_stream
 
-#: A source that Spark takes to be this many times smaller than the near limit is brought over without being measured:
-#: its statistics may be of compressed files.
+#: A source that Spark takes to be this many times smaller than the driver's limit is collected without being
+#: measured: its statistics may be of compressed files.
 _TRUSTED_SHARE = 8
 
 
@@ -127,16 +127,16 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
     frame   keyed rows
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
-    near = checked.settings.engine.driver_batch
+    most = checked.settings.engine.driver_batch
     ordered = checked.operation_rules.combine is Combine.ORDERED and checked.rule.survivor is not Survivor.OLDEST
-    guess = estimated_bytes(frame) if near else None
-    if guess is not None and guess * _TRUSTED_SHARE <= near:
+    guess = estimated_bytes(frame) if most else None
+    if guess is not None and guess * _TRUSTED_SHARE <= most:
         with phases.time("collect"):
             rows = to_arrow_table(frame)
         check_keys(rows)
         if ordered:
             require_ordering(rows, checked.rule.ordering, RECORD_KEY)
-        if rows.nbytes <= near and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
+        if rows.nbytes <= most and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
             return Acquired(frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
     if checked.operation_rules.bulk:
@@ -153,7 +153,7 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
             raise InvalidInput(
                 f"{measured.bad_ordering} rows have no ordering value: {', '.join(checked.rule.ordering)} is null."
             )
-        if near and measured.bytes <= near and _rewrite_fits(set(measured.rows), checked):
+        if most and measured.bytes <= most and _rewrite_fits(set(measured.rows), checked):
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
             staged.release()

@@ -1,4 +1,4 @@
-"""A write spread over Spark's executors: rows meet the task of their file group, tasks send back their statistics."""
+"""A write by Spark's executors: rows meet the task of their file group, tasks send back their statistics."""
 
 from __future__ import annotations
 

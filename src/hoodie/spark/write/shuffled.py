@@ -1,4 +1,4 @@
-"""The rows of a spread batch with their file groups, where Spark's shuffle brings them to their tasks.
+"""The rows of a batch on executors with their file groups, where Spark's shuffle brings them to their tasks.
 
 A global index may have rows move to another partition, or be updated in the one where their key lies: the kernel that
 decides (`writing.relocation`) sees all rows of a key together. Where no row of the batch is in doubt, the rows stay as
@@ -29,7 +29,7 @@ from pyspark.sql.types import (
 from hoodie.index.contract import ByFile, ByKey, RecordWrites, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
-from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KEY_STATUS, KeyStatus
 from hoodie.merge.rows import as_array
 from hoodie.model.commit import WriteStat
@@ -69,7 +69,7 @@ _FILE_BYTES = 128 << 20
 class LocatedRows:
     """Rows with the id of their file group, null for new ones.
 
-    frame    the rows, with their fates where these are asked for
+    frame    the rows, with their key statuses where these are asked for
     files    what a writer sees of the partitions that rows go to
     total    rows that are to arrive at tasks
     """
@@ -103,9 +103,8 @@ def tag_rows(
     lookup = look_up_keys(session, checked.lookup, state, frame, measured.rows, files).persisted()
     updates, cost = lookup.count()
     if isinstance(look_up, ByKey):
-        files = checked.with_partitions(state, files, updates)
-        known = {slice_.group for part in files.slices.values() for slice_ in part}
-        refuse_unknown(checked.index, (FileGroupId(p, i) for p, ids in updates.items() for i in ids), known)
+        hits = [FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids]
+        files = checked.files_of_hits(state, files, hits)
     if checked.index.is_global:
         doubts = _doubts(frame, lookup.found)
         if doubts.limit(1).count():
@@ -140,7 +139,7 @@ def _with_statuses(frame: DataFrame, checked: Checked) -> DataFrame:
 
 
 def _by_hash(staged: Stage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> LocatedRows:
-    known = {slice_.group for part in files.slices.values() for slice_ in part}
+    known = files.groups
     schema = nullable(frame.schema).add(FILE_ID, StringType())
     only = {group.file_id for group in known} if checked.operation_rules.delete else None
     tagged = frame.to(nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
@@ -268,7 +267,7 @@ def _resolve_rows(
     out: pa.Schema,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of some keys, with their hits -> the rows with their file groups and fates.
+    """All rows of some keys, with their hits -> the rows with their file groups and key statuses.
 
     whole  all columns of the table, if rows are to have them
     """

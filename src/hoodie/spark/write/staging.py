@@ -1,4 +1,4 @@
-"""A spread batch by way of staged files: Spark's tasks stage it, look keys up in it and write from it; no shuffle.
+"""A batch written by executors from staged files: tasks stage it, look keys up in it and write from it; no shuffle.
 
 Every task of a partition reads that partition's staged rows, so this way is taken while those reads stay within a few
 times the batch (`reads_stay_few`); beyond it rows are shuffled to their tasks (`hoodie.spark.write.executors`).
