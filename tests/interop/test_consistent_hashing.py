@@ -409,7 +409,7 @@ def test_reads_and_checks_begin_no_partition(table: ArrowTable) -> None:
     checked = check(state, WriteOperation.UPSERT, rows.schema, settings)
     before = files_on_disk(table)
     with thread_pool(settings) as pool:
-        planned = plan_on_driver(checked, state, keyed(rows, table_keygen(state)), checked.files(state, {"p9"}), pool)
-    (task,) = planned.plan.tasks
+        found = plan_on_driver(checked, state, keyed(rows, table_keygen(state)), checked.files(state, {"p9"}), pool)
+    (task,) = found.planned.plan.tasks
     assert task.group.file_id in first_ring("p9", 2).file_ids
     assert files_on_disk(table) == before

@@ -16,9 +16,9 @@ from pyspark.sql.types import StringType, StructField, StructType
 from hoodie.config.datasource import check_options
 from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
-from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
+from hoodie.lookup.context import LookupContext, lookup_for_read
 from hoodie.lookup.point_read import LocatedKeys, ReadStats, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
@@ -27,7 +27,7 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.services.compaction.schedule import pending_compactions
 from hoodie.spark import record_keys
 from hoodie.spark.local_frame import local_frame
-from hoodie.spark.lookup.large_batch import ask, rows_of
+from hoodie.spark.lookup.large_batch import ask, rows_of, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import incremental, snapshot
@@ -42,7 +42,6 @@ from hoodie.table.state import TableState, in_units_of, key_samples, load_state,
 from hoodie.timeline.timeline import query_instant
 from hoodie.view.slices import FileSystemView
 from hoodie.writing.driver import check_keys, refuse_bad_keys, thread_pool
-from hoodie.writing.job import Checked, check
 
 #: The instant of the file slice that a key is in.
 INSTANT = "_hoodie_instant_time"
@@ -69,7 +68,7 @@ class KeyedRows:
 class HoodieReadClient:
     """Asks a table about keys, by the index that its writers use. Nothing is written.
 
-    Batches that the near limit lets pass (`hoodie.spark.driver.max.batch.bytes`) are brought to the driver, and their
+    Batches within `hoodie.spark.driver.max.batch.bytes` are brought to the driver, and their
     keys looked up by its threads; larger ones stay with Spark's tasks, which evaluate them more than once.
     """
 
@@ -93,14 +92,14 @@ class HoodieReadClient:
         Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key; UnsupportedTable
         A key whose row was deleted is not there, whether or not a file still has it.
         """
-        checked = self._checked()
-        frame = self._keyed(df, checked, df.columns)
+        context = self._lookup()
+        frame = self._keyed(df, context, df.columns)
         frame, rows = self._near(frame)
         if rows is None:
-            return self._absent_on_executors(frame, checked).select(*map(snapshot.quoted, df.columns))
+            return self._absent_on_executors(frame, context).select(*map(snapshot.quoted, df.columns))
         with thread_pool(self.settings) as pool:
-            places = locate_keys(checked, rows, pool)
-            reader = reader_for(checked.state, self._schema(checked.state), places.slices.values(), self.options)
+            places = locate_keys(context, rows, pool)
+            reader = reader_for(context.state, self._schema(context.state), places.slices.values(), self.options)
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
 
@@ -114,17 +113,17 @@ class HoodieReadClient:
         Raises   as `filter_exists`; InvalidInput on an unknown column
         Only files that hold one of the keys are opened for rows, and of these the row groups that can hold one.
         """
-        checked = self._checked()
-        schema = self._schema(checked.state)
+        context = self._lookup()
+        schema = self._schema(context.state)
         wanted = schema.names if columns is None else list(columns)
         check_columns(wanted, schema)
-        asked, rows = self._near(self._keyed(keys, checked, []))
+        asked, rows = self._near(self._keyed(keys, context, []))
         if rows is None:
-            batch = ask(self.session, checked, asked, self._counts(asked))
+            batch = ask(self.session, context, asked, self._counts(asked))
             return KeyedRows(*rows_of(self.session, batch, schema, wanted, self.options))
         with thread_pool(self.settings) as pool:
-            places = locate_keys(checked, rows, pool)
-            reader = reader_for(checked.state, schema, places.slices.values(), self.options)
+            places = locate_keys(context, rows, pool)
+            reader = reader_for(context.state, schema, places.slices.values(), self.options)
             found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
         target = nullable(to_spark(found.schema))
         return KeyedRows(local_frame(self.session, found, target), stats)
@@ -139,17 +138,17 @@ class HoodieReadClient:
                  row waits in a base file for compaction has a place
         Raises   as `filter_exists`
         """
-        checked = self._checked()
-        frame = self._keyed(df, checked, df.columns)
+        context = self._lookup()
+        frame = self._keyed(df, context, df.columns)
         names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
         if taken := {FILE_ID, INSTANT} & set(names):
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
         frame, rows = self._near(frame)
         if rows is None:
-            tagged = self._tag_on_executors(frame, checked)
+            tagged = self._tag_on_executors(frame, context)
         else:
             with thread_pool(self.settings) as pool:
-                places = locate_keys(checked, rows, pool)
+                places = locate_keys(context, rows, pool)
             tagged = self._frame(_located_rows(places), frame, FILE_ID, INSTANT)
         return tagged.select(*map(snapshot.quoted, names), FILE_ID, INSTANT)
 
@@ -159,26 +158,26 @@ class HoodieReadClient:
 
     # --- what the calls share ---
 
-    def _checked(self) -> Checked:
-        """The table, its index, and what the index looks at; a delete asks just what a reader does."""
+    def _lookup(self) -> LookupContext:
+        """The table as it is now, and its index."""
         state = completed(load_state(self.storage), self.options)
         if not state.config.meta_fields:
             raise UnsupportedTable(
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"
             )
-        return replace(check(state, WriteOperation.DELETE, None, self.settings), reading=self.options)
+        return lookup_for_read(state, self.settings, self.options)
 
     def _schema(self, state: TableState) -> pa.Schema:
         return read_schema(state, FileSystemView(state.timeline))
 
-    def _keyed(self, df: DataFrame, checked: Checked, kept: Sequence[str]) -> DataFrame:
+    def _keyed(self, df: DataFrame, context: LookupContext, kept: Sequence[str]) -> DataFrame:
         """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""
-        state = checked.state
+        state = context.state
         others = [snapshot.quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
         if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
             return df.select(*others, RECORD_KEY, PARTITION_PATH)
         schema = user_schema(df.schema)
-        keygen = in_units_of(table_keygen(state, key_samples(state)), checked.schema)
+        keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
         unpartitioned = replace(keygen, partition_fields=())
         require_columns(schema, unpartitioned, (), state.config.name)
         key = record_keys.record_key(schema, keygen)
@@ -186,10 +185,10 @@ class HoodieReadClient:
         if not lacking:
             path = record_keys.partition_path(schema, keygen)
             return df.select(*others, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
-        if not checked.index.is_global:
+        if not context.index.is_global:
             raise SchemaMismatch(
                 f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
-                f"{checked.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
+                f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
                 f"{PARTITION_PATH} as reads have them."
             )
         # A global index does not look at the path.
@@ -225,26 +224,27 @@ class HoodieReadClient:
         refuse_bad_keys(sum(row.bad for row in found), sum(row["rows"] for row in found if row[0] is None))
         return {row[0]: row["rows"] for row in found}
 
-    def _absent_on_executors(self, frame: DataFrame, checked: Checked) -> DataFrame:
+    def _absent_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
         """Spark's anti join of the batch with keys that are there: all of its partitions, or those the index has."""
-        counts, on, index = self._counts(frame), match_columns(checked.index), checked.index
+        counts, on, index = self._counts(frame), match_columns(context.index), context.index
         if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
             partitions = None if index.is_global else list(counts)
-            there = snapshot.snapshot(self.session, checked.state, None, partitions, on, self.options)
-        elif checked.hits_are_certain:
-            there = ask(self.session, checked, frame, counts).found
+            there = snapshot.snapshot(self.session, context.state, None, partitions, on, self.options)
+        elif context.is_certain:
+            there = ask(self.session, context, frame, counts).found
         else:
-            asked, schema = ask(self.session, checked, frame, counts), self._schema(checked.state)
+            asked, schema = ask(self.session, context, frame, counts), self._schema(context.state)
             there, _ = rows_of(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.options)
         return frame.join(there.select(*on), on, "left_anti")
 
-    def _tag_on_executors(self, frame: DataFrame, checked: Checked) -> DataFrame:
-        asked = ask(self.session, checked, frame, self._counts(frame))
-        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in asked.slices()[0].items()]
+    def _tag_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
+        asked = ask(self.session, context, frame, self._counts(frame))
+        found, _ = slices_of(asked)
+        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in found.items()]
         slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))
         hits = asked.found.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
         same = F.col(RECORD_KEY) == F.col("key")
-        if not checked.index.is_global:
+        if not context.index.is_global:
             same &= F.col(PARTITION_PATH) == F.col("path")
         tagged = frame.join(hits.join(F.broadcast(slices), ["path", FILE_ID]), same, "left")
         return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))

@@ -101,6 +101,15 @@ class KeyLocations:
     places: tuple[FileGroupId, ...]
     stats: IndexStats
 
+    def by_place(self) -> Iterator[tuple[FileGroupId, Positions]]:
+        """The file groups that hold a key, each with the positions of its rows."""
+        order = np.argsort(self.groups, kind="stable")
+        bounds = np.searchsorted(self.groups[order], np.arange(len(self.places) + 1))
+        for number, place in enumerate(self.places):
+            rows = self.rows[order[bounds[number] : bounds[number + 1]]]
+            if len(rows):
+                yield place, rows
+
     def inserts(self, count: int) -> np.ndarray:
         """bool[count]: which rows of the batch no file group holds."""
         missing = np.ones(count, dtype=bool)
@@ -227,15 +236,11 @@ def profile(batch: Batch, located: KeyLocations, insert: np.ndarray) -> dict[str
 def assign(
     batch: Batch, located: KeyLocations, insert: np.ndarray, plan: WritePlan
 ) -> Iterator[tuple[int, np.ndarray]]:
-    """The rows of each task: (task number, int64[k] positions in the batch, ascending). Inserts are dealt in order."""
+    """The rows of each task: (task number, int64[k] positions in the batch, ascending). Inserts keep their order."""
     rows: dict[int, list[np.ndarray]] = {}
     targets = plan.update_targets()
-    order = np.argsort(located.groups, kind="stable")
-    bounds = np.searchsorted(located.groups[order], np.arange(len(located.places) + 1))
-    for position, place in enumerate(located.places):
-        hit = located.rows[order[bounds[position] : bounds[position + 1]]]
-        if len(hit):
-            rows.setdefault(targets[place], []).append(hit)
+    for place, hits in located.by_place():
+        rows.setdefault(targets[place], []).append(hits)
     for number, partition in enumerate(batch.partitions):
         span = batch.range(number)
         new = np.flatnonzero(insert[span]) + span.start

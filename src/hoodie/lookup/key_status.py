@@ -39,7 +39,7 @@ def take_statuses(rows: pa.Table) -> tuple[pa.Table, KeyStatuses | None]:
 
 
 def statuses_of_keys(keys: pa.Array, rows: pa.Table, statuses: KeyStatuses) -> KeyStatuses:
-    """The fates of keys that are left of rows; rows of one key have one fate.
+    """The statuses of keys that are left of rows; rows of one key have one status.
 
     keys  string[k], each among the rows' record keys
     """

@@ -17,12 +17,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.formats.parquet.columns import open_for_few_rows, open_parquet, read_columns
+from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
 from hoodie.formats.parquet.stored_types import StoredTypes
-from hoodie.index.contract import ByFile, ByKey
+from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_chunk, only, order_by_partition
+from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.key_lookup import Mask, keys_in_base
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.column_types import base_types
@@ -32,9 +34,6 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.job import Checked
-
-Mask = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,47 +71,43 @@ class LocatedKeys:
     def each(self) -> Iterator[tuple[FileSlice, npt.NDArray[np.int64], pa.Array]]:
         """The slices, each with the rows of the batch whose keys are in it, and these keys."""
         keys = self.batch.rows.column(RECORD_KEY)
-        order = np.argsort(self.located.groups, kind="stable")
-        bounds = np.searchsorted(self.located.groups[order], np.arange(len(self.located.places) + 1))
-        for number, place in enumerate(self.located.places):
-            rows = self.located.rows[order[bounds[number] : bounds[number + 1]]]
-            if len(rows):
-                yield self.slices[place], rows, one_chunk(keys.take(pa.array(rows)))
+        for place, rows in self.located.by_place():
+            yield self.slices[place], rows, one_chunk(keys.take(pa.array(rows)))
 
 
-def locate_keys(checked: Checked, rows: pa.Table, pool: ThreadPoolExecutor) -> LocatedKeys:
+def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor) -> LocatedKeys:
     """Where the keys of rows are.
 
-    checked  a delete: an index then looks keys up, and tells no file group that is not there
     rows     with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls; others are carried along
     Raises   UnsupportedTable where the index does not look; CorruptFile; MissingFile; FileNotFoundError when a file was
              cleaned away
     """
-    state, look_up = checked.state, checked.index.look_up
+    state, index = context.state, context.index
     batch = order_by_partition(rows)
-    files = checked.files(state, batch.partitions)
-    if isinstance(look_up, ByFile):
-        located = locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool)
+    files = context.files(state, batch.partitions)
+    if isinstance(index.look_up, ByFile):
+        located = locate(state.storage, batch, files.bases, index, context.settings.bloom, pool)
     else:
-        located = locate_by_key(batch, look_up.tagger(index_context(state, batch.partitions, files)))
-    slices = snapshot_slices(checked, {located.places[number] for number in np.unique(located.groups).tolist()})
-    if isinstance(look_up, ByKey) and not look_up.names_new:
-        refuse_unknown(checked.index, located.places, slices.keys())
+        located = locate_by_key(batch, index.look_up.tagger(index_context(state, batch.partitions, files)))
+    slices = snapshot_slices(context, {place for place, _ in located.by_place()})
     located = only(located, slices.keys())
-    return LocatedKeys(batch, located, slices, isinstance(look_up, ByFile))
+    return LocatedKeys(batch, located, slices, context.by_file)
 
 
-def snapshot_slices(checked: Checked, groups: Collection[FileGroupId]) -> dict[FileGroupId, FileSlice]:
+def snapshot_slices(context: LookupContext, groups: Collection[FileGroupId]) -> dict[FileGroupId, FileSlice]:
     """The slices of some file groups, as a snapshot reader merges them; those without one are left out.
 
-    Raises as `TableState.files`
+    Raises as `TableState.files`; CorruptIndex when an index by key names file groups that are not there
     """
     if not groups:
         return {}
-    state, partitions = checked.state, {group.partition for group in groups}
+    state, partitions = context.state, {group.partition for group in groups}
     view = load_view(state.storage, state.timeline, state.config, partitions)
-    state.require_complete(view, partitions, checked.reading)
-    return {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
+    state.require_complete(view, partitions, context.reading)
+    slices = {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
+    if not (context.by_file or context.names_new):
+        refuse_unknown(context.index, groups, slices)
+    return slices
 
 
 def reader_for(
@@ -139,16 +134,13 @@ def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool
 
 
 def _held_in(storage: Storage, reader: SliceReader | None, slice_: FileSlice, keys: pa.Array) -> Mask:
+    if slice_.base is not None and not slice_.logs:
+        return keys_in_base(storage, slice_.base.path, keys)
     found = np.zeros(len(keys), np.bool_)
     if slice_.logs:
         assert reader is not None  # `reader_for` saw to it
         for rows in merged_batches(reader, slice_, [RECORD_KEY]):
             found |= lookup_keys(rows.column(0), keys)
-    elif slice_.base is not None:
-        with storage.open_input(slice_.base.path) as source:
-            parquet = open_parquet(source, slice_.base.path)
-            for group in range(parquet.num_row_groups):
-                found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], slice_.base.path).column(0), keys)
     return found
 
 

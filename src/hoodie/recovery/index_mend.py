@@ -30,7 +30,7 @@ from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import check, start, writable_state
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import TaskResults
+from hoodie.writing.task_results import DRIVER, TaskResults
 from hoodie.writing.tasks import run_task
 
 _GROUP = "_hoodie_group"
@@ -69,7 +69,7 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
                     pa.table({RECORD_KEY: keys, PARTITION_PATH: paths}), np.full(len(keys), KeyStatus.UPDATE, np.int8)
                 )
                 stats += run_task(job.spec, checked.rule, checked.operation_rules, task, rows, f"{task.number}-0-0")
-        outcome = TaskResults(stats, frozenset(group.partition for group in going), IndexStats(), "driver")
+        outcome = TaskResults(stats, frozenset(group.partition for group in going), IndexStats(), DRIVER)
         return finish(job, outcome, phases, options)
 
 

@@ -1,4 +1,4 @@
-"""Compaction by Spark: its tasks near or on executors, one for each file slice; and what a writer does by itself."""
+"""Compaction by Spark: tasks on driver or executors, one for each file slice; and what a writer does by itself."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
 from hoodie.services.compaction.run import compact, run_on_driver, run_operation
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import STATS, check_workers, report, reported
-from hoodie.spark.write.staging import run_per_item
+from hoodie.spark.tasks import check_workers, collect, run_per_item
+from hoodie.spark.worker_errors import mark_worker_errors
+from hoodie.spark.write.executors import STATS, report, reported
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.writing.index_updates import TaskResult
@@ -35,10 +35,8 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
     if not job.tasks:
         return []
     check_workers(session)
-    with raise_worker_errors():
-        work = [(job.compaction, task) for task in job.tasks]
-        found = run_per_item(session, work, _run, STATS).toArrow()
-    return list(reported(found).stats)
+    work = [(job.compaction, task) for task in job.tasks]
+    return list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
 
 
 def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> None:

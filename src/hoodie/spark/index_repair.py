@@ -9,9 +9,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import LongType, StructField, StructType
 
 from hoodie.lookup.index_repair import Repair, RepairJob, RepairTask, repair_near, repair_slice
-from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import check_workers
-from hoodie.spark.write.staging import run_per_item
+from hoodie.spark.tasks import check_workers, collect, run_per_item
+from hoodie.spark.worker_errors import mark_worker_errors
 
 _PUT = StructType([StructField("put", LongType())])
 
@@ -21,10 +20,8 @@ def put_again(session: SparkSession, job: RepairJob) -> Sequence[int]:
     if job.near or not job.tasks:
         return repair_near(job)
     check_workers(session)
-    with raise_worker_errors():
-        work = [(job.repair, task) for task in job.tasks]
-        found = run_per_item(session, work, _run, _PUT).toArrow()
-    put: list[int] = found.column("put").to_pylist()
+    work = [(job.repair, task) for task in job.tasks]
+    put: list[int] = collect(run_per_item(session, work, _run, _PUT)).column("put").to_pylist()
     return put
 
 

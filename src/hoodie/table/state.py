@@ -20,7 +20,7 @@ from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
 from hoodie.keygen.keygen import KeyGenerator, Kind, following, key_generator, number_time_columns
 from hoodie.model.commit import CommitMetadata, Operation
-from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
 from hoodie.plan.write import learn_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
@@ -61,6 +61,11 @@ class TableFiles:
     bases: BaseFiles = field(default_factory=dict)
     compacted: Mapping[BaseFile, tuple[LogFile, ...]] = field(default_factory=dict)
     unmarked: frozenset[str] = frozenset()
+
+    @property
+    def groups(self) -> dict[FileGroupId, FileSlice]:
+        """The slices by file group."""
+        return {slice_.group: slice_ for part in self.slices.values() for slice_ in part}
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -27,38 +26,36 @@ from hoodie.lookup.batch import (
     profile,
     unlocated,
 )
-from hoodie.lookup.index_choice import index_context, prepare_index, refuse_unknown
+from hoodie.lookup.index_choice import index_context, prepare_index
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import WritePlan, WriteTask, plan_write
-from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
+from hoodie.plan.write import WritePlan
+from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.index_updates import TaskResult, record_files, run_and_record
+from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.job import Checked, WriteJob
+from hoodie.writing.planning import BatchPlan, TaskRunner, announce, plan_batch, task_runner
 from hoodie.writing.precombine import combine
 from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import TaskResults
-from hoodie.writing.tasks import new_file_id, run_task, write_stream
+from hoodie.writing.task_results import DRIVER, TaskResults
+from hoodie.writing.tasks import write_stream
 
-DRIVER = "driver"
 _PLACE = "_hoodie_place"
 
 
 @dataclass(frozen=True, slots=True)
 class DriverPlan:
-    """A batch with the plan for it.
+    """A batch in memory with the plan for it.
 
-    insert    bool[n], which rows are new to the table
-    unmarked  partitions that lost their metafile
+    insert  bool[n], which rows are new to the table
     """
 
+    planned: BatchPlan
     batch: Batch
     located: KeyLocations
     insert: npt.NDArray[np.bool_]
-    plan: WritePlan
-    unmarked: frozenset[str] = frozenset()
 
 
 def thread_pool(settings: Settings) -> ThreadPoolExecutor:
@@ -100,7 +97,7 @@ def plan_on_driver(
     rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`
     files   what a writer sees: `Checked.files` of the batch's partitions
     """
-    operation_rules, settings, rule = checked.operation_rules, checked.settings, checked.rule
+    operation_rules, rule = checked.operation_rules, checked.rule
     batch = order_by_partition(combine(rows, rule, operation_rules, checked.key))
     located = unlocated()
     statuses: KeyStatuses | None = None
@@ -117,17 +114,8 @@ def plan_on_driver(
         if statuses is None:
             statuses = np.where(located.inserts(len(batch.rows)), KeyStatus.INSERT, KeyStatus.UPDATE).astype(np.int8)
         batch = replace(batch, rows=with_statuses(batch.rows, statuses))
-    plan = plan_write(
-        profile(batch, located, insert),
-        {slice_.group: slice_ for part in files.slices.values() for slice_ in part},
-        lambda partition: operation_rules.small_files(files.slices.get(partition, ()), settings.sizing),
-        settings.sizing,
-        state.record_size(settings.sizing),
-        new_file_id,
-        operation_rules.kinds,
-        names_new=checked.names_new,
-    )
-    return DriverPlan(batch, located, insert, plan, files.unmarked)
+    planned = plan_batch(checked, state, files, profile(batch, located, insert), located.stats)
+    return DriverPlan(planned, batch, located, insert)
 
 
 def _locate(
@@ -137,14 +125,11 @@ def _locate(
     look_up = checked.index.look_up
     if isinstance(look_up, ByFile):
         return locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool), files
-    tag = look_up.tagger(index_context(state, batch.partitions, files))
-    located = locate_by_key(batch, tag)
-    files = checked.with_partitions(state, files, {place.partition for place in located.places})
-    known = {slice_.group for part in files.slices.values() for slice_ in part}
-    if look_up.names_new:
+    located = locate_by_key(batch, look_up.tagger(index_context(state, batch.partitions, files)))
+    files = checked.files_of_hits(state, files, located.places)
+    if look_up.names_new and checked.operation_rules.delete:
         # A key to be deleted whose file group is not there is not there either.
-        return (only(located, known) if checked.operation_rules.delete else located), files
-    refuse_unknown(checked.index, located.places, known)
+        located = only(located, files.groups)
     return located, files
 
 
@@ -156,7 +141,7 @@ def _resolve(
     how = checked.relocation_rule
     resolved = resolve_locations(
         batch.rows,
-        with_stored(state, batch.rows, hits, how, checked.hits_are_certain, checked.settings.given, pool),
+        with_stored(state, batch.rows, hits, how, checked.lookup.is_certain, checked.settings.given, pool),
         how,
     )
     carried = with_statuses(resolved.rows, resolved.statuses).append_column(
@@ -194,29 +179,24 @@ def write_on_driver(
             needed = checked.operation_rules.locate or checked.settings.sizing.small_limit > 0
             files = checked.files(job.state, batch_partitions) if needed else TableFiles()
             prepare_index(checked.index, job.state, batch_partitions, files if needed else None)
-            planned = plan_on_driver(checked, job.state, rows, files, pool)
-        if hand_over is not None and not fits_driver(checked, planned.plan):
+            found = plan_on_driver(checked, job.state, rows, files, pool)
+        if hand_over is not None and not fits_driver(checked, found.planned.plan):
             return hand_over()
-        job = job.with_plan(planned.plan)
+        job = announce(job, found.planned)
         with phases.time("write"):
-            restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
-            write = partial(run_task, job.spec, checked.rule, checked.operation_rules)
-            run = partial(run_and_record, write, job.recorder)
-            done = _run(planned, run, pool)
+            done = _run(found, task_runner(job, job.spec), pool)
     stats = [stat for task in done for stat in task.stats]
     later = tuple(task.later for task in done if task.later is not None)
-    return job, TaskResults(stats, batch_partitions, planned.located.stats, DRIVER, later)
+    return job, TaskResults(stats, batch_partitions, found.planned.index, DRIVER, later)
 
 
-def _run(
-    planned: DriverPlan, run: Callable[[WriteTask, pa.Table, str], TaskResult], pool: ThreadPoolExecutor
-) -> list[TaskResult]:
+def _run(found: DriverPlan, run: TaskRunner, pool: ThreadPoolExecutor) -> list[TaskResult]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
     calls = []
-    for number, positions in assign(planned.batch, planned.located, planned.insert, planned.plan):
-        rows = planned.batch.rows
+    plan, rows = found.planned.plan, found.batch.rows
+    for number, positions in assign(found.batch, found.located, found.insert, plan):
         part = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
-        calls.append(pool.submit(run, planned.plan.tasks[number], part, f"{number}-0-0"))
+        calls.append(pool.submit(run, plan.tasks[number], part, f"{number}-0-0"))
     try:
         return [call.result() for call in calls]
     except BaseException:

@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from hoodie.commit.batch_ids import require_new
 from hoodie.commit.transaction import Transaction, abandon, begin, to_work
-from hoodie.config.table import TableType, require_writable
+from hoodie.config.table import require_writable
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
-from hoodie.index.contract import ByFile, ByKey, Index
-from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
+from hoodie.index.contract import ByKey, Index
+from hoodie.lookup.context import LookupContext
+from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
 from hoodie.lookup.index_sync import catch_up
-from hoodie.lookup.log_only_keys import compacted_logs, with_log_only_keys
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
+from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
-from hoodie.reading.file_slice_reader import slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
@@ -43,21 +43,32 @@ _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.par
 class Checked:
     """A write whose batch fits the table; nothing is on disk yet.
 
+    lookup    the table with its index; its `schema` is the user's columns after this write
     declared  the user's columns as the table has them; None: it has none yet
-    schema    the user's columns after this write
     """
 
-    state: TableState
+    lookup: LookupContext
     operation: WriteOperation
     operation_rules: OperationRules
-    settings: Settings
     declared: pa.Schema | None
-    schema: pa.Schema
     rule: MergeRule
     kind: TableKind
-    index: Index
-    index_why: str  # why it is this index
-    reading: Mapping[str, str] | None = None  # options of a read, of which keys are looked up; None: it is a write
+
+    @property
+    def state(self) -> TableState:
+        return self.lookup.state
+
+    @property
+    def settings(self) -> Settings:
+        return self.lookup.settings
+
+    @property
+    def index(self) -> Index:
+        return self.lookup.index
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.lookup.schema
 
     @property
     def avro_schema(self) -> str:
@@ -69,11 +80,6 @@ class Checked:
         return (RECORD_KEY,) if self.index.is_global else KEY
 
     @property
-    def names_new(self) -> bool:
-        """Whether the index names a file group for new keys, too."""
-        return isinstance(self.index.look_up, ByKey) and self.index.look_up.names_new
-
-    @property
     def keeps_statuses(self) -> bool:
         """Whether rows take along what is known of their keys."""
         counts = self.index.sees_logs and self.operation_rules.kinds.insert is TaskKind.APPEND
@@ -81,46 +87,26 @@ class Checked:
         return self.operation_rules.locate and asked
 
     @property
-    def hits_are_certain(self) -> bool:
-        """Whether a key is for certain in the file groups that the index names."""
-        return isinstance(self.index.look_up, ByFile) and self.state.config.type is TableType.COPY_ON_WRITE
-
-    @property
     def relocation_rule(self) -> RelocationRule:
         partitions = tuple(name.partition(":")[0] for name in self.state.config.partition_by)
         return RelocationRule(self.schema, self.rule, partitions, self.index.moves, self.operation_rules.delete)
 
     def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
-        """What the write sees of the partitions of its batch; with a global index that looks into files, of all.
-
-        Raises UnsupportedTable when keys are to be looked up and a file group holds some where the index does not look;
-               as `TableState.files`
-        """
+        """What the write sees of the partitions of its batch. Raises as `LookupContext.files` if it looks keys up."""
         if self.operation_rules.replaces is not Replaces.NOTHING:
             return TableFiles()  # rows go to new file groups, whatever is there
-        by_file = self.operation_rules.locate and isinstance(self.index.look_up, ByFile)
-        files = state.files(None if by_file and self.index.is_global else partitions, self.reading)
-        if by_file:
-            refuse_groups_of_logs(files, self.index)
-            if late := compacted_logs(state, files.compacted):
-                mergers = {"hoodie.datasource.write.record.merger.impls": ",".join(self.settings.mergers)}
-                files = with_log_only_keys(
-                    files, late, slice_reader(state, with_meta_fields(self.schema), options=mergers)
-                )
-        return files
+        return self.lookup.files(state, partitions) if self.operation_rules.locate else state.files(partitions)
 
-    def with_partitions(self, state: TableState, files: TableFiles, partitions: Collection[str]) -> TableFiles:
-        """What the write sees, further partitions included."""
-        missing = set(partitions) - files.slices.keys()
-        if not missing or self.operation_rules.replaces is not Replaces.NOTHING:
-            return files
-        more = state.files(missing, self.reading)
-        return replace(
-            files,
-            slices={**files.slices, **more.slices},
-            bases={**files.bases, **more.bases},
-            unmarked=files.unmarked | more.unmarked,
-        )
+    def files_of_hits(self, state: TableState, files: TableFiles, hits: Collection[FileGroupId]) -> TableFiles:
+        """What the write sees, the partitions included in which an index by key has keys of the batch.
+
+        Raises CorruptIndex when the index names file groups that are not there, and not for new keys
+        """
+        if self.operation_rules.replaces is Replaces.NOTHING:
+            files = self.lookup.with_partitions(state, files, {group.partition for group in hits})
+        if not self.lookup.names_new:
+            refuse_unknown(self.index, hits, files.groups)
+        return files
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +181,8 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     schema = _schema_after(state, declared, columns)
     _warn_of_times_without_zone(state.config.name, declared, schema)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
-    return Checked(state, operation, operation_rules, settings, declared, schema, rule, kind, index, chosen.why)
+    lookup = LookupContext(state, settings, index, chosen.why, schema)
+    return Checked(lookup, operation, operation_rules, declared, rule, kind)
 
 
 def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.Schema) -> None:

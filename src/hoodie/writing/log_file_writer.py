@@ -53,7 +53,7 @@ def append_log(
     incoming  each key once. Rows that are deletes by the rule, and tombstones, go to the delete block, with their
               ordering value where they have one: without, they win over all that was written before
     token     write token of this attempt
-    fates     what is known of each row's key; None: the plan tells how many keys are new
+    statuses  what is known of each row's key; None: the plan tells how many keys are new
     returns   a statistic for each log file, oldest first
     """
     deletes = rule.is_delete(incoming.rows)

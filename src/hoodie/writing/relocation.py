@@ -65,7 +65,7 @@ class Hits:
     groups  int64[h], positions in `places`
     stored  int64[h], of doubtful hits the position of the stored row in `there`; GONE_NOW: the file group holds the key
             no more; UNREAD: the hit is not doubtful
-    there   stored rows: the columns of `MoveRule`
+    there   stored rows: the columns of `RelocationRule`
     """
 
     rows: Positions
@@ -82,9 +82,9 @@ UNREAD, GONE_NOW = -1, -2
 class Resolved:
     """Rows with their places. A row that is in several file groups occurs as often.
 
-    rows    as given, some with another partition path, and such as stand for a key that moves away
-    groups  int64[n], positions in `places` of the hits; -1: none holds the row
-    fates   int8[n] of `Fate`
+    rows      as given, some with another partition path, and such as stand for a key that moves away
+    groups    int64[n], positions in `places` of the hits; -1: none holds the row
+    statuses  int8[n] of `KeyStatus`
     """
 
     rows: pa.Table
@@ -252,7 +252,7 @@ class StoredReader:
 
     schema   of the table after the write, meta columns included
     slices   what a reader merges, by file group; one that is not there holds nothing
-    columns  those of `MoveRule`
+    columns  those of `RelocationRule`
     """
 
     reader: SliceReader
@@ -317,8 +317,8 @@ def with_stored(
     asked = [keys.take(pa.array(at[doubts & (groups == group)])) for group in wanted]
     parts = list(pool.map(lambda call: stored_rows(stored, places[call[0]], call[1]), zip(wanted, asked, strict=True)))
     offset = 0
-    for group, wished, part in zip(wanted, asked, parts, strict=True):
-        place = pc.index_in(wished, value_set=as_array(part.column(RECORD_KEY)).cast(wished.type))
+    for group, own_keys, part in zip(wanted, asked, parts, strict=True):
+        place = pc.index_in(own_keys, value_set=as_array(part.column(RECORD_KEY)).cast(own_keys.type))
         found = place.fill_null(-1).to_numpy().astype(np.int64)
         unread[doubts & (groups == group)] = np.where(found < 0, GONE_NOW, found + offset)
         offset += part.num_rows

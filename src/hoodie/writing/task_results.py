@@ -10,13 +10,16 @@ import pyarrow as pa
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
 
+DRIVER = "driver"
+EXECUTORS = "executors"
+
 
 @dataclass(frozen=True, slots=True)
 class TaskResults:
     """Statistics of the winning task attempts.
 
     partitions  partition paths of the batch, those included in which nothing came to be written
-    route       "driver" or "executors"
+    route       the engine that did the work: DRIVER or EXECUTORS
     later       what the index is to be given once the write is published
     """
 
@@ -29,4 +32,4 @@ class TaskResults:
     @classmethod
     def nothing(cls, partitions: frozenset[str]) -> TaskResults:
         """Of a write without rows."""
-        return cls((), partitions, IndexStats(), "driver")
+        return cls((), partitions, IndexStats(), DRIVER)

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.cli.main import main
-from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.index.hbase_mark import MARK, SEEN
 from hoodie.index.hbase_missed import FOLDER, remembered
+from hoodie.lookup.context import lookup_for_read
 from hoodie.lookup.index_repair import repair_near
 from hoodie.lookup.point_read import locate_keys
 from hoodie.model.instant import Action
@@ -26,7 +26,6 @@ from hoodie.table.settings import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.job import check
 from support.hbase_parts import MOVES, TABLE, TYPES, content, rows
 
 OFFLINE = {"hoodie.index.hbase.rollback.offline": "true"}
@@ -115,10 +114,10 @@ def test_who_only_reads_with_an_index_that_is_out_of_date_is_told(table):
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
         rollback(table.storage, table.options | OFFLINE)
-    checked = check(table.state(), WriteOperation.DELETE, None, Settings.read(table.options))
+    context = lookup_for_read(table.state(), Settings.read(table.options), table.options)
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="out of date"):
-        locate_keys(checked, keys, pool)
+        locate_keys(context, keys, pool)
 
 
 def test_a_write_that_cannot_bring_the_index_up_to_date_writes_nothing(table, server):

@@ -8,8 +8,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.cli.main import main
-from hoodie.config.write import WriteOperation
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
+from hoodie.lookup.context import lookup_for_read
 from hoodie.lookup.point_read import locate_keys
 from hoodie.recovery.index_rebuild import rebuild_index
 from hoodie.recovery.rollback import rollback
@@ -18,7 +18,6 @@ from hoodie.table.settings import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.job import check
 from support.hbase_parts import MOVES, TABLE, TYPES, content, rows
 
 
@@ -194,10 +193,10 @@ def test_an_entry_of_a_file_group_that_is_gone_is_an_error_for_readers_too(make_
     table.upsert(rows(("a", "x", 1)))
     with hbase.connected() as connection:
         connection.table(table.index).put(b"a", {b"_s:file_name": b"gone-0"})
-    checked = check(table.state(), WriteOperation.DELETE, None, Settings.read(table.options))
+    context = lookup_for_read(table.state(), Settings.read(table.options), table.options)
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="gone-0"):
-        locate_keys(checked, keys, pool)
+        locate_keys(context, keys, pool)
 
 
 def test_a_rebuild_leaves_the_entries_of_a_pending_write(make_table, hbase):

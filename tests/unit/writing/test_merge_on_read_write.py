@@ -439,7 +439,7 @@ class Attempts:
         job = start(check(state, WriteOperation.UPSERT, given.schema, settings))
         given = keyed(given, table_keygen(state))
         with thread_pool(settings) as pool:
-            plan = plan_on_driver(job.checked, job.state, given, job.state.files({"oslo"}), pool).plan
+            plan = plan_on_driver(job.checked, job.state, given, job.state.files({"oslo"}), pool).planned.plan
         (task,) = plan.tasks
         assert task.kind is TaskKind.APPEND
         return cls(job.with_plan(plan), task, given)

@@ -30,8 +30,8 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.writing.base_file_writer import BaseFileWriter
-from hoodie.writing.driver import DRIVER
 from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.task_results import DRIVER, EXECUTORS
 
 
 @typed_errors()
@@ -78,7 +78,7 @@ def _carry_out(
         with phases.time("commit"):
             metadata = publish(job, stats)
     return WriteResult(
-        instant, metadata, IndexStats(), DRIVER if run is None or job.near else "executors", phases.seconds
+        instant, metadata, IndexStats(), DRIVER if run is None or job.near else EXECUTORS, phases.seconds
     )
 
 

@@ -4,87 +4,49 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
-from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import Batch, KeyLocations, numbered_groups, only
-from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.context import LookupContext
 from hoodie.lookup.point_read import LocatedKeys, ReadStats, read_slice, reader_for, snapshot_slices
 from hoodie.model.files import FileGroupId, FileSlice
-from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import PARTITION_PATH
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.schema.conform import conform
-from hoodie.spark.balance import cores
-from hoodie.spark.lookup.locate import FILE_ID, HITS
+from hoodie.spark.lookup.hits import KeyLookup, look_up_keys
+from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.read.merged_slices import BATCH_ROWS, pack
+from hoodie.spark.tasks import cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import count_hits, hits_by_file
-from hoodie.spark.write.shuffled import TAGS, count_tags, hits_by_key
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableFiles
-from hoodie.writing.job import Checked
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class KeyLookup:
-    """A batch of keys and where they are.
-
-    rows   of the batch, by partition path
-    files  what the index looked at
-    hits   record key, partition path and file id of the keys that are found, and rows of costs: evaluated whenever used
-    """
-
-    checked: Checked
-    rows: Mapping[str, int]
-    files: TableFiles
-    hits: DataFrame
-
-    def slices(self) -> tuple[dict[FileGroupId, FileSlice], IndexStats]:
-        """The slices that hold a key, as a snapshot reader merges them, and what it cost to find them: one job.
-
-        Raises CorruptIndex when an index of its own names file groups that are not there
-        """
-        start, index = time.perf_counter(), self.checked.index
-        if isinstance(index.look_up, ByFile):
-            updates, cost = count_hits(self.hits, self.rows, self.files.bases, index)
-        else:
-            updates, cost = count_tags(self.hits, sum(self.rows.values()))
-        groups = {FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids}
-        slices = snapshot_slices(self.checked, groups)
-        if isinstance(index.look_up, ByKey) and not index.look_up.names_new:
-            refuse_unknown(index, groups, slices.keys())
-        return slices, replace(cost, seconds=time.perf_counter() - start)
-
-    @property
-    def found(self) -> DataFrame:
-        """The hits, without what they cost."""
-        return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names)
-
-
-def ask(session: SparkSession, checked: Checked, frame: DataFrame, rows: Mapping[str, int]) -> KeyLookup:
-    """Look keys up.
+def ask(session: SparkSession, context: LookupContext, frame: DataFrame, rows: Mapping[str, int]) -> KeyLookup:
+    """Look keys up in the table as it is.
 
     frame   with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls
-    rows    of the frame, by partition path
+    rows    of it, by partition path
     Raises  UnsupportedTable where the index does not look
     """
-    state, index = checked.state, checked.index
-    files = checked.files(state, rows)
-    if isinstance(index.look_up, ByKey):
-        hits = hits_by_key(frame, index, index.look_up.tagger(index_context(state, rows, files)))
-    elif files.bases:
-        hits = hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom)
-    else:
-        hits = session.createDataFrame([], HITS)
-    return KeyLookup(checked, rows, files, hits)
+    return look_up_keys(session, context, context.state, frame, rows, context.files(context.state, rows))
+
+
+def slices_of(lookup: KeyLookup) -> tuple[dict[FileGroupId, FileSlice], IndexStats]:
+    """The slices that hold a key, as a snapshot reader merges them, and what it cost to find them: one job.
+
+    Raises CorruptIndex when an index of its own names file groups that are not there
+    """
+    start = time.perf_counter()
+    updates, cost = lookup.count()
+    groups = {FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids}
+    return snapshot_slices(lookup.context, groups), replace(cost, seconds=time.perf_counter() - start)
 
 
 def rows_of(
@@ -96,16 +58,16 @@ def rows_of(
     schema   all columns of the table
     columns  those wanted, in order
     """
-    checked = asked.checked
-    slices, cost = asked.slices()
-    reader = reader_for(checked.state, schema, slices.values(), options)
+    state = asked.context.state
+    slices, cost = slices_of(asked)
+    reader = reader_for(state, schema, slices.values(), options)
     wanted = pa.schema([schema.field(name) for name in columns])
     target = nullable(to_spark(wanted))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     returned = in_session_zone(to_arrow(target), zone)
-    # As bytes are dealt out, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
+    # As many as by bytes, but by hash: a task gets the keys of some file groups, whichever Spark puts together.
     tasks = max(1, len(pack(list(slices.values()), 2 * cores(session))))
-    kernel = partial(_read, checked.state.storage, reader, slices, wanted, returned)
+    kernel = partial(_read, state.storage, reader, slices, wanted, returned)
     rows = asked.found.repartition(tasks, PARTITION_PATH, FILE_ID).mapInArrow(kernel, target)
     merged = sum(bool(slice_.logs) for slice_ in slices.values())
     opened = sum(slice_.base is not None for slice_ in slices.values())

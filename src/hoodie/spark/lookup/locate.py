@@ -1,4 +1,4 @@
-"""Tag the keys of a spread-out batch with the file group that holds them: one function per index."""
+"""Tag the keys of a batch that stays with the executors with the file group that holds them: one function per index."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.contract import ByFile, Index
-from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
+from hoodie.index.pruning import IndexStats, prune_by_filter, prune_by_range
 from hoodie.lookup.batch import order_by_partition
-from hoodie.lookup.key_lookup import FileWithLogs
+from hoodie.lookup.key_lookup import FileWithLogs, keys_in_base
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.base_file_reader import footer_of
@@ -127,12 +126,12 @@ def _by_filter(
     # A file with many candidates is looked up by several tasks; the most it can have is its partition's keys.
     most = max((counts[partition] for partition in files), default=0)
     buckets = max(1, -(-most // bloom.keys_per_bucket))
-    spread = (
+    by_file = (
         pairs.repartition("file", F.pmod(F.xxhash64(RECORD_KEY), F.lit(buckets)))
         if buckets > 1
         else (pairs.repartition("file"))
     )
-    return spread.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), HITS)
+    return by_file.sortWithinPartitions("file").mapInArrow(partial(_check, storage, flat), HITS)
 
 
 def _key_ranges(storage: Storage, files: Files) -> dict[str, tuple[pa.Array, pa.Array]]:
@@ -241,11 +240,8 @@ class _FileCheck:
         if not self.count:
             return
         asked = pa.concat_arrays(self.waiting)
-        found = np.zeros(len(asked), dtype=np.bool_)
-        with mark_worker_errors(), self.storage.open_input(self.file.path) as source:
-            parquet = open_parquet(source, self.file.path)
-            for group in range(parquet.num_row_groups):
-                found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], self.file.path).column(0), asked)
+        with mark_worker_errors():
+            found = keys_in_base(self.storage, self.file.path, asked)
         hits = int(np.count_nonzero(found))
         self.cost += IndexStats(checked=len(asked), hits=hits, false_positives=len(asked) - hits)
         self.waiting, self.count, self.read = [], 0, 1

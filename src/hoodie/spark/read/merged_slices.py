@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.model.files import FileSlice
 from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
 from hoodie.schema.conform import conform
-from hoodie.spark.balance import balance, cores
+from hoodie.spark.tasks import balance, cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.storage.protocol import Storage
 

@@ -1,4 +1,4 @@
-"""From a DataFrame to data files: key its rows, bring them near or leave them spread, locate, plan, run."""
+"""From a DataFrame to data files: key its rows, acquire them for driver or executors, locate, plan, run."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import PartitionProfile, WritePlan, new_group_sizes, plan_write
+from hoodie.plan.write import new_group_sizes
 from hoodie.spark import record_keys
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.plan_size import estimated_bytes
+from hoodie.spark.tasks import check_workers, persist
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import Stage
-from hoodie.table.partition_metadata import require_partition_paths, restore_metafiles
+from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.state import Slices, TableState, in_units_of
 from hoodie.writing.driver import check_keys, refuse_bad_keys, write_on_driver
-from hoodie.writing.index_updates import run_and_record
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.operations import Combine
+from hoodie.writing.planning import BatchPlan, Exchange, TaskRunner, announce, plan_batch, task_runner
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import TaskResults
-from hoodie.writing.tasks import new_file_id, run_task, write_stream
+from hoodie.writing.task_results import EXECUTORS, TaskResults
+from hoodie.writing.tasks import write_stream
 
-#: A source that Spark takes to be this many times smaller than the near limit is brought over without being measured:
-#: its statistics may be of compressed files.
+#: A source that Spark takes to be this many times smaller than the driver's limit is collected without being
+#: measured: its statistics may be of compressed files.
 _TRUSTED_SHARE = 8
-EXECUTORS = "executors"
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,22 +127,22 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
     frame   keyed rows
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
-    near = checked.settings.engine.driver_batch
+    most = checked.settings.engine.driver_batch
     ordered = checked.operation_rules.combine is Combine.ORDERED and checked.rule.survivor is not Survivor.OLDEST
-    guess = estimated_bytes(frame) if near else None
-    if guess is not None and guess * _TRUSTED_SHARE <= near:
+    guess = estimated_bytes(frame) if most else None
+    if guess is not None and guess * _TRUSTED_SHARE <= most:
         with phases.time("collect"):
             rows = to_arrow_table(frame)
         check_keys(rows)
         if ordered:
             require_ordering(rows, checked.rule.ordering, RECORD_KEY)
-        if rows.nbytes <= near and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
+        if rows.nbytes <= most and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
             return Acquired(frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
     if checked.operation_rules.bulk:
-        executors.check_workers(session)
+        check_workers(session)
         return Acquired(frame.schema, frame=frame)
-    executors.check_workers(session)
+    check_workers(session)
     with phases.time("stage"):
         staged = staging.stage(session, checked.state.storage, frame, checked.rule.ordering if ordered else ())
     try:
@@ -153,7 +153,7 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
             raise InvalidInput(
                 f"{measured.bad_ordering} rows have no ordering value: {', '.join(checked.rule.ordering)} is null."
             )
-        if near and measured.bytes <= near and _rewrite_fits(set(measured.rows), checked):
+        if most and measured.bytes <= most and _rewrite_fits(set(measured.rows), checked):
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
             staged.release()
@@ -208,7 +208,7 @@ def _hand_over(
     session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
 ) -> tuple[WriteJob, TaskResults]:
     """Have executors write a batch that is here: it is small, but what it changes is not."""
-    executors.check_workers(session)
+    check_workers(session)
     frame = local_frame(session, rows, nullable(schema))
     with phases.time("stage"):
         staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
@@ -222,19 +222,14 @@ def _hand_over(
 class ExecutorPlan:
     """A staged batch with the plan for it, and where the keys are that the table holds.
 
-    direct  tasks read the staged rows themselves; else Spark shuffles rows to them
-    hits    direct: where the hits of a base file are staged
-    rows    shuffled: the rows with their file groups
-    unmarked  partitions that lost their metafile
+    hits  STAGED: where the hits of a base file are staged
+    rows  SHUFFLE: the rows with their file groups; else None
     """
 
-    profile: Mapping[str, PartitionProfile]
-    plan: WritePlan
-    index: IndexStats
-    direct: bool
+    planned: BatchPlan
+    exchange: Exchange
     hits: Mapping[BaseFile, str]
     rows: LocatedRows | None = None
-    unmarked: frozenset[str] = frozenset()
 
     def release(self) -> None:
         if self.rows is not None:
@@ -244,39 +239,30 @@ class ExecutorPlan:
 def plan_on_executors(session: SparkSession, staged: Stage, checked: Checked, state: TableState) -> ExecutorPlan:
     """Look keys up, decide which task each row goes to."""
     operation_rules, settings, measured = checked.operation_rules, checked.settings, staged.measured()
-    there = checked.files(state, set(measured.rows))
+    files = checked.files(state, set(measured.rows))
     record_size = state.record_size(settings.sizing)
     most_tasks = {
-        partition: len(there.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
+        partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
         for partition, count in measured.rows.items()
     }
     look_up = checked.index.look_up
     looks_into_files = isinstance(look_up, ByFile) and not checked.keeps_statuses
-    direct = staging.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
+    readable = staging.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
+    exchange = Exchange.STAGED if readable else Exchange.SHUFFLE
     tagged: LocatedRows | None = None
     hits: Mapping[BaseFile, str] = {}
     updates: Mapping[str, Mapping[str, int]] = {}
     index = IndexStats()
     start = time.perf_counter()
-    if operation_rules.locate and there.bases and direct:
+    if exchange is Exchange.SHUFFLE:
+        tagged = tag_rows(session, staged, checked, state, files)
+        files, index = tagged.files, tagged.cost
+    elif operation_rules.locate and files.bases:
         assert isinstance(look_up, ByFile)
-        updates, hits, index = staging.locate(session, staged, there.bases, look_up.pruned, settings.bloom)
-    elif not direct:
-        tagged = tag_rows(session, staged, checked, state, there)
-        there, index = tagged.files, tagged.cost
+        updates, hits, index = staging.locate(session, staged, files.bases, look_up.pruned, settings.bloom)
     index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
-    rows = tagged.profile if tagged is not None else executors.profile(measured, updates, not operation_rules.delete)
-    plan = plan_write(
-        rows,
-        {s.group: s for part in there.slices.values() for s in part},
-        lambda partition: operation_rules.small_files(there.slices.get(partition, ()), settings.sizing),
-        settings.sizing,
-        record_size,
-        new_file_id,
-        operation_rules.kinds,
-        names_new=checked.names_new,
-    )
-    return ExecutorPlan(rows, plan, index, direct, hits, tagged, there.unmarked)
+    profile = tagged.profile if tagged is not None else executors.profile(measured, updates, not operation_rules.delete)
+    return ExecutorPlan(plan_batch(checked, state, files, profile, index), exchange, hits, tagged)
 
 
 def _write_on_executors(
@@ -286,30 +272,27 @@ def _write_on_executors(
     delete = checked.operation_rules.delete
     with phases.time("locate"):
         prepare_index(checked.index, job.state, set(staged.measured().rows))
-        planned = plan_on_executors(session, staged, checked, job.state)
+        found = plan_on_executors(session, staged, checked, job.state)
     try:
-        job = job.with_plan(planned.plan)
-        restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
-        write = partial(run_task, job.executor_spec, checked.rule, checked.operation_rules)
-        run = partial(run_and_record, write, job.recorder)
+        job = announce(job, found.planned)
         with phases.time("write"):
-            done = _run_on_executors(session, staged, planned, run, delete)
-        return job, TaskResults(done.stats, frozenset(staged.measured().rows), planned.index, EXECUTORS, done.later)
+            done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+        partitions = frozenset(staged.measured().rows)
+        return job, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
     finally:
-        planned.release()
+        found.release()
 
 
 def _run_on_executors(
-    session: SparkSession, staged: Stage, planned: ExecutorPlan, run: executors.TaskRunner, delete: bool
+    session: SparkSession, staged: Stage, found: ExecutorPlan, run: TaskRunner, delete: bool
 ) -> executors.TaskReports:
-    if not planned.plan.tasks:
+    plan = found.planned.plan
+    if not plan.tasks:
         return executors.TaskReports((), 0, ())
-    if planned.direct:
-        return staging.run_tasks(session, staged, planned.plan, planned.hits, run, delete=delete)
-    assert planned.rows is not None
-    placed = executors.place(session, planned.rows.frame, planned.plan)
-    done = executors.run_tasks(placed, planned.plan.tasks, run)
-    total = planned.rows.total
+    if found.rows is None:
+        return staging.run_tasks(session, staged, plan, found.hits, run, delete=delete)
+    done = executors.run_tasks(executors.place(session, found.rows.frame, plan), plan.tasks, run)
+    total = found.rows.total
     if done.rows != total and not delete:
         raise HoodieError(f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published")
     return done
@@ -324,7 +307,7 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         )
     kept: DataFrame | None = None
     if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
-        kept = frame = executors.persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
+        kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
         count = options.bulk_parallelism
         frame = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else frame.orderBy(*keys)
     else:

@@ -1,16 +1,14 @@
-"""A write spread over Spark's executors: rows meet the task of their file group, tasks send back their statistics."""
+"""A write by Spark's executors: rows meet the task of their file group, tasks send back their statistics."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from weakref import WeakSet
 
 import numpy as np
 import pyarrow as pa
-from pyspark import StorageLevel, TaskContext
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import (
@@ -21,19 +19,17 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from hoodie.config.write import BloomOptions
 from hoodie.errors import HoodieError
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
-from hoodie.index.contract import ByFile, Index
-from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
-from hoodie.spark.lookup.locate import COST, FILE_ID, Files, join_cost, locate_on_executors
+from hoodie.spark.lookup.locate import FILE_ID
+from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound
-from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.storage.protocol import Storage
+from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.planning import TaskRunner
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
@@ -47,10 +43,6 @@ STATS = StructType(
     ]
 )
 
-#: Keys up to this many bytes are sent to every executor instead of being shuffled.
-BROADCAST_KEYS = 64 * 1024 * 1024
-
-TaskRunner = Callable[[WriteTask, pa.Table, str], TaskResult]
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
 
 
@@ -82,62 +74,6 @@ class TaskReports:
     later: tuple[pa.Table, ...]
 
 
-def persist(frame: DataFrame) -> DataFrame:
-    """Keep the batch, so that its source is evaluated once however many jobs the write needs."""
-    return frame.persist(StorageLevel.MEMORY_AND_DISK)
-
-
-def hits_by_file(
-    session: SparkSession,
-    storage: Storage,
-    frame: DataFrame,
-    rows: Mapping[str, int],
-    files: Files,
-    index: Index,
-    bloom: BloomOptions,
-) -> DataFrame:
-    """Where an index by file has the keys of a batch: `locate_spread`.
-
-    rows  of the batch, by partition path
-    """
-    keys = frame.select(RECORD_KEY, PARTITION_PATH)
-    small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
-    return locate_on_executors(session, storage, keys, _asked(rows, files, index), files, index, bloom, small)
-
-
-def count_hits(
-    hits: DataFrame, rows: Mapping[str, int], files: Files, index: Index
-) -> tuple[dict[str, dict[str, int]], IndexStats]:
-    """Keys found per partition path and file id, and what it cost to find them. Arguments as of `hits_by_file`."""
-    counts = _asked(rows, files, index)
-    with raise_worker_errors():
-        counted = hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys")).toArrow()
-    updates: dict[str, dict[str, int]] = {}
-    stats = IndexStats()
-    found = 0
-    for row in counted.to_pylist():
-        if row[COST] is not None:
-            stats += IndexStats(**json.loads(row[COST]))
-        else:
-            updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["keys"]
-            found += row["keys"]
-    if isinstance(index.look_up, ByFile) and not index.look_up.pruned:
-        return updates, join_cost(counts, files, found)
-    pairs = sum(counts[partition] * len(part) for partition, part in files.items())
-    number = sum(len(part) for part in files.values())
-    return updates, stats + IndexStats(
-        files=number - stats.files,
-        files_pruned_by_range=number - stats.files,
-        candidates=pairs - stats.candidates,
-        pruned_by_range=pairs - stats.candidates,
-    )
-
-
-def _asked(rows: Mapping[str, int], files: Files, index: Index) -> Mapping[str, int]:
-    """Keys that are asked for in the files of each partition path."""
-    return dict.fromkeys(files, sum(rows.values())) if index.is_global else rows
-
-
 def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert: bool) -> dict[str, PartitionProfile]:
     """The workload profile; insert False: rows without location have no effect (delete)."""
     made = {}
@@ -147,18 +83,6 @@ def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert
         if inserts or there:
             made[partition] = PartitionProfile(inserts, dict(there))
     return made
-
-
-def join_hits(frame: DataFrame, hits: DataFrame | None, broadcast: bool, *, drop_new: bool) -> DataFrame:
-    """Each row with the id of the file group that holds its key, null for none. A row occurs once a hit.
-
-    drop_new  rows whose key the table does not hold have no effect
-    """
-    if hits is None:
-        return frame.withColumn(FILE_ID, F.lit(None).cast("string"))
-    found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
-    how = "inner" if drop_new else "left"
-    return frame.join(F.broadcast(found) if broadcast else found, [RECORD_KEY, PARTITION_PATH], how)
 
 
 def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame:
@@ -226,9 +150,7 @@ def _change_all(change: Callable[[pa.Table], pa.Table], batches: Iterator[pa.Rec
 
 
 def _collect(reports: DataFrame) -> TaskReports:
-    with raise_worker_errors():
-        found = reports.toArrow()
-    return reported(found)
+    return reported(collect(reports))
 
 
 def reported(reports: pa.Table) -> TaskReports:
@@ -303,25 +225,3 @@ def write_token(number: int) -> str:
     """`<task>-<stage>-<attempt>`: another attempt of the task writes under another name."""
     context = TaskContext.get()
     return f"{number}-{context.stageId()}-{context.taskAttemptId()}" if context else f"{number}-0-0"
-
-
-def check_workers(session: SparkSession) -> None:
-    """Refuse a session whose Python workers cannot run this library, before anything is written.
-
-    Raises WorkerEnvironment naming PYSPARK_PYTHON.
-    """
-    if session in _checked:
-        return
-    with raise_worker_errors():
-        session.range(1).mapInArrow(_probe, "ok long").toArrow()
-    _checked.add(session)
-
-
-_checked: WeakSet[SparkSession] = WeakSet()
-
-
-def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    import hoodie.writing.tasks  # noqa: F401
-
-    for batch in batches:
-        yield pa.record_batch([batch.column(0)], names=["ok"])

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.batch import profile
 from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
-from hoodie.spark.write.batch import EXECUTORS, acquire, plan_on_executors
+from hoodie.spark.write.batch import acquire, plan_on_executors
 from hoodie.spark.write.run import CheckedBatch
-from hoodie.writing.driver import DRIVER, fits_driver, plan_on_driver, thread_pool
+from hoodie.writing.driver import fits_driver, plan_on_driver, thread_pool
 from hoodie.writing.result import Phases
+from hoodie.writing.task_results import DRIVER, EXECUTORS
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class WriteExplanation:
 
     profile: Mapping[str, PartitionProfile]  # by partition path
     plan: WritePlan
-    route: str  # "driver" or "executors"
+    route: str  # the engine: "driver" or "executors"
     index_type: str
     index: IndexStats
     index_why: str = ""  # why it is this index
@@ -48,21 +48,18 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
     checked = batch.checked
     acquired = acquire(batch.session, batch.frame, checked, Phases())
     try:
-        index_type, why = checked.index.name, checked.index_why
         if acquired.rows is not None:
             partitions = set(acquired.rows.column(PARTITION_PATH).unique().to_pylist())
+            files = checked.files(checked.state, partitions)
             with thread_pool(checked.settings) as pool:
-                near = plan_on_driver(
-                    checked, checked.state, acquired.rows, checked.files(checked.state, partitions), pool
-                )
-            rows = profile(near.batch, near.located, near.insert)
-            route = DRIVER if fits_driver(checked, near.plan) else EXECUTORS
-            return WriteExplanation(rows, near.plan, route, index_type, near.located.stats, why)
-        assert acquired.staged is not None
-        spread = plan_on_executors(batch.session, acquired.staged, checked, checked.state)
-        try:
-            return WriteExplanation(spread.profile, spread.plan, EXECUTORS, index_type, spread.index, why)
-        finally:
-            spread.release()
+                planned = plan_on_driver(checked, checked.state, acquired.rows, files, pool).planned
+            route = DRIVER if fits_driver(checked, planned.plan) else EXECUTORS
+        else:
+            assert acquired.staged is not None
+            found = plan_on_executors(batch.session, acquired.staged, checked, checked.state)
+            found.release()
+            planned, route = found.planned, EXECUTORS
+        index, why = checked.index.name, checked.lookup.why
+        return WriteExplanation(planned.profile, planned.plan, route, index, planned.index, why)
     finally:
         acquired.release()

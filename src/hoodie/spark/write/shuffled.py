@@ -1,4 +1,4 @@
-"""The rows of a spread batch with their file groups, where Spark's shuffle brings them to their tasks.
+"""The rows of a batch on executors with their file groups, where Spark's shuffle brings them to their tasks.
 
 A global index may have rows move to another partition, or be updated in the one where their key lies: the kernel that
 decides (`writing.relocation`) sees all rows of a key together. Where no row of the batch is in doubt, the rows stay as
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -26,10 +26,10 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from hoodie.index.contract import ByFile, ByKey, Index, RecordWrites, TagKeys
+from hoodie.index.contract import ByFile, ByKey, RecordWrites, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
-from hoodie.lookup.index_choice import index_context, refuse_unknown
+from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KEY_STATUS, KeyStatus
 from hoodie.merge.rows import as_array
 from hoodie.model.commit import WriteStat
@@ -37,21 +37,13 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile
 from hoodie.schema.conform import conform
-from hoodie.spark.lookup.locate import FILE_ID, match_columns
+from hoodie.spark.lookup.hits import BROADCAST_KEYS, TAGS, join_hits, look_up_keys
+from hoodie.spark.lookup.locate import FILE_ID
+from hoodie.spark.tasks import bin_pack, collect, persist, run_per_item
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import (
-    BROADCAST_KEYS,
-    STATS,
-    count_hits,
-    hits_by_file,
-    join_hits,
-    persist,
-    profile,
-    report,
-    reported,
-)
-from hoodie.spark.write.staging import Stage, bin_pack, run_per_item
+from hoodie.spark.write.executors import STATS, profile, report, reported
+from hoodie.spark.write.staging import Stage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.index_updates import TaskResult, record_files
@@ -69,7 +61,6 @@ from hoodie.writing.relocation import (
     stored_rows,
 )
 
-TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
 _HITS = "_hoodie_hits"
 _FILE_BYTES = 128 << 20
 
@@ -78,7 +69,7 @@ _FILE_BYTES = 128 << 20
 class LocatedRows:
     """Rows with the id of their file group, null for new ones.
 
-    frame    the rows, with their fates where these are asked for
+    frame    the rows, with their key statuses where these are asked for
     files    what a writer sees of the partitions that rows go to
     total    rows that are to arrive at tasks
     """
@@ -109,32 +100,25 @@ def tag_rows(
         return LocatedRows(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
     if isinstance(look_up, ByKey) and look_up.names_new:
         return _by_hash(staged, frame, checked, look_up.tagger(index_context(state, measured.rows, files)), files)
+    lookup = look_up_keys(session, checked.lookup, state, frame, measured.rows, files).persisted()
+    updates, cost = lookup.count()
     if isinstance(look_up, ByKey):
-        hits, updates, cost = _ask(
-            frame, checked, look_up.tagger(index_context(state, measured.rows, files)), measured.total
-        )
-        files = checked.with_partitions(state, files, updates)
-        known = {slice_.group for part in files.slices.values() for slice_ in part}
-        refuse_unknown(checked.index, (FileGroupId(p, i) for p, ids in updates.items() for i in ids), known)
-    else:
-        index, rows = checked.index, measured.rows
-        hits = persist(hits_by_file(session, state.storage, frame, rows, files.bases, index, checked.settings.bloom))
-        updates, cost = count_hits(hits, rows, files.bases, index)
+        hits = [FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids]
+        files = checked.files_of_hits(state, files, hits)
     if checked.index.is_global:
-        found = hits.where(F.col(RECORD_KEY).isNotNull()).select(RECORD_KEY, PARTITION_PATH, FILE_ID)
-        doubts = _doubts(frame, found)
+        doubts = _doubts(frame, lookup.found)
         if doubts.limit(1).count():
-            resolved = _resolved(session, frame, found, doubts, checked, state)
+            resolved = _resolved(session, frame, lookup.found, doubts, checked, state)
             counted, total = _counts(resolved)
-            return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, hits))
+            return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, lookup.hits))
         doubts.unpersist()
     return LocatedRows(
-        _with_statuses(join_hits(frame, hits, _few(updates), drop_new=delete), checked),
+        _with_statuses(join_hits(frame, lookup.found, _few(updates), drop_new=delete), checked),
         profile(measured, updates, not delete),
         files,
         cost,
         measured.total,
-        (hits,),
+        (lookup.hits,),
     )
 
 
@@ -155,7 +139,7 @@ def _with_statuses(frame: DataFrame, checked: Checked) -> DataFrame:
 
 
 def _by_hash(staged: Stage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> LocatedRows:
-    known = {slice_.group for part in files.slices.values() for slice_ in part}
+    known = files.groups
     schema = nullable(frame.schema).add(FILE_ID, StringType())
     only = {group.file_id for group in known} if checked.operation_rules.delete else None
     tagged = frame.to(nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
@@ -177,8 +161,7 @@ def _tag_rows(tag: TagKeys, only: set[str] | None, batches: Iterator[pa.RecordBa
 
 def _counts(frame: DataFrame) -> tuple[dict[tuple[str, str], int], int]:
     """Rows per partition path and file id, "" for new ones, and in all."""
-    with raise_worker_errors():
-        counted = frame.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
+    counted = collect(frame.groupBy(PARTITION_PATH, FILE_ID).count()).to_pylist()
     found = {(row[PARTITION_PATH], row[FILE_ID] or ""): row["count"] for row in counted}
     return found, sum(found.values())
 
@@ -193,45 +176,6 @@ def _profile_of(counted: Mapping[tuple[str, str], int]) -> dict[str, PartitionPr
         else:
             inserts[path] = count
     return {path: PartitionProfile(inserts.get(path, 0), part) for path, part in updates.items()}
-
-
-# --- an index that is asked ---
-
-
-def _ask(
-    frame: DataFrame, checked: Checked, tag: TagKeys, total: int
-) -> tuple[DataFrame, dict[str, dict[str, int]], IndexStats]:
-    """Hits, persisted, as `spread.hits_by_file` has them, but without costs."""
-    start = time.perf_counter()
-    hits = persist(hits_by_key(frame, checked.index, tag))
-    updates, cost = count_tags(hits, total)
-    return hits, updates, replace(cost, seconds=time.perf_counter() - start)
-
-
-def hits_by_key(frame: DataFrame, index: Index, tag: TagKeys) -> DataFrame:
-    """Where an index by key has the keys of a batch, each key once: record key, partition path and file id."""
-    keys = frame.select(RECORD_KEY, PARTITION_PATH).dropDuplicates(match_columns(index))
-    return keys.mapInArrow(partial(_ask_for, tag), TAGS)
-
-
-def count_tags(hits: DataFrame, total: int) -> tuple[dict[str, dict[str, int]], IndexStats]:
-    """As `spread.count_hits`, of hits by key among so many rows."""
-    with raise_worker_errors():
-        counted = hits.groupBy(PARTITION_PATH, FILE_ID).count().toArrow().to_pylist()
-    updates: dict[str, dict[str, int]] = {}
-    for row in counted:
-        updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["count"]
-    found = sum(row["count"] for row in counted)
-    return updates, IndexStats(candidates=total, checked=total, hits=found)
-
-
-def _ask_for(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        keys = batch.column(RECORD_KEY)
-        with mark_worker_errors():
-            tags = tag(keys, batch.column(PARTITION_PATH))
-        columns = [keys, tags.partitions, tags.file_ids]
-        yield pa.RecordBatch.from_arrays(columns, names=TAGS.names).filter(pc.is_valid(tags.file_ids))
 
 
 # --- rows that a global index may have go elsewhere ---
@@ -268,7 +212,7 @@ def _resolved(
     read = StructType(
         [*TAGS.fields, StructField("live", BooleanType()), *([StructField("row", stored_type)] if has_columns else [])]
     )
-    if checked.hits_are_certain and not has_columns:
+    if checked.lookup.is_certain and not has_columns:
         met = hits.withColumn("live", F.lit(None).cast("boolean"))
     else:
         with raise_worker_errors():
@@ -323,7 +267,7 @@ def _resolve_rows(
     out: pa.Schema,
     batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
-    """All rows of some keys, with their hits -> the rows with their file groups and fates.
+    """All rows of some keys, with their hits -> the rows with their file groups and key statuses.
 
     whole  all columns of the table, if rows are to have them
     """
@@ -374,11 +318,8 @@ def record_executor_writes(session: SparkSession, job: WriteJob, stats: Sequence
     if record_writes is None or not stats:
         return ()
     packs = bin_pack(stats, lambda stat: stat.file_size, _FILE_BYTES)
-    with raise_worker_errors():
-        found = run_per_item(
-            session, packs, partial(_record_writes, job.spec.storage, job.spec.instant, record_writes), STATS
-        ).toArrow()
-    return reported(found).later
+    call = partial(_record_writes, job.spec.storage, job.spec.instant, record_writes)
+    return reported(collect(run_per_item(session, packs, call, STATS))).later
 
 
 def _record_writes(

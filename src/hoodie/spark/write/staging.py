@@ -1,4 +1,4 @@
-"""A spread batch by way of staged files: Spark's tasks stage it, look keys up in it and write from it; no shuffle.
+"""A batch written by executors from staged files: tasks stage it, look keys up in it and write from it; no shuffle.
 
 Every task of a partition reads that partition's staged rows, so this way is taken while those reads stay within a few
 times the batch (`reads_stay_few`); beyond it rows are shuffled to their tasks (`hoodie.spark.write.executors`).
@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -22,13 +21,14 @@ from hoodie.config.write import BloomOptions
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
-from hoodie.spark.balance import balance
 from hoodie.spark.lookup.locate import Files
+from hoodie.spark.tasks import bin_pack, collect, run_per_item
 from hoodie.spark.types import sound
-from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import STATS, Measured, TaskReports, TaskRunner, report, reported, write_token
+from hoodie.spark.worker_errors import mark_worker_errors
+from hoodie.spark.write.executors import STATS, Measured, TaskReports, report, reported, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.planning import TaskRunner
 from hoodie.writing.staging import (
     Piece,
     StagedTask,
@@ -40,8 +40,6 @@ from hoodie.writing.staging import (
     rows_of,
     stage_rows,
 )
-
-T = TypeVar("T")
 
 _PIECE = StructType(
     [StructField(n, StringType()) for n in ("partition", "file")]
@@ -58,7 +56,6 @@ LARGEST_PARTITION = 1 << 29
 #: Bytes of base files that a Spark task is given, for looking keys up and for writing: each task costs 0.1 s of CPU.
 _LOOK_UP_BYTES = 512 << 20
 _WRITE_BYTES = 128 << 20
-_LEAST_TASKS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +107,7 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
     remove_stale(storage, time.time_ns() // 1_000_000)
     folder = new_stage()
     try:
-        with raise_worker_errors():
-            found = frame.mapInArrow(partial(_stage, storage, folder, tuple(ordering)), _PIECE).toArrow()
+        found = collect(frame.mapInArrow(partial(_stage, storage, folder, tuple(ordering)), _PIECE))
     except BaseException:
         storage.delete_tree(folder)
         raise
@@ -140,8 +136,7 @@ def locate(
     calls = [(file, pieces[partition]) for partition, part in files.items() for file in part if partition in pieces]
     packs = bin_pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
     run = partial(_locate, stage.storage, stage.folder, pruned, bloom)
-    with raise_worker_errors():
-        costs = run_per_item(session, packs, run, _COSTS).toArrow().to_pylist()
+    costs = collect(run_per_item(session, packs, run, _COSTS)).to_pylist()
     updates: dict[str, dict[str, int]] = {}
     hits: dict[BaseFile, str] = {}
     total = IndexStats()
@@ -163,9 +158,7 @@ def run_tasks(
     """
     work = staged_tasks(stage, plan, hits, delete)
     packs = bin_pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
-    with raise_worker_errors():
-        found = run_per_item(session, packs, partial(_write, stage.storage, run), STATS).toArrow()
-    return reported(found)
+    return reported(collect(run_per_item(session, packs, partial(_write, stage.storage, run), STATS)))
 
 
 def staged_tasks(
@@ -190,32 +183,6 @@ def staged_tasks(
         )
         for task in plan.tasks
     ]
-
-
-def bin_pack(items: Sequence[T], size: Callable[[T], int], enough: int) -> list[list[T]]:
-    """The items for as few Spark tasks as give each about `enough` bytes."""
-    total = sum(map(size, items))
-    count = min(len(items), max(_LEAST_TASKS, -(-total // enough)))
-    return balance(items, size, count)
-
-
-def run_per_item(
-    session: SparkSession,
-    items: Sequence[T],
-    call: Callable[[T], Iterator[pa.RecordBatch]],
-    schema: StructType,
-) -> DataFrame:
-    """A Spark task for each item, with what the call makes of it."""
-    count = max(1, len(items))
-    return session.range(0, len(items), 1, count).mapInArrow(partial(_call_each, list(items), call), schema)
-
-
-def _call_each(
-    items: Sequence[T], call: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        for number in batch.column(0).to_pylist():
-            yield from call(items[number])
 
 
 def _stage(

@@ -1,0 +1,88 @@
+"""What a look-up of keys goes by: the table at one moment, its index, and the files that this index looks at."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from hoodie.config.table import TableType
+from hoodie.index.contract import ByFile, ByKey, Index
+from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
+from hoodie.lookup.log_only_keys import compacted_logs, with_log_only_keys
+from hoodie.reading.file_slice_reader import slice_reader
+from hoodie.schema.schema import with_meta_fields
+from hoodie.table.settings import Settings
+from hoodie.table.state import TableFiles, TableState, declared_schema
+
+
+@dataclass(frozen=True, slots=True)
+class LookupContext:
+    """A table whose keys can be looked up, by a write or by a read.
+
+    schema   the user's columns; of a write those after it
+    reading  options of the read that looks keys up; None: a write does
+    """
+
+    state: TableState
+    settings: Settings
+    index: Index
+    why: str  # it is this index
+    schema: pa.Schema
+    reading: Mapping[str, str] | None = None
+
+    @property
+    def by_file(self) -> bool:
+        """Whether keys are looked up in base files; else the index itself says where they are."""
+        return isinstance(self.index.look_up, ByFile)
+
+    @property
+    def names_new(self) -> bool:
+        """Whether the index names a file group for new keys, too."""
+        return isinstance(self.index.look_up, ByKey) and self.index.look_up.names_new
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether a key is for certain in the file groups that the index names."""
+        return self.by_file and self.state.config.type is TableType.COPY_ON_WRITE
+
+    def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
+        """The files of some partitions; with a global index that looks into files, of all.
+
+        state    of the table now: a write looks keys up once it has its instant
+        Raises   UnsupportedTable when a file group holds keys where the index does not look; as `TableState.files`
+        """
+        files = state.files(None if self.by_file and self.index.is_global else partitions, self.reading)
+        if self.by_file:
+            refuse_groups_of_logs(files, self.index)
+            if late := compacted_logs(state, files.compacted):
+                mergers = {"hoodie.datasource.write.record.merger.impls": ",".join(self.settings.mergers)}
+                reader = slice_reader(state, with_meta_fields(self.schema), options=mergers)
+                files = with_log_only_keys(files, late, reader)
+        return files
+
+    def with_partitions(self, state: TableState, files: TableFiles, partitions: Collection[str]) -> TableFiles:
+        """The files, those of further partitions included."""
+        missing = set(partitions) - files.slices.keys()
+        if not missing:
+            return files
+        more = state.files(missing, self.reading)
+        return replace(
+            files,
+            slices={**files.slices, **more.slices},
+            bases={**files.bases, **more.bases},
+            unmarked=files.unmarked | more.unmarked,
+        )
+
+
+def lookup_for_read(state: TableState, settings: Settings, reading: Mapping[str, str]) -> LookupContext:
+    """How a read looks keys up: by the index that the table's writers use.
+
+    reading  options of the read
+    Raises   as `choose_index`
+    """
+    chosen = choose_index(state, settings)
+    declared = declared_schema(state)
+    schema = pa.schema([]) if declared is None else declared
+    return LookupContext(state, settings, chosen.index, chosen.why, schema, reading)

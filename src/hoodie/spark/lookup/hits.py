@@ -1,0 +1,146 @@
+"""Where an index has the keys of a batch that stays with the executors, and how many of them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from hoodie.index.contract import ByFile, ByKey, TagKeys
+from hoodie.index.pruning import IndexStats
+from hoodie.lookup.context import LookupContext
+from hoodie.lookup.index_choice import index_context
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.spark.lookup.locate import COST, FILE_ID, HITS, join_cost, locate_on_executors, match_columns
+from hoodie.spark.tasks import collect, persist
+from hoodie.spark.worker_errors import mark_worker_errors
+from hoodie.table.state import TableFiles, TableState
+
+TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
+
+#: Keys up to this many bytes are sent to every executor instead of being shuffled.
+BROADCAST_KEYS = 64 * 1024 * 1024
+
+Updates = dict[str, dict[str, int]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeyLookup:
+    """A batch of keys and where they are.
+
+    rows   of the batch, by partition path
+    files  what the index looks at
+    hits   record key, partition path and file id of the keys that are found, and rows of costs: evaluated whenever used
+    """
+
+    context: LookupContext
+    rows: Mapping[str, int]
+    files: TableFiles
+    hits: DataFrame
+
+    @property
+    def found(self) -> DataFrame:
+        """The hits, without what they cost."""
+        return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names)
+
+    def persisted(self) -> KeyLookup:
+        """The same, with hits that are evaluated once."""
+        return replace(self, hits=persist(self.hits))
+
+    def count(self) -> tuple[Updates, IndexStats]:
+        """Keys found per partition path and file id, and what it cost to find them: one job."""
+        return self._count_in_files() if self.context.by_file else self._count_tags()
+
+    def _count_in_files(self) -> tuple[Updates, IndexStats]:
+        files, asked = self.files.bases, _asked(self.context, self.rows, self.files)
+        updates: Updates = {}
+        stats = IndexStats()
+        found = 0
+        for row in collect(self.hits.groupBy(*HITS.names[1:]).agg(F.count(RECORD_KEY).alias("keys"))).to_pylist():
+            if row[COST] is not None:
+                stats += IndexStats(**json.loads(row[COST]))
+            else:
+                updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["keys"]
+                found += row["keys"]
+        look_up = self.context.index.look_up
+        if isinstance(look_up, ByFile) and not look_up.pruned:
+            return updates, join_cost(asked, files, found)
+        pairs = sum(asked[partition] * len(part) for partition, part in files.items())
+        number = sum(len(part) for part in files.values())
+        return updates, stats + IndexStats(
+            files=number - stats.files,
+            files_pruned_by_range=number - stats.files,
+            candidates=pairs - stats.candidates,
+            pruned_by_range=pairs - stats.candidates,
+        )
+
+    def _count_tags(self) -> tuple[Updates, IndexStats]:
+        updates: Updates = {}
+        found, total = 0, sum(self.rows.values())
+        for row in collect(self.hits.groupBy(PARTITION_PATH, FILE_ID).count()).to_pylist():
+            updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["count"]
+            found += row["count"]
+        return updates, IndexStats(candidates=total, checked=total, hits=found)
+
+
+def look_up_keys(
+    session: SparkSession,
+    context: LookupContext,
+    state: TableState,
+    frame: DataFrame,
+    rows: Mapping[str, int],
+    files: TableFiles,
+) -> KeyLookup:
+    """Look keys up. Nothing runs yet.
+
+    state   of the table now
+    frame   with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls
+    rows    of it, by partition path
+    files   `context.files` of these partitions
+    """
+    index = context.index
+    keys = frame.select(RECORD_KEY, PARTITION_PATH)
+    if isinstance(index.look_up, ByKey):
+        tag = index.look_up.tagger(index_context(state, rows, files))
+        hits = keys.dropDuplicates(match_columns(index)).mapInArrow(partial(_tag, tag), TAGS)
+    elif files.bases:
+        small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
+        asked = _asked(context, rows, files)
+        bloom = context.settings.bloom
+        hits = locate_on_executors(session, state.storage, keys, asked, files.bases, index, bloom, small)
+    else:
+        hits = session.createDataFrame([], HITS)
+    return KeyLookup(context, rows, files, hits)
+
+
+def _asked(context: LookupContext, rows: Mapping[str, int], files: TableFiles) -> Mapping[str, int]:
+    """Keys that are asked for in the files of each partition path."""
+    return dict.fromkeys(files.bases, sum(rows.values())) if context.index.is_global else rows
+
+
+def _tag(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        keys = batch.column(RECORD_KEY)
+        with mark_worker_errors():
+            tags = tag(keys, batch.column(PARTITION_PATH))
+        columns = [keys, tags.partitions, tags.file_ids]
+        yield pa.RecordBatch.from_arrays(columns, names=TAGS.names).filter(pc.is_valid(tags.file_ids))
+
+
+def join_hits(frame: DataFrame, found: DataFrame | None, broadcast: bool, *, drop_new: bool) -> DataFrame:
+    """Each row with the id of the file group that holds its key, null for none. A row occurs once a hit.
+
+    found     hits, as of `KeyLookup.found`; None: there are none
+    drop_new  rows whose key the table does not hold have no effect
+    """
+    if found is None:
+        return frame.withColumn(FILE_ID, F.lit(None).cast("string"))
+    how = "inner" if drop_new else "left"
+    return frame.join(F.broadcast(found) if broadcast else found, [RECORD_KEY, PARTITION_PATH], how)

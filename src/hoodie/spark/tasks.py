@@ -1,0 +1,106 @@
+"""Work balanced over Spark tasks, and running it."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import TypeVar
+from weakref import WeakSet
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
+
+from hoodie.spark.worker_errors import raise_worker_errors
+
+T = TypeVar("T")
+
+_FALLBACK_CORES = 8
+_LEAST_TASKS = 4
+_LOCAL = re.compile(r"local(?:\[(\d+|\*)(?:,\s*\d+)?\])?")
+
+
+def balance(items: Sequence[T], size: Callable[[T], int], count: int) -> list[list[T]]:
+    """The items in `count` hands of about equal size: largest first, each to the hand that has least."""
+    hands: list[list[T]] = [[] for _ in range(count)]
+    loads = [(0, number) for number in range(count)]
+    for item in sorted(items, key=size, reverse=True):
+        load, number = heapq.heappop(loads)
+        hands[number].append(item)
+        heapq.heappush(loads, (load + size(item), number))
+    return hands
+
+
+def bin_pack(items: Sequence[T], size: Callable[[T], int], enough: int) -> list[list[T]]:
+    """The items for as few Spark tasks as give each about `enough` bytes."""
+    total = sum(map(size, items))
+    count = min(len(items), max(_LEAST_TASKS, -(-total // enough)))
+    return balance(items, size, count)
+
+
+def run_per_item(
+    session: SparkSession,
+    items: Sequence[T],
+    call: Callable[[T], Iterator[pa.RecordBatch]],
+    schema: StructType,
+) -> DataFrame:
+    """A Spark task for each item, with what the call makes of it."""
+    count = max(1, len(items))
+    return session.range(0, len(items), 1, count).mapInArrow(partial(_call_each, list(items), call), schema)
+
+
+def _call_each(
+    items: Sequence[T], call: Callable[[T], Iterator[pa.RecordBatch]], batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for number in batch.column(0).to_pylist():
+            yield from call(items[number])
+
+
+def cores(session: SparkSession) -> int:
+    """Tasks that run at once, as far as settings tell: Spark Connect knows no more."""
+    for key in ("spark.sql.leafNodeDefaultParallelism", "spark.default.parallelism"):
+        text = session.conf.get(key, None)
+        if text:
+            return int(text)
+    local = _LOCAL.fullmatch(session.conf.get("spark.master", None) or "")
+    if local is None:
+        return _FALLBACK_CORES
+    return (os.cpu_count() or 1) if local[1] == "*" else int(local[1] or 1)
+
+
+def collect(frame: DataFrame) -> pa.Table:
+    """The rows of a frame. Raises what its tasks raised."""
+    with raise_worker_errors():
+        return frame.toArrow()
+
+
+def persist(frame: DataFrame) -> DataFrame:
+    """Keep the rows, so that they are evaluated once however many jobs need them."""
+    return frame.persist(StorageLevel.MEMORY_AND_DISK)
+
+
+def check_workers(session: SparkSession) -> None:
+    """Refuse a session whose Python workers cannot run this library, before anything is written.
+
+    Raises WorkerEnvironment naming PYSPARK_PYTHON.
+    """
+    if session in _checked:
+        return
+    with raise_worker_errors():
+        session.range(1).mapInArrow(_probe, "ok long").toArrow()
+    _checked.add(session)
+
+
+_checked: WeakSet[SparkSession] = WeakSet()
+
+
+def _probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    import hoodie.writing.tasks  # noqa: F401
+
+    for batch in batches:
+        yield pa.record_batch([batch.column(0)], names=["ok"])

@@ -1,0 +1,86 @@
+"""What a write does alike on every engine between its look-up and its tasks: plan, announce the plan, run each task."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import partial
+
+import pyarrow as pa
+
+from hoodie.index.pruning import IndexStats
+from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
+from hoodie.table.partition_metadata import restore_metafiles
+from hoodie.table.state import TableFiles, TableState
+from hoodie.writing.base_file_writer import WriteSpec
+from hoodie.writing.index_updates import TaskResult, run_and_record
+from hoodie.writing.job import Checked, WriteJob
+from hoodie.writing.tasks import new_file_id, run_task
+
+#: Runs a task on its rows, by a write token.
+TaskRunner = Callable[[WriteTask, pa.Table, str], TaskResult]
+
+
+class Exchange(StrEnum):
+    """How the rows of a batch reach the tasks that write them."""
+
+    MEMORY = "memory"  # driver threads take them from the batch, which is in this process
+    STAGED = "staged"  # executors read them from staged files
+    SHUFFLE = "shuffle"  # Spark shuffles them to executors
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlan:
+    """What is to be done with a batch whose keys are looked up.
+
+    index     what the look-up cost
+    unmarked  partitions that lost their metafile
+    """
+
+    profile: Mapping[str, PartitionProfile]  # by partition path
+    plan: WritePlan
+    index: IndexStats
+    unmarked: frozenset[str] = frozenset()
+
+
+def plan_batch(
+    checked: Checked,
+    state: TableState,
+    files: TableFiles,
+    profile: Mapping[str, PartitionProfile],
+    index: IndexStats,
+) -> BatchPlan:
+    """Decide which tasks there are.
+
+    files    what the write sees: `Checked.files`
+    profile  rows to insert and to update, by partition path
+    """
+    rules, sizing = checked.operation_rules, checked.settings.sizing
+    plan = plan_write(
+        profile,
+        files.groups,
+        lambda partition: rules.small_files(files.slices.get(partition, ()), sizing),
+        sizing,
+        state.record_size(sizing),
+        new_file_id,
+        rules.kinds,
+        names_new=checked.lookup.names_new,
+    )
+    return BatchPlan(profile, plan, index, files.unmarked)
+
+
+def announce(job: WriteJob, planned: BatchPlan) -> WriteJob:
+    """Put the plan on the timeline, before any task writes."""
+    job = job.with_plan(planned.plan)
+    restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
+    return job
+
+
+def task_runner(job: WriteJob, spec: WriteSpec) -> TaskRunner:
+    """What runs each task: it writes the rows of one file group, then tells the index. Pickles to executors.
+
+    spec  the job's, or of tasks on executors its `executor_spec`
+    """
+    write = partial(run_task, spec, job.checked.rule, job.checked.operation_rules)
+    return partial(run_and_record, write, job.recorder)
