@@ -43,7 +43,7 @@ from support.history_model import (
     placement,
     text_of,
 )
-from support.undoing import now_on
+from support.instants import next_time
 
 #: Few keys and ordering values, so that versions meet: late ones, equal ones, deletes and what comes back after them.
 SHAPE = Shape(
@@ -253,7 +253,7 @@ class Compactions(RuleBasedStateMachine):
             job = begin(self.storage, self.options, self.picked(pick))
             assert job is not None
             run_on_driver(job, threads=1)
-            roll_back(self.storage, job.instant, now_on(self.table.state()))
+            roll_back(self.storage, job.instant, next_time(self.storage))
 
     @precondition(lambda self: self.plans)
     @rule(pick=st.integers(0, 3))

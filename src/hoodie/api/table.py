@@ -110,7 +110,7 @@ class HoodieTable:
         """
         given = self._options(options)
         result = delete_partitions(self.storage, partitions, given)
-        after_commit(self.session, self.storage, given, result.instant)
+        after_commit(self.session, self.storage, given, result.instant, result.after)
         return result
 
     def explain_upsert(self, df: DataFrame, options: Options | None = None) -> WriteExplanation:

@@ -72,9 +72,13 @@ _RETRIES = ": hoodie.write.num.retries.on.conflict.failures does so by itself."
 
 def require_whole(now: TableState, instant: Instant) -> None:
     """See that a write that has just been published was not being rolled back: a rollback removes the inflight file
-    first, and the requested one of a write that has not got further. Raises InstantNotFound"""
+    first, and the requested one of a write that has not got further. Raises InstantNotFound
+
+    now  listed after the publication: the rollback, which looks whether the write is published once it has removed
+         these files, or this listing then sees the other
+    """
     pending = (replace(instant, state=state) for state in (State.REQUESTED, State.INFLIGHT))
-    if not all(now.storage.exists(instant_path(each)) for each in pending):
+    if not all(instant_path(each).rpartition("/")[2] in now.timeline.files for each in pending):
         raise InstantNotFound(_rolled_back(instant))
 
 

@@ -31,7 +31,8 @@ from hoodie.storage.protocol import remove_with_temporaries
 from hoodie.table.concurrency import Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, new_time, utc_now
-from hoodie.timeline.load import load_timeline, read_replace_plan
+from hoodie.timeline.load import load_timeline, read_replace_plan, remember_commit
+from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 
 
@@ -176,9 +177,18 @@ def describe(
 
 
 def publish(transaction: Transaction, metadata: CommitMetadata) -> CommitMetadata:
+    """What the commit says, once `publish_seen` has made the write visible. Raises as it does."""
+    return publish_seen(transaction, metadata)[0]
+
+
+def publish_seen(
+    transaction: Transaction, metadata: CommitMetadata, *, lingering: bool = True
+) -> tuple[CommitMetadata, TableState | None]:
     """Make the write visible: one exclusive create, after the leftovers of lost task attempts are gone.
 
-    returns  what the commit says: the metadata, and which batches the table has
+    lingering  task attempts that were given up may still be at work, as on executors
+    returns  what the commit says: the metadata, and which batches the table has; and the table with it, where it was
+             looked at once more after that
     Raises   WriteConflict naming the instants and file groups of other writers that stand against it, or when it is
              published already; InstantNotFound when another writer rolled it back; LockTimeout, LockLost; BatchKnown
              when another has written the same batch. Nothing is published then
@@ -195,27 +205,32 @@ def publish(transaction: Transaction, metadata: CommitMetadata) -> CommitMetadat
         if transaction.heart is not None:
             transaction.heart.check()
         lock.check()
-        complete(storage, transaction.instant, encode_commit(metadata))
-        _confirm(transaction, metadata, lock)
+        content = encode_commit(metadata)
+        done = complete(storage, transaction.instant, content)
+        timeline = _confirm(transaction, metadata, lock)
+    after = None if timeline is None else replace(now, timeline=timeline)
+    if timeline is not None:
+        remember_commit(storage, timeline, done, content)
     transaction.end()
     with suppress(OSError):  # readers see the write by now, and markers of a completed instant mean nothing
         # Attempts that were given up may have finished a file meanwhile. Later ones see that the write is over.
-        _remove_leftovers(transaction, published)
+        if lingering:
+            _remove_leftovers(transaction, published)
         delete_markers(storage, transaction.time)
-    return metadata
+    return metadata, after
 
 
-def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> None:
+def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> Timeline | None:
     """See that nobody came between the last look and the publication: this writer may have slept there.
 
+    returns  the timeline as it is now; None where the lock says that nobody came
     Raises LockLost, WriteConflict, InstantNotFound: what was published is withdrawn. Nobody was told that it is
     """
     try:
         if lock.real:
-            _confirm_under(lock, transaction, metadata)
-        else:
-            # Of two writers that publish at once the second sees the first, or both see each other.
-            _look_again(transaction, metadata, alone=True)
+            return _confirm_under(lock, transaction, metadata)
+        # Of two writers that publish at once the second sees the first, or both see each other.
+        return _look_again(transaction, metadata, alone=True)
     except HoodieError as error:
         storage = transaction.state.storage
         storage.delete(instant_path(replace(transaction.instant, state=State.COMPLETED)))
@@ -226,22 +241,24 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> 
         raise
 
 
-def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadata) -> None:
+def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadata) -> Timeline | None:
     try:
         lock.check()
+        return None
     except LockLost:
         # Whoever had it meanwhile saw this commit, or did not: that shows once it is done.
         again = transaction.writers.lock_on(transaction.state.storage)
         if not again.acquire(transaction.writers.lock.wait / 1000):
             raise
         with again.keeping():
-            _look_again(transaction, metadata, alone=False)
+            return _look_again(transaction, metadata, alone=False)
 
 
-def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool) -> None:
+def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bool) -> Timeline:
     now = replace(transaction.state, timeline=load_timeline(transaction.state.storage, transaction.state.config))
     require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=alone, done=True)
     require_whole(now, transaction.instant)
+    return now.timeline
 
 
 def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:

@@ -16,6 +16,7 @@ from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean, service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Timeline
 
 T = TypeVar("T")
@@ -29,17 +30,21 @@ class Serviced:
     archived: ArchiveResult | None = None
 
 
-def after_commit(storage: Storage, options: Mapping[str, str], instant: str) -> Serviced:
+def after_commit(
+    storage: Storage, options: Mapping[str, str], instant: str, state: TableState | None = None
+) -> Serviced:
     """Clean and archive by the options. What fails is the warning ServiceFailed: the commit stands.
 
     options  of the write
     instant  of the commit
+    state    the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
     Raises   InvalidOption, which a write sees before it begins
     """
     cleans, archives = read_options(CleanOptions, options), read_options(ArchiveOptions, options)
     if not read_options(ServiceOptions, options).enabled or not (cleans.automatic or archives.automatic):
         return Serviced()
-    state = _guarded("reading the table", instant, partial(service_state, storage, options, dry_run=False))
+    load = partial(service_state, storage, options, dry_run=False, state=state)
+    state = _guarded("reading the table", instant, load)
     if state is None:
         return Serviced()
     cleaned: CleanResult | None = None

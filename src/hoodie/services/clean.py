@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from hoodie.config.options import read_options
 from hoodie.config.services import CleanOptions, CleanPolicy
@@ -46,7 +47,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import archive_files
 from hoodie.timeline.clock import Clock, new_time, utc_now
-from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.load import load_timeline, read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.memory import Memory
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
 from hoodie.view.load import METAFILES, load_view
 from hoodie.writing.job import writable_state
@@ -133,14 +135,18 @@ def clean(
             return result
         lock.check()
         requested = create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
-    done = execute(storage, requested, plan, options)
+    done = execute(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
     whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
     return replace(result, instant=at, files=gone, partitions=whole)
 
 
-def service_state(storage: Storage, options: Mapping[str, str], dry_run: bool) -> TableState:
+def service_state(
+    storage: Storage, options: Mapping[str, str], dry_run: bool, state: TableState | None = None
+) -> TableState:
     """The state of a table that a service is to work on.
+
+    state   what a write has just seen of the table; None: it is loaded
 
     Raises UnsupportedTable when the table must not be written; WriteConflict while a restore is pending
     """
@@ -150,7 +156,7 @@ def service_state(storage: Storage, options: Mapping[str, str], dry_run: bool) -
         without = replace(state.config, metadata_partitions=(), metadata_inflight=())
         require_writable(state.config if settings.write.metadata_table else without, KNOWN_PAYLOADS)
     else:
-        state = writable_state(storage, settings, places_keys=False)
+        state = state or writable_state(storage, settings, places_keys=False)
     if restores := state.timeline.pending({Action.RESTORE}):
         raise WriteConflict(
             f"the restore {restores[0].requested} is pending: files it needs must stay. Finish it by restoring again."
@@ -161,10 +167,18 @@ def service_state(storage: Storage, options: Mapping[str, str], dry_run: bool) -
 def last_clean(state: TableState) -> CleanMetadata | None:
     """What the newest completed clean did; None when there is none, or it does not say (an empty file)."""
     for instant in reversed(state.timeline.completed({Action.CLEAN})):
-        path = state.timeline.path(instant)
-        data = state.storage.read(path)
-        return decode_clean_metadata(data, path) if data else None
+        return CLEANS.get_or_read(state.storage, state.timeline, instant, partial(_read_clean, state, instant))
     return None
+
+
+#: What completed cleans did: of up to 8 MiB of their files.
+CLEANS: Memory[CleanMetadata | None] = Memory(8 * 1024 * 1024)
+
+
+def _read_clean(state: TableState, instant: Instant) -> CleanMetadata | None:
+    path = state.timeline.path(instant)
+    data = state.storage.read(path)
+    return decode_clean_metadata(data, path) if data else None
 
 
 # --- planning ---
@@ -238,19 +252,31 @@ def resume(storage: Storage, instant: Instant, options: Mapping[str, str]) -> Cl
     if not data:
         remove_pending(storage, instant)
         return None
-    return execute(storage, instant, decode_clean_plan(data, path), options)
+    return execute(storage, instant, decode_clean_plan(data, path), options, load_state(storage))
 
 
-def execute(storage: Storage, instant: Instant, plan: CleanPlan, options: Mapping[str, str]) -> CleanMetadata:
-    """Do what a clean's plan says. Two processes may do it at once: one of them publishes the end."""
+def execute(
+    storage: Storage,
+    instant: Instant,
+    plan: CleanPlan,
+    options: Mapping[str, str],
+    state: TableState,
+    *,
+    just_requested: bool = False,
+) -> CleanMetadata:
+    """Do what a clean's plan says. Two processes may do it at once: one of them publishes the end.
+
+    state           the table's: of its settings, only; the timeline is listed anew
+    just_requested  as for `to_inflight`
+    """
     started = time.monotonic()
     _require_data_files(plan, instant)
     begun = Instant(instant.requested, Action.CLEAN, State.INFLIGHT)
     if instant.state is State.REQUESTED:
         with suppress(WriteConflict):  # another process goes by the same plan
-            to_inflight(storage, instant, encode_clean_plan(plan, storage.root))
+            to_inflight(storage, instant, encode_clean_plan(plan, storage.root), just_requested=just_requested)
     # Savepoints look for plans once they are on the timeline, and plans for savepoints: one of the two sees the other.
-    saved = savepointed_files(load_state(storage))
+    saved = savepointed_files(replace(state, timeline=load_timeline(storage, state.config)))
     partitions = _delete(storage, plan, saved)
     for partition in _remove_partitions(storage, plan.partitions, instant.requested):
         done = partitions.get(partition, CleanedPartition(policy=plan.policy))

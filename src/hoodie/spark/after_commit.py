@@ -12,6 +12,7 @@ from hoodie.services.after_commit import after_commit as clean_and_archive
 from hoodie.spark.compaction import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState
 
 #: Looks at its options itself, and does nothing unless they ask for it.
 Service = Callable[[SparkSession, Storage, Mapping[str, str]], None]
@@ -20,14 +21,21 @@ Service = Callable[[SparkSession, Storage, Mapping[str, str]], None]
 SERVICES: tuple[tuple[str, Service], ...] = (("compaction", compact_inline),)
 
 
-def after_commit(session: SparkSession, storage: Storage, options: Mapping[str, str], instant: str) -> None:
+def after_commit(
+    session: SparkSession,
+    storage: Storage,
+    options: Mapping[str, str],
+    instant: str,
+    state: TableState | None = None,
+) -> None:
     """Run the services after a commit that is published.
 
     options  of the write
     instant  of the commit
+    state    the table as the write saw it once it was published; None: it is loaded
     A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
     """
-    clean_and_archive(storage, options, instant)
+    clean_and_archive(storage, options, instant, state)
     for name, service in SERVICES:
         try:
             with typed_errors():

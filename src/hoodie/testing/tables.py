@@ -107,7 +107,7 @@ class ArrowTable:
     def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
         storage, given = self._storage(), self._options(options)
         result = delete_partitions(storage, partitions, given)
-        after_commit(storage, given, result.instant)
+        after_commit(storage, given, result.instant, result.after)
         return result
 
     def write(self, operation: WriteOperation, rows: pa.Table, options: Options | None = None) -> WriteResult:
@@ -118,7 +118,7 @@ class ArrowTable:
         given, storage = self._options(options), self._storage()
         settings = Settings.read(given)
         result = with_retries(settings, lambda: _write(storage, operation, rows, given, settings))
-        after_commit(storage, given, result.instant)
+        after_commit(storage, given, result.instant, result.after)
         return result
 
     # --- services ---

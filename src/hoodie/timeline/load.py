@@ -25,7 +25,11 @@ from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import comparable_action, parse_name
+from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline
+
+#: What completed commits say: of up to 32 MiB of commit files.
+COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
 
 _HISTORY_NAME = re.compile(r"(\d+)_(\d+)_\d+\.parquet", re.ASCII)
 _MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
@@ -53,7 +57,9 @@ def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
         if instant.state is State.COMPLETED:
             stamps[instant] = (entry.size, entry.mtime)
     folders = frozenset(entry.name for entry in entries if entry.is_dir)
-    return Timeline(tuple(sorted(highest.values())), layout, folder, names, stamps=stamps, folders=folders)
+    files = frozenset(entry.name for entry in entries if not entry.is_dir)
+    instants = tuple(sorted(highest.values()))
+    return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)
 
 
 def _modified(entry: Entry, zone: TimelineZone) -> str:
@@ -77,10 +83,28 @@ def completion_times(storage: Storage, config: TableConfig, timeline: Timeline) 
 def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> CommitMetadata:
     """What a completed commit did, or an inflight one plans; an empty file is a commit without stats.
 
+    A completed one is read once in this process, see `COMMITS`.
     Raises FileNotFoundError when it was archived or rolled back meanwhile; CorruptFile
     """
-    path = timeline.path(instant)
-    data = storage.read(path)
+
+    def read() -> CommitMetadata:
+        path = timeline.path(instant)
+        return _decode(instant, storage.read(path), path)
+
+    return COMMITS.get_or_read(storage, timeline, instant, read)
+
+
+def remember_commit(storage: Storage, timeline: Timeline, instant: Instant, data: bytes) -> None:
+    """Remember a commit that this process has just completed, so that it need not be read.
+
+    timeline  listed after that
+    data      what the file was created with
+    """
+    if timeline.stamps.get(instant, (-1, 0))[0] == len(data):
+        COMMITS.put(storage, timeline, instant, _decode(instant, data, timeline.path(instant)))
+
+
+def _decode(instant: Instant, data: bytes, path: str) -> CommitMetadata:
     if is_container(data):
         replacing = instant.state is State.COMPLETED and instant.action is Action.REPLACE_COMMIT
         return decode_avro_commit(data, path, replacing)

@@ -52,6 +52,7 @@ class Timeline:
     history   layout 2: completion time of instants that left the active timeline, as far as loaded
     stamps    size and modification time of completed instants' files, as the listing had them
     folders   names of the folders that lie beside the instants, as the listing showed them
+    files     names of the files, those of earlier states included, as the listing showed them
     """
 
     instants: tuple[Instant, ...] = ()
@@ -61,6 +62,7 @@ class Timeline:
     history: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[Instant, tuple[int, int]] = field(default_factory=dict, compare=False)
     folders: frozenset[str] = field(default=frozenset(), compare=False)
+    files: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def path(self, instant: Instant) -> str:
         """Where the file of an instant lies, relative to the base path."""

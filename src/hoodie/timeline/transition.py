@@ -32,14 +32,15 @@ def create_requested(storage: Storage, time: str, action: Action, content: bytes
     return instant
 
 
-def to_inflight(storage: Storage, instant: Instant, content: bytes = b"") -> Instant:
+def to_inflight(storage: Storage, instant: Instant, content: bytes = b"", *, just_requested: bool = False) -> Instant:
     """Begin the work of a requested instant; a savepoint begins without being requested.
 
-    content  the workload profile of a write, the plan of a clean, else empty
+    content         the workload profile of a write, the plan of a clean, else empty
+    just_requested  this process has requested it a moment ago: whether it still is need not be looked at
     Raises   InstantNotFound when it is not requested (rolled back meanwhile); WriteConflict when another has begun it
     """
     made = dataclasses.replace(instant, state=State.INFLIGHT)
-    if instant.action is not Action.SAVEPOINT:
+    if instant.action is not Action.SAVEPOINT and not just_requested:
         _require(storage, dataclasses.replace(instant, state=State.REQUESTED))
     _create(storage, made, content)
     return made

@@ -1,13 +1,12 @@
 """Which files the completed commits of a timeline published: read side by side, and remembered.
 
-A completed commit does not change, so what it names is kept in this process, by path, size and modification time.
+What a completed commit names is remembered in this process (`hoodie.timeline.memory`), apart from the rest that it
+says: it takes less room, so more commits are remembered by it.
 """
 
 from __future__ import annotations
 
-import threading
 import warnings
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
@@ -15,7 +14,8 @@ from hoodie.errors import CommitNotChecked, CorruptFile
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
 from hoodie.storage.protocol import Storage
-from hoodie.timeline.load import read_commit
+from hoodie.timeline.load import COMMITS, read_commit
+from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.parallel import in_threads
 
@@ -23,9 +23,6 @@ from hoodie.view.parallel import in_threads
 #: together. The newest one is read whatever its size.
 FRESH_COMMITS = 32
 FRESH_BYTES = 16 * 1024 * 1024
-
-#: Bytes of commit files whose names are remembered, at most.
-_REMEMBERED_BYTES = 64 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +58,10 @@ def published_by(instant: Instant, commit: CommitMetadata) -> Published:
     )
 
 
+#: What completed commits name: of up to 64 MiB of commit files.
+PUBLISHED: Memory[Published] = Memory(64 * 1024 * 1024)
+
+
 def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True) -> list[Published]:
     """What all completed commits of the timeline name, newest first; those archived since it was loaded are left out.
 
@@ -80,7 +81,7 @@ def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = N
     for instant in reversed(timeline.commits):
         if as_of is not None and instant.requested > as_of:
             continue
-        if _REMEMBERED.get(storage, timeline, instant) is None:
+        if _known(storage, timeline, instant) is None:
             bytes_ = timeline.stamps.get(instant, (0, 0))[0]
             if opened and (opened >= FRESH_COMMITS or size + bytes_ > FRESH_BYTES):
                 continue
@@ -93,7 +94,7 @@ def _read(
     storage: Storage, timeline: Timeline, instants: Iterable[Instant], *, tolerant: bool = True
 ) -> Iterator[Published | None]:
     def read(instant: Instant) -> Published | CorruptFile | None:
-        known = _REMEMBERED.get(storage, timeline, instant)
+        known = _known(storage, timeline, instant)
         if known is not None:
             return known
         try:
@@ -102,7 +103,7 @@ def _read(
             return None
         except CorruptFile as damage:
             return damage
-        _REMEMBERED.put(storage, timeline, made)
+        PUBLISHED.put(storage, timeline, instant, made)
         return made
 
     for found in in_threads(read, list(instants)):
@@ -114,51 +115,9 @@ def _read(
         yield found
 
 
-_Key = tuple[str, str, int, int]
-
-
-class _Memory:
-    """The newest used of what commits name, up to a number of bytes. For all threads."""
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._bytes = 0
-        self._known: OrderedDict[_Key, Published] = OrderedDict()
-        self._turn = threading.Lock()
-
-    def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> Published | None:
-        key = _key(storage, timeline, instant)
-        if key is None:
-            return None
-        with self._turn:
-            found = self._known.get(key)
-            if found is not None:
-                self._known.move_to_end(key)
-            return found
-
-    def put(self, storage: Storage, timeline: Timeline, made: Published) -> None:
-        key = _key(storage, timeline, made.instant)
-        if key is None:
-            return
-        with self._turn:
-            if key not in self._known:
-                self._known[key] = made
-                self._bytes += key[2]
-            while self._bytes > self._most and len(self._known) > 1:
-                gone, _ = self._known.popitem(last=False)
-                self._bytes -= gone[2]
-
-
-def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
-    """What a commit file is remembered by; None where nothing tells it from another of the same path.
-
-    A compaction that was rolled back is completed again under the same name. A storage in memory has no place of its
-    own, and some storages keep no times.
-    """
-    size, mtime = timeline.stamps.get(instant, (0, 0))
-    if not mtime or storage.root.startswith("memory:"):
-        return None
-    return storage.root, timeline.path(instant), size, mtime
-
-
-_REMEMBERED = _Memory(_REMEMBERED_BYTES)
+def _known(storage: Storage, timeline: Timeline, instant: Instant) -> Published | None:
+    found = PUBLISHED.get(storage, timeline, instant)
+    if found is None and (commit := COMMITS.get(storage, timeline, instant)) is not None:
+        found = published_by(instant, commit)
+        PUBLISHED.put(storage, timeline, instant, found)
+    return found

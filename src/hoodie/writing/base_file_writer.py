@@ -86,7 +86,8 @@ class BaseFileWriter:
 
     def _open(self, path: str, stack: ExitStack) -> None:
         spec = self.spec
-        ensure_partition(spec.storage, self.group.partition, spec.instant)
+        if self._base is None:  # else there are files: a metafile that was lost, the write has restored
+            ensure_partition(spec.storage, self.group.partition, spec.instant)
         # The marker comes first: a file without one would outlive a crash.
         create_marker(spec.storage, spec.instant, path, self._marker_kind)
         self._sink = stack.enter_context(spec.storage.open_output(path))

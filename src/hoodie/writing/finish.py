@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from hoodie.commit.batch_ids import require_new
-from hoodie.commit.transaction import Transaction, abandon, describe, publish
+from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
@@ -20,7 +20,7 @@ from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import with_retries
-from hoodie.writing.task_results import TaskResults
+from hoodie.writing.task_results import DRIVER, TaskResults
 
 
 def finish(
@@ -47,11 +47,12 @@ def _finish(
         if job.checked.index.announce is not None:
             told = job.checked.index.announce(job.transaction.time, outcome.stats, outcome.later)
         metadata = describe(job.transaction, outcome.stats, replaced, {**_extra(job, options), **told})
+        after: TableState | None = None
         if commit:
-            metadata = publish(job.transaction, metadata)
+            metadata, after = publish_seen(job.transaction, metadata, lingering=outcome.route != DRIVER)
             finalize_index(job.checked.index, job.transaction.time, outcome.later)
     later = () if commit else outcome.later
-    return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds, later)
+    return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds, later, after)
 
 
 def _extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, WriteStat
+from hoodie.table.state import TableState
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +24,8 @@ class WriteResult:
     route: str  # "driver": driver threads did the work; "executors": Spark's
     seconds: Mapping[str, float]  # wall time by phase
     later: tuple[pa.Table, ...] = field(default=(), repr=False)  # not published: what the index is to be given then
+    # The table as the write saw it once it was published, for the services after it; None: they load it.
+    after: TableState | None = field(default=None, repr=False, compare=False)
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:

@@ -30,7 +30,7 @@ from hoodie.timeline.clock import utc_now
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view
-from support.undoing import now_on
+from support.instants import next_time
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -506,7 +506,7 @@ def test_a_pending_clean_is_finished_after_the_next_commit() -> None:
 
 def test_a_clean_by_a_dead_writer_without_a_plan_is_removed() -> None:
     storage = cleanable()
-    at = now_on(load_state(storage))
+    at = next_time(storage)
     to_inflight(storage, create_requested(storage, at, Action.CLEAN))
     result = clean(storage, {RETAINED: "1"})
     assert result.finished == (at,)
@@ -558,7 +558,7 @@ def test_a_partition_that_was_written_to_since_the_plan_stays() -> None:
 def test_a_partition_stays_while_somebody_writes() -> None:
     storage = cleanable()
     pending = planned(storage)
-    create_requested(storage, now_on(load_state(storage)), Action.COMMIT)
+    create_requested(storage, next_time(storage), Action.COMMIT)
     counting = CountingStorage(storage)
     done = resume(counting, pending, {})
     assert counting.count("delete", "rome") == 1, "the data file alone"
@@ -571,7 +571,7 @@ def test_a_writer_who_begins_while_its_partition_goes_gets_it_back() -> None:
     class Begins(CountingStorage):
         def delete(self, path: str) -> bool:
             if path.endswith(".hoodie_partition_metadata"):  # the writer saw it there right before
-                create_requested(self.inner, now_on(load_state(self.inner)), Action.COMMIT)
+                create_requested(self.inner, next_time(self.inner), Action.COMMIT)
             return super().delete(path)
 
     storage = cleanable()
@@ -596,7 +596,7 @@ def test_a_plan_to_delete_anything_but_data_files_is_refused() -> None:
     ):
         storage = cleanable()
         storage.write("notes.txt", b"mine")
-        at = now_on(load_state(storage))
+        at = next_time(storage)
         plan = CleanPlan(policy="KEEP_LATEST_COMMITS", files={partition: (name,)})
         create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
         before = storage.snapshot()

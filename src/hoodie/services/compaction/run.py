@@ -28,6 +28,7 @@ from hoodie.services.compaction.publish import give_up, publish
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.writing.base_file_writer import BaseFileWriter
 from hoodie.writing.result import Phases, WriteResult
@@ -134,6 +135,8 @@ def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0
         if base is None and merge.report.merged == 0:
             return None
         footer = footer_of(spec.storage, base) if base else None
+        if base:  # nobody has looked yet whether the partition has lost its metafile; without a base the writer does
+            ensure_partition(spec.storage, slice_.group.partition, spec.instant)
         with BaseFileWriter(
             spec,
             slice_.group,

@@ -117,7 +117,7 @@ def run(
     finally:
         acquired.release()
     if commit:
-        after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant)
+        after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant, result.after)
     return result
 
 

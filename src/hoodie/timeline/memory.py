@@ -1,0 +1,76 @@
+"""What this process has read of completed instants, which do not change.
+
+An instant's completed file is known by its path, size and modification time: a compaction that was rolled back is
+completed again under the same name. A storage in memory has no place of its own, and some storages keep no modification
+times: nothing of them is remembered.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from hoodie.model.instant import Instant
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.timeline import Timeline
+
+T = TypeVar("T")
+_Key = tuple[str, str, int, int]
+
+
+class Memory(Generic[T]):
+    """The newest used of what files of completed instants hold, up to a number of bytes of files. For all threads."""
+
+    def __init__(self, most: int) -> None:
+        """most  bytes of the files whose content is remembered; the newest is, whatever its size"""
+        self._most = most
+        self._bytes = 0
+        self._known: OrderedDict[_Key, T] = OrderedDict()
+        self._turn = threading.Lock()
+
+    def get(self, storage: Storage, timeline: Timeline, instant: Instant) -> T | None:
+        """What the instant's file holds, if it is remembered."""
+        key = _key(storage, timeline, instant)
+        if key is None:
+            return None
+        with self._turn:
+            found = self._known.get(key)
+            if found is not None:
+                self._known.move_to_end(key)
+            return found
+
+    def put(self, storage: Storage, timeline: Timeline, instant: Instant, value: T) -> None:
+        """Remember what the instant's file holds, as the timeline has listed it."""
+        key = _key(storage, timeline, instant)
+        if key is None:
+            return
+        with self._turn:
+            if key not in self._known:
+                self._known[key] = value
+                self._bytes += key[2]
+            while self._bytes > self._most and len(self._known) > 1:
+                gone, _ = self._known.popitem(last=False)
+                self._bytes -= gone[2]
+
+    def get_or_read(self, storage: Storage, timeline: Timeline, instant: Instant, read: Callable[[], T]) -> T:
+        """What the instant's file holds; `read` reads it, unless it is remembered. Raises as `read`."""
+        found = self.get(storage, timeline, instant)
+        if found is None:
+            found = read()
+            self.put(storage, timeline, instant, found)
+        return found
+
+    def forget(self) -> None:
+        """Forget everything."""
+        with self._turn:
+            self._known.clear()
+            self._bytes = 0
+
+
+def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
+    size, mtime = timeline.stamps.get(instant, (0, 0))
+    if not mtime or storage.root.startswith("memory:"):
+        return None
+    return storage.root, timeline.path(instant), size, mtime
