@@ -254,7 +254,7 @@ def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
     lock = transaction.writers.lock_on(transaction.state.storage)
     if not lock.acquire(transaction.writers.lock.wait / 1000):
         transaction.fall_silent()
-        raise LockTimeout(f"the {lock.what} was not to be had")
+        raise LockTimeout(f"could not acquire the {lock.what}")
     with lock.keeping():
         try:
             state = transaction.state.reload()

@@ -1,8 +1,8 @@
-"""A lock in the table's own storage, of any kind that creates exclusively: a numbered file that its holder renews.
+"""A lock in the table's own storage, of any kind with exclusive create: a numbered file that its holder renews.
 
 `.hoodie/.locks/<name>.<number>`: the greatest number holds the lock. A holder that does not renew it loses it to
-whoever creates the next number; that create is exclusive, so of many that try one succeeds. Its age is told by the
-storage's clock, against which no writer's clock counts.
+the writer that creates the next number; that create is exclusive, so only one writer succeeds. Its age is measured by
+the storage's clock; writers' clocks do not matter.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ class StorageLock:
         try:
             self.storage.create_new(self._path(number), owner.encode())
         except FileExistsError:
-            return Refused("a writer that was faster")
+            return Refused("a writer that came first")
         now = self._numbers()
         mine = now.pop(number, None)
-        if mine is None or now != there:  # what was judged has changed: somebody released, and another came
+        if mine is None or now != there:  # the file changed since: the lock was released and acquired by another writer
             self._remove(number, owner)
-            return Refused("a writer that came at the same moment")
+            return Refused("a writer that came at the same time")
         for old in there:
             self.storage.delete(self._path(old))
         lease = Lease(
@@ -75,19 +75,19 @@ class StorageLock:
         return lease
 
     def _held(self, entry: Entry) -> Refused | None:
-        """Who has the lock; None when its lease has ended."""
+        """Who holds the lock; None when its lease has expired."""
         number = int(entry.name[-10:])
         try:
             owner = decode_owner(self.storage.read(self._path(number)))
         except FileNotFoundError:
-            return Refused("a writer that is just done")
+            return Refused("a writer that is about to finish")
         validity = owner.validity if owner else self.validity
-        if self.clock.age(entry, validity) > validity + 1:  # object stores tell whole seconds
+        if self.clock.age(entry, validity) > validity + 1:  # object stores have whole seconds
             return None
         return Refused(owner.who if owner else "an unknown writer")
 
     def _numbers(self) -> dict[int, Entry]:
-        """The lock's files. What is renewed meanwhile differs by its time."""
+        """The lock's files. A renewed file differs by its time."""
         found = {}
         for entry in self.storage.list(LOCKS):
             name, _, number = entry.name.rpartition(".")
