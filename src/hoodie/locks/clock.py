@@ -21,10 +21,10 @@ def storage_now(storage: Storage, folder: str = LOCKS) -> int:
     storage.create_new(probe, b"")
     try:
         name = split(probe)[1]
-        found = [entry.mtime for entry in storage.list(folder) if entry.name == name]
+        times = [entry.mtime for entry in storage.list(folder) if entry.name == name]
     finally:
         storage.delete(probe)
-    return found[0] if found and found[0] else time.time_ns() // 1_000_000
+    return times[0] if times and times[0] else time.time_ns() // 1_000_000
 
 
 @dataclass(slots=True)

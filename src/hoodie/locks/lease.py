@@ -42,8 +42,8 @@ def new_owner(validity: float) -> Owner:
 def decode_owner(data: bytes) -> Owner | None:
     """The owner named in a lock file; None for an empty file, or another program's."""
     try:
-        found = json.loads(data)
-        return Owner(str(found["token"]), str(found["owner"]), float(found["validitySecs"]))
+        owner = json.loads(data)
+        return Owner(str(owner["token"]), str(owner["owner"]), float(owner["validitySecs"]))
     except (ValueError, KeyError, TypeError):
         return None
 

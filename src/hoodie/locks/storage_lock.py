@@ -44,12 +44,12 @@ class StorageLock:
 
     def attempt(self, seconds: float) -> Grant | Refused:
         """One try; does not wait."""
-        there = self._numbers()
-        if there:
-            refused = self._held(there[max(there)])
+        numbers = self._numbers()
+        if numbers:
+            refused = self._held(numbers[max(numbers)])
             if refused is not None:
                 return refused
-        number = max(there, default=0) + 1
+        number = max(numbers, default=0) + 1
         owner, start = new_owner(self.validity), self.monotonic()
         try:
             self.storage.create_new(self._path(number), owner.encode())
@@ -57,10 +57,12 @@ class StorageLock:
             return Refused("a writer that came first")
         now = self._numbers()
         mine = now.pop(number, None)
-        if mine is None or now != there:  # the file changed since: the lock was released and acquired by another writer
+        if (
+            mine is None or now != numbers
+        ):  # the file changed since: the lock was released and acquired by another writer
             self._remove(number, owner)
             return Refused("a writer that came at the same time")
-        for old in there:
+        for old in numbers:
             self.storage.delete(self._path(old))
         lease = Lease(
             what=self.what,
@@ -88,12 +90,12 @@ class StorageLock:
 
     def _numbers(self) -> dict[int, Entry]:
         """The lock's files. A renewed file differs by its time."""
-        found = {}
+        entries = {}
         for entry in self.storage.list(LOCKS):
             name, _, number = entry.name.rpartition(".")
             if name == self.name and _NUMBER.fullmatch(number):
-                found[int(number)] = entry
-        return found
+                entries[int(number)] = entry
+        return entries
 
     def _owner(self, number: int) -> Owner | None:
         try:

@@ -63,9 +63,9 @@ class _Held:
 
         path, problem = f"{self.lock.path}/{self.lock.node}", ""
         try:
-            found = self.client.exists_async(path).get(timeout=self.options.zookeeper_connection_timeout / 1000)
+            stat = self.client.exists_async(path).get(timeout=self.options.zookeeper_connection_timeout / 1000)
             session = self.client.client_id[0] if self.client.client_id else None
-            if found is None or found.ephemeralOwner != session:
+            if stat is None or stat.ephemeralOwner != session:
                 problem = "its ZooKeeper session ended"
         except (KazooException, self.client.handler.timeout_exception) as error:
             problem = f"ZooKeeper does not answer ({type(error).__name__})"
@@ -145,9 +145,9 @@ def _hosts(options: LockOptions) -> str:
             "the addresses of ZooKeeper's servers are missing: hoodie.write.lock.zookeeper.url=host:port,host:port"
         )
     servers, slash, root = options.zookeeper_url.partition("/")
-    named = [part.strip() for part in servers.split(",") if part.strip()]
+    hosts = [part.strip() for part in servers.split(",") if part.strip()]
     return (
-        ",".join(p if p.rpartition(":")[2].isdigit() else f"{p}:{options.zookeeper_port}" for p in named) + slash + root
+        ",".join(p if p.rpartition(":")[2].isdigit() else f"{p}:{options.zookeeper_port}" for p in hosts) + slash + root
     )
 
 

@@ -49,9 +49,9 @@ def instants_to_archive(
     most = options.max_commits + keep - options.min_commits
     chosen: list[Instant] = []
     for action in (Action.CLEAN, Action.ROLLBACK):
-        found = timeline.completed({action})
-        if len(found) > most:
-            chosen += found[: len(found) - keep]
+        completed = timeline.completed({action})
+        if len(completed) > most:
+            chosen += completed[: len(completed) - keep]
     commits = timeline.commits
     if len(commits) > most:
         bound = min(_bounds(timeline, options, cleaning, delta_commits), default="")

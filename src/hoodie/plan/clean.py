@@ -128,12 +128,12 @@ def superseding(commit: CommitMetadata) -> set[str]:
 
     New file groups and appended logs leave nothing behind that could be deleted.
     """
-    found = {
+    partitions = {
         partition
         for partition, stats in commit.stats.items()
         if any(stat.log_version is None and stat.prev_commit != "null" for stat in stats)
     }
-    return found | {partition for partition, ids in commit.replaced.items() if ids}
+    return partitions | {partition for partition, ids in commit.replaced.items() if ids}
 
 
 def files_to_delete(

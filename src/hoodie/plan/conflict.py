@@ -65,9 +65,9 @@ class Conflict:
     def __str__(self) -> str:
         if not self.groups:
             return f"{self.other}"
-        named = ", ".join(f"{group.partition}/{group.file_id}".lstrip("/") for group in self.groups[:5])
+        names = ", ".join(f"{group.partition}/{group.file_id}".lstrip("/") for group in self.groups[:5])
         more = f" and {len(self.groups) - 5} more" if len(self.groups) > 5 else ""
-        return f"{self.other} with file group{'s' if len(self.groups) > 1 else ''} {named}{more}"
+        return f"{self.other} with file group{'s' if len(self.groups) > 1 else ''} {names}{more}"
 
 
 def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
@@ -99,7 +99,7 @@ def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[O
     """
     planned = {instant.requested for instant in before.pending_compactions}
     mine = set(map(_place, own))
-    found = []
+    against = []
     for other in others:
         # The write knew of this compaction: it added to the slice that the compaction had opened.
         if other.instant.requested in planned and other.operation in (Operation.COMPACT, None):
@@ -107,8 +107,8 @@ def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[O
         both = tuple(sorted(group for group in other.groups if _place(group) in mine))
         unwanted = alone and other.instant.state is State.COMPLETED and other.operation not in SERVICES
         if both or unwanted:
-            found.append(Conflict(other, both))
-    return found
+            against.append(Conflict(other, both))
+    return against
 
 
 def _place(group: FileGroupId) -> FileGroupId:
@@ -130,9 +130,9 @@ def unaware(own: Instant, metadata: CommitMetadata, others: Collection[Other]) -
 
 def vanished(before: Timeline, now: Timeline) -> tuple[Instant, ...]:
     """Completed commits that were there when a write began and were taken back since. (Archiving takes the oldest.)"""
-    there = {instant.requested for instant in now.completed(COMMITS)}
-    oldest = min(there, default="")
-    return tuple(i for i in before.completed(COMMITS) if i.requested not in there and i.requested >= oldest)
+    completed = {instant.requested for instant in now.completed(COMMITS)}
+    oldest = min(completed, default="")
+    return tuple(i for i in before.completed(COMMITS) if i.requested not in completed and i.requested >= oldest)
 
 
 def made_on(before: Timeline) -> str:
@@ -148,7 +148,7 @@ def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroupId]:
         for stat in part
         if stat.file_id
     }
-    replaced = {FileGroupId(partition, each) for partition, ids in metadata.replaced.items() for each in ids}
+    replaced = {FileGroupId(partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids}
     return frozenset(written | replaced)
 
 
@@ -162,7 +162,7 @@ def other_of_commit(instant: Instant, metadata: CommitMetadata) -> Other:
 
 def other_of_compaction(instant: Instant, plan: CompactionPlan) -> Other:
     """A compaction by its plan."""
-    names = {name for each in plan.operations for name in (each.base_file, *each.log_files)} - {""}
+    names = {name for operation in plan.operations for name in (operation.base_file, *operation.log_files)} - {""}
     groups = frozenset(operation.group for operation in plan.operations)
     return Other(instant, Operation.COMPACT, groups, files=frozenset(names))
 
@@ -170,6 +170,6 @@ def other_of_compaction(instant: Instant, plan: CompactionPlan) -> Other:
 def other_of_clustering(instant: Instant, plan: ReplacePlan) -> Other:
     """A pending replacement by its plan. The file groups that an overwrite takes away only its completion tells."""
     slices = [slice_ for group in (plan.clustering.groups if plan.clustering else ()) for slice_ in group.slices]
-    names = {name for each in slices for name in (each.base_file, *each.log_files)} - {""}
+    names = {name for slice_ in slices for name in (slice_.base_file, *slice_.log_files)} - {""}
     operation = Operation.CLUSTER if plan.clustering else None
-    return Other(instant, operation, frozenset(each.group for each in slices), files=frozenset(names))
+    return Other(instant, operation, frozenset(slice_.group for slice_ in slices), files=frozenset(names))

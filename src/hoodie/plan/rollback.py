@@ -89,10 +89,10 @@ def why_not(
     return ""
 
 
-def missing_before(before: Before, there: Collection[BaseFile | LogFile]) -> list[SliceId]:
+def missing_before(before: Before, files: Collection[BaseFile | LogFile]) -> list[SliceId]:
     """Slices that are needed and have no file left, such as those that cleaning removed."""
-    found = {(file.group, file.instant if isinstance(file, BaseFile) else file.base_instant) for file in there}
-    return sorted(before.slices - found)
+    slices = {(file.group, file.instant if isinstance(file, BaseFile) else file.base_instant) for file in files}
+    return sorted(before.slices - slices)
 
 
 def cleaned_before(before: Before, paths: Collection[str], target: str) -> list[str]:

@@ -75,14 +75,14 @@ class WritePlan:
 
     def insert_shares(self) -> dict[int, tuple[float, float]]:
         """The share of its partition's inserts that each task takes, as [low, high) of hashes in [0, 1)."""
-        found: dict[int, tuple[float, float]] = {}
+        shares: dict[int, tuple[float, float]] = {}
         for dealt in self.shares.values():
             total, low = sum(count for _, count in dealt), 0.0
             for position, (task, count) in enumerate(dealt):
                 high = 1.0 if position == len(dealt) - 1 else low + count / total
-                found[task] = (low, high)
+                shares[task] = (low, high)
                 low = high
-        return found
+        return shares
 
     def update_targets(self) -> dict[FileGroupId, int]:
         """The task of each file group that rows of the batch are assigned to by their key."""

@@ -153,8 +153,8 @@ class ObjectStore(Driver):
     def _mark_of(self, path: str) -> str | None:
         """The mark of the creator; None without one. Raises FileNotFoundError."""
         s3 = self.marks == "Metadata"
-        found = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
-        mark: str | None = (found or {}).get(_MARK)
+        metadata = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
+        mark: str | None = (metadata or {}).get(_MARK)
         return mark
 
 

@@ -68,8 +68,8 @@ class FsspecStorage(Storage):
             tree[folder] = files
         branches = [join(folder, entry.name) for entry in top if entry.is_dir and entry.name not in skip]
         # One flat listing a branch, not a request a folder; branch by branch, so that what is skipped costs nothing.
-        for found in _at_once(self._find, branches):
-            for path, info in found.items():
+        for infos in _at_once(self._find, branches):
+            for path, info in infos.items():
                 parent, name = split(path)
                 if skip and not set(skip).isdisjoint(parent[len(folder) :].split("/")):
                     continue
@@ -177,11 +177,11 @@ class FsspecStorage(Storage):
         full = self._at(folder)
         self.fs.invalidate_cache(full)
         try:
-            found = retrying(lambda: self.fs.find(full, detail=True))
+            infos = retrying(lambda: self.fs.find(full, detail=True))
         except FileNotFoundError:
             return {}
         skipped = len(self._plain(self._base)) + 1
-        files = ((name, info) for name, info in found.items() if info["type"] == "file" and not name.endswith("/"))
+        files = ((name, info) for name, info in infos.items() if info["type"] == "file" and not name.endswith("/"))
         return {self._plain(name)[skipped:] if self._base else self._plain(name): info for name, info in files}
 
     def _info(self, path: str) -> dict[str, Any] | None:

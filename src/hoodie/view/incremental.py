@@ -61,15 +61,15 @@ def moment(timeline: Timeline, text: str, completions: Mapping[str, str], now: s
     if re.fullmatch(r"\d{14}|\d{17}", text, re.ASCII):
         return _position(timeline, text, completions, now, archived)
     try:
-        found = query_instant(text)
+        position = query_instant(text)
     except InvalidInput as problem:
         raise InvalidInput(
             f"{text!r} is neither an instant nor a point in time: expected an instant of the table, "
             f"yyyy-MM-dd[ HH:mm:ss[.SSS]], or {EARLIEST!r}"
         ) from problem
-    if found > max(now, timeline.newest):
+    if position > max(now, timeline.newest):
         raise InvalidInput(f"{text!r} is in the future: it is {now} in the table's time zone")
-    return found
+    return position
 
 
 def _position(timeline: Timeline, time: str, completions: Mapping[str, str], now: str, archived: str) -> str:
@@ -103,9 +103,9 @@ def span(
                  on from there would never see its rows
     """
     if completions:
-        found = [i for i in timeline.commits if begin < completions.get(i.requested, i.requested) <= end]
-        found.sort(key=lambda instant: completions.get(instant.requested, instant.requested))
-        return Span(begin, end, _as_completed_by(timeline, end, completions), tuple(found), None, True), None
+        commits = [i for i in timeline.commits if begin < completions.get(i.requested, i.requested) <= end]
+        commits.sort(key=lambda instant: completions.get(instant.requested, instant.requested))
+        return Span(begin, end, _as_completed_by(timeline, end, completions), tuple(commits), None, True), None
     commits = [instant for instant in timeline.commits if instant.requested <= end]
     last = max((instant.requested for instant in commits), default="")
     pending = (i for i in timeline.pending(COMMITS) if i.requested < last and i.requested not in clustering)
@@ -113,11 +113,11 @@ def span(
     return Span(begin, end, timeline, inside, last), next(pending, None)
 
 
-def before(found: Span, hollow: Instant) -> Span:
+def before(covered: Span, hollow: Instant) -> Span:
     """The part of a range that lies before a pending commit."""
-    inside = tuple(instant for instant in found.commits if instant.requested < hollow.requested)
-    last = max((i.requested for i in found.timeline.commits if i.requested < hollow.requested), default="")
-    return replace(found, end=last, commits=inside, as_of=last)
+    inside = tuple(instant for instant in covered.commits if instant.requested < hollow.requested)
+    last = max((i.requested for i in covered.timeline.commits if i.requested < hollow.requested), default="")
+    return replace(covered, end=last, commits=inside, as_of=last)
 
 
 def _as_completed_by(timeline: Timeline, end: str, completions: Mapping[str, str]) -> Timeline:
@@ -192,13 +192,13 @@ def changed_slices(view: FileSystemView, changes: Touched, as_of: str | None) ->
 
 def missing(view: FileSystemView, changes: Touched) -> dict[FileGroupId, str]:
     """The touched groups whose slice of then has been cleaned away: the first file that is not there."""
-    found = {}
+    missing_files = {}
     for group, stat in changes.last.items():
         files = view.groups.get(group, GroupFiles())
-        there = {base.name for base in files.bases} | {log.name for log in files.logs}
+        names = {base.name for base in files.bases} | {log.name for log in files.logs}
         assert stat.path is not None  # `touched` saw to it
         needed = (stat.path.rpartition("/")[2], stat.base_file or "", *stat.log_files)
-        gone = next((name for name in needed if name and name not in there), None)
+        gone = next((name for name in needed if name and name not in names), None)
         if gone is not None:
-            found[group] = gone
-    return found
+            missing_files[group] = gone
+    return missing_files

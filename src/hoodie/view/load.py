@@ -52,8 +52,8 @@ def discover_partitions(storage: Storage) -> list[str]:
     Folders with data files are among them that lost their metafile, or are no partitions: look into them for files of
     an instant that is known, not for rows.
     """
-    found = list_folders(storage)
-    return sorted({*found.marked, *found.unmarked})
+    folders = list_folders(storage)
+    return sorted({*folders.marked, *folders.unmarked})
 
 
 def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> Folders:
@@ -65,8 +65,8 @@ def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> F
         tree = storage.list_tree("", skip=(".hoodie",))
         marked = _outermost({folder: entries for folder, entries in tree.items() if _is_partition(entries)})
     else:
-        wanted = sorted({check_path(partition) for partition in partitions})
-        tree = dict(zip(wanted, in_threads(storage.list, wanted), strict=True))
+        paths = sorted({check_path(partition) for partition in partitions})
+        tree = dict(zip(paths, in_threads(storage.list, paths), strict=True))
         marked = {folder: entries for folder, entries in tree.items() if _is_partition(entries)}
     unmarked = {
         folder: entries
@@ -84,8 +84,8 @@ def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -
 
     partitions  as for `list_folders`
     """
-    found = list_folders(storage, partitions)
-    return {**found.marked, **found.unmarked}
+    folders = list_folders(storage, partitions)
+    return {**folders.marked, **folders.unmarked}
 
 
 def load_view(
@@ -120,14 +120,14 @@ def _named_by_commits(storage: Storage, timeline: Timeline, folders: Folders) ->
     if not folders.unmarked:
         return frozenset()
     commits = all_published(storage, timeline, tolerant=False)
-    named = frozenset(partition for commit in commits for partition in commit.partitions)
-    for folder in sorted(named & folders.unmarked.keys()):
+    committed = frozenset(partition for commit in commits for partition in commit.partitions)
+    for folder in sorted(committed & folders.unmarked.keys()):
         warnings.warn(MetafileMissing(folder, True), stacklevel=4)
     visible = timeline.visible()
-    for folder in sorted(folders.unmarked.keys() - named):
+    for folder in sorted(folders.unmarked.keys() - committed):
         if any(visible.committed(time) for time in _instants(data_files({folder: folders.unmarked[folder]}))):
             warnings.warn(MetafileMissing(folder, False), stacklevel=4)
-    return named & folders.unmarked.keys()
+    return committed & folders.unmarked.keys()
 
 
 def build_view(
@@ -144,7 +144,7 @@ def build_view(
     clusterings  pending replace commits; those without a clustering plan are none
     """
     replaced: dict[FileGroupId, str] = {}
-    for instant, metadata in sorted(replaces, key=lambda found: found[0]):
+    for instant, metadata in sorted(replaces, key=lambda pair: pair[0]):
         for partition, file_ids in metadata.replaced.items():
             replaced |= {FileGroupId(partition, file_id): instant.requested for file_id in file_ids}
     compacting: dict[FileGroupId, str] = {}
@@ -177,21 +177,21 @@ def data_files(listed: Mapping[str, Iterable[Entry]]) -> list[BaseFile | LogFile
 
 def _outermost(folders: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
     """Those that lie in no other: what lies in a partition is none."""
-    found: dict[str, list[Entry]] = {}
+    outermost: dict[str, list[Entry]] = {}
     # Sorted by segments, a folder comes before all below it.
     for folder, entries in sorted(folders.items(), key=lambda item: item[0].split("/")):
-        if not any(above in found for above in _above(folder)):
-            found[folder] = entries
-    return found
+        if not any(above in outermost for above in _above(folder)):
+            outermost[folder] = entries
+    return outermost
 
 
 def _above(folder: str) -> Iterable[str]:
     """The folders that a folder lies in, the base path included."""
     if folder:
         yield ""
-    for at, char in enumerate(folder):
+    for position, char in enumerate(folder):
         if char == "/":
-            yield folder[:at]
+            yield folder[:position]
 
 
 def _is_partition(entries: Iterable[Entry]) -> bool:

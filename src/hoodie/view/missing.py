@@ -83,32 +83,32 @@ def find_missing(
     absent = named_and_absent(view, commits, partitions)
     if not absent:
         return []
-    times = {each.file.instant if isinstance(each.file, BaseFile) else each.file.base_instant for each in absent}
+    times = {entry.file.instant if isinstance(entry.file, BaseFile) else entry.file.base_instant for entry in absent}
     view = replace(view, timeline=with_history(storage, config, view.timeline, times))
-    found = missing_files(view, absent, taken)
-    if not found:
+    missing = missing_files(view, absent, taken)
+    if not missing:
         return []
     cleaned = cleaned_files(storage, view.timeline)
-    return [each for each in found if each.path not in cleaned]
+    return [entry for entry in missing if entry.path not in cleaned]
 
 
 def named_and_absent(
     view: FileSystemView, commits: Iterable[Published], partitions: Collection[str] | None = None
 ) -> list[Missing]:
     """The data files that commits name and the listing lacks, whether anybody needs them or not."""
-    there: dict[str, set[str]] = {}
+    present_by_folder: dict[str, set[str]] = {}
     for group, files in view.groups.items():
-        present = there.setdefault(group.partition, set())
+        present = present_by_folder.setdefault(group.partition, set())
         present.update(base.name for base in files.bases)
         present.update(log.name for log in (*files.logs, *files.changes))
-    wanted = None if partitions is None else frozenset(partitions)
+    only = None if partitions is None else frozenset(partitions)
     absent: dict[tuple[str, str], Instant] = {}
     beside: dict[tuple[str, str], Instant] = {}
     for commit in commits:
-        for named, kept in ((commit.files, absent), (commit.base_files, beside)):
-            for partition, names in named.items():
-                if wanted is None or partition in wanted:
-                    present = there.get(partition, set())
+        for by_partition, kept in ((commit.files, absent), (commit.base_files, beside)):
+            for partition, names in by_partition.items():
+                if only is None or partition in only:
+                    present = present_by_folder.get(partition, set())
                     kept |= {(partition, name): commit.instant for name in names if name not in present}
     found = []
     for (partition, name), instant in {**beside, **absent}.items():
@@ -121,24 +121,24 @@ def named_and_absent(
 def missing_files(view: FileSystemView, absent: Iterable[Missing], taken: Taken) -> list[Missing]:
     """Those of the absent files that would be taken, were they there; by path."""
     by_group: dict[FileGroupId, dict[str, Missing]] = {}
-    for each in absent:
-        by_group.setdefault(each.group, {})[each.file.name] = each
+    for entry in absent:
+        by_group.setdefault(entry.group, {})[entry.file.name] = entry
     trial: dict[FileGroupId, GroupFiles] = {}
     for group, lost in by_group.items():
         files = view.groups.get(group, GroupFiles())
-        trial[group] = group_files([*files.bases, *files.logs, *(each.file for each in lost.values())])[group]
-    found: dict[str, Missing] = {}
+        trial[group] = group_files([*files.bases, *files.logs, *(entry.file for entry in lost.values())])[group]
+    missing: dict[str, Missing] = {}
     for slice_ in taken(replace(view, groups=trial)):
         lost = by_group[slice_.group]
-        for each in lost.values():
-            if isinstance(each.file, BaseFile):
+        for entry in lost.values():
+            if isinstance(entry.file, BaseFile):
                 # Another attempt's file of the same instant is not what was published.
-                needed = slice_.base is not None and slice_.base.instant == each.file.instant
+                needed = slice_.base is not None and slice_.base.instant == entry.file.instant
             else:
-                needed = any(log.name == each.file.name for log in slice_.logs)
+                needed = any(log.name == entry.file.name for log in slice_.logs)
             if needed:
-                found[each.path] = each
-    return [found[path] for path in sorted(found)]
+                missing[entry.path] = entry
+    return [missing[path] for path in sorted(missing)]
 
 
 def cleaned_files(storage: Storage, timeline: Timeline) -> set[str]:

@@ -67,7 +67,7 @@ def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True
     tolerant  warn (CommitNotChecked) of commits that cannot be read; False: raise CorruptFile
     """
     commits = _read(storage, timeline, reversed(timeline.commits), tolerant=tolerant)
-    return [found for found in commits if found is not None]
+    return [commit for commit in commits if commit is not None]
 
 
 def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = None) -> list[Published]:
@@ -76,7 +76,7 @@ def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = N
 
     Warns CommitNotChecked of commits that cannot be read; those archived since the timeline was loaded are left out
     """
-    wanted, opened, size = [], 0, 0
+    instants, opened, size = [], 0, 0
     for instant in reversed(timeline.commits):
         if as_of is not None and instant.requested > as_of:
             continue
@@ -85,8 +85,8 @@ def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = N
             if opened and (opened >= FRESH_COMMITS or size + bytes_ > FRESH_BYTES):
                 continue
             opened, size = opened + 1, size + bytes_
-        wanted.append(instant)
-    return [found for found in _read(storage, timeline, wanted) if found is not None]
+        instants.append(instant)
+    return [commit for commit in _read(storage, timeline, instants) if commit is not None]
 
 
 def _read(
@@ -105,13 +105,13 @@ def _read(
         _REMEMBERED.put(storage, timeline, made)
         return made
 
-    for found in in_threads(read, list(instants)):
-        if isinstance(found, CorruptFile):
+    for outcome in in_threads(read, list(instants)):
+        if isinstance(outcome, CorruptFile):
             if not tolerant:
-                raise found
-            warnings.warn(CommitNotChecked(found.path, found.problem), stacklevel=4)
+                raise outcome
+            warnings.warn(CommitNotChecked(outcome.path, outcome.problem), stacklevel=4)
             continue
-        yield found
+        yield outcome
 
 
 _Key = tuple[str, str, int, int]
@@ -131,10 +131,10 @@ class _Memory:
         if key is None:
             return None
         with self._turn:
-            found = self._known.get(key)
-            if found is not None:
+            commit = self._known.get(key)
+            if commit is not None:
                 self._known.move_to_end(key)
-            return found
+            return commit
 
     def put(self, storage: Storage, timeline: Timeline, made: Published) -> None:
         key = _key(storage, timeline, made.instant)

@@ -100,12 +100,12 @@ def base_files_in(view: FileSystemView, instants: Collection[str]) -> dict[FileG
 
     Left out: file groups replaced up to the last of them.
     """
-    wanted = frozenset(instants)
-    if not wanted:
+    times = frozenset(instants)
+    if not times:
         return {}
     newest = {}
-    for group, slices in _each(view, max(wanted)):
-        bases = [s.base for s in slices if s.base and s.base_instant in wanted and not _opened(view, s)]
+    for group, slices in _each(view, max(times)):
+        bases = [s.base for s in slices if s.base and s.base_instant in times and not _opened(view, s)]
         if bases:
             newest[group] = bases[-1]
     return newest
@@ -189,10 +189,10 @@ def _slices(
 
 def _logs_by_name(logs: Iterable[LogFile]) -> dict[str, list[LogFile]]:
     """Layout 1: a log belongs to the base instant in its name, whenever it was written."""
-    found: dict[str, list[LogFile]] = defaultdict(list)
+    logs_of: dict[str, list[LogFile]] = defaultdict(list)
     for log in logs:
-        found[log.base_instant].append(log)
-    return found
+        logs_of[log.base_instant].append(log)
+    return logs_of
 
 
 def _logs_by_completion(
@@ -203,12 +203,12 @@ def _logs_by_completion(
     logs    of completed delta commits, in order
     starts  the base instants there are; a log that completed before all of them begins a slice of its own
     """
-    found: dict[str, list[LogFile]] = defaultdict(list)
+    logs_of: dict[str, list[LogFile]] = defaultdict(list)
     ordered = sorted(starts)
     for log in logs:
-        at = bisect_right(ordered, completions[log.base_instant])
-        if at == 0:
+        position = bisect_right(ordered, completions[log.base_instant])
+        if position == 0:
             ordered.insert(0, log.base_instant)
-            at = 1
-        found[ordered[at - 1]].append(log)
-    return found
+            position = 1
+        logs_of[ordered[position - 1]].append(log)
+    return logs_of

@@ -271,7 +271,7 @@ def test_an_index_that_is_not_the_table_s_any_more_is_refused_before_keys_are_ta
         other.upsert(rows(("z", "x", 1)))
         table.options["hoodie.index.hbase.table"] = other.index
     before = table.storage.snapshot()
-    said = {"emptied": "emptied or made anew", "another's": "table 'others'", "older": "older copy"}[how]
+    said = {"emptied": "emptied or rebuilt", "another's": "table 'others'", "older": "older copy"}[how]
     for write in (table.upsert, table.insert):
         with pytest.raises(CorruptIndex, match=said):
             write(rows(("a", "x", 2), ("b", "x", 2), ts=2))
