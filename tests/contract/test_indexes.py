@@ -15,7 +15,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
-from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.writing.result import WriteResult
 from support.index_entries import INDEXES, Entry
 
@@ -187,7 +187,7 @@ def test_a_write_that_fails_anywhere_leaves_keys_to_be_found(subject: Subject, d
             warnings.simplefilter("ignore", DamagedLog)
             try:
                 subject.upsert(change)
-            except (Crash, StorageError):
+            except (Crash, *REFUSED):
                 found = {row["id"]: row for row in subject.table.snapshot().to_pylist()}
                 assert (f"n{calls}" in found) == (found["a"]["note"] == f"w{calls}"), "half of a write is seen"
                 if f"n{calls}" in found:
@@ -207,7 +207,7 @@ def test_a_failed_write_that_moved_or_deleted_keys_has_done_neither(subject: Sub
         subject.table.fail_next(calls, None)
         try:
             subject.table.delete(batch({"a": FIRST["a"]}).select(["id", "city"]))
-        except StorageError:
+        except REFUSED:
             subject.upsert(FIRST)
             subject.holds(FIRST)
         else:

@@ -29,8 +29,7 @@ from hoodie.services.compaction.run import compact, run_on_driver
 from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.strategies import Fault, Row, Shape, Step
-from hoodie.testing.tables import ArrowTable, StorageError
-from hoodie.timeline.clock import new_time, utc_now
+from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
 from support.history_model import (
@@ -44,6 +43,7 @@ from support.history_model import (
     placement,
     text_of,
 )
+from support.undoing import now_on
 
 #: Few keys and ordering values, so that versions meet: late ones, equal ones, deletes and what comes back after them.
 SHAPE = Shape(
@@ -212,7 +212,7 @@ class Compactions(RuleBasedStateMachine):
             self.table.fail_next(fault.calls, fault.dying)
         try:
             self.table.write(step.operation, step.table)
-        except (Crash, StorageError):
+        except (Crash, *REFUSED):
             self.storage.delete_tree(".hoodie/.locks")
         timeline = self.table.state().timeline
         for instant in timeline.commits:
@@ -253,7 +253,7 @@ class Compactions(RuleBasedStateMachine):
             job = begin(self.storage, self.options, self.picked(pick))
             assert job is not None
             run_on_driver(job, threads=1)
-            roll_back(self.storage, job.instant, new_time(self.table.state(), utc_now))
+            roll_back(self.storage, job.instant, now_on(self.table.state()))
 
     @precondition(lambda self: self.plans)
     @rule(pick=st.integers(0, 3))

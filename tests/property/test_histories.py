@@ -26,7 +26,7 @@ from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
-from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.result import WriteResult
@@ -105,7 +105,7 @@ class History:
                 result = self.table.delete_partitions(paths, step.options)
             else:
                 result = self.table.write(step.operation, step.table, step.options)
-        except (Crash, StorageError):
+        except (Crash, *REFUSED):
             self.after_fault(step)
         else:
             if step.fault is not None:

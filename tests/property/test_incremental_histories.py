@@ -15,7 +15,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, shapes
-from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from support.history_model import BY_ORDERING, OVERWRITE, TableModel, placement, text_of
 
@@ -54,7 +54,7 @@ class History:
                 self.table.delete_partitions([model.path_of(value) for value in step.partitions], step.options)
             else:
                 self.table.write(step.operation, step.table, step.options)
-        except (Crash, StorageError, InvalidInput):  # the last: a partition that is not there
+        except (Crash, *REFUSED, InvalidInput):  # the last: a partition that is not there
             pass
         timeline = self.table.state().timeline
         for commit in timeline.commits:

@@ -18,7 +18,7 @@ from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
-from hoodie.testing.tables import ArrowTable, StorageError
+from hoodie.testing.tables import REFUSED, ArrowTable
 from support.index_entries import INDEXES, Entry
 
 KEYS, CITIES = "abcd", "xyz"
@@ -111,7 +111,7 @@ class History:
     def try_to(self, act: str, rows: pa.Table, after: State, fault: tuple[int, Dying | None] | None) -> None:
         if fault:
             self.table.fail_next(*fault)
-        with warnings.catch_warnings(), suppress(Crash, StorageError):
+        with warnings.catch_warnings(), suppress(Crash, *REFUSED):
             warnings.simplefilter("ignore", DamagedLog)
             getattr(self.table, act)(rows)
         self.holds_one_of(self.state, after)

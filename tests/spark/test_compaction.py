@@ -128,7 +128,7 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
 
     with monkeypatch.context() as patched:
         patched.setattr("hoodie.spark.compaction.carry_out", fails)
-        with pytest.warns(ServiceFailed, match="compaction after it failed: OSError: no space left"):
+        with pytest.warns(ServiceFailed, match="compaction after it failed: StorageFailed: OSError: no space left"):
             result = one.upsert(rows(spark, 0, 10, 2), INLINE)
     assert result.updated == 10
     assert timeline(one).newest_commit == result.instant

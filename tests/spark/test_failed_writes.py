@@ -23,6 +23,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.api.table import HoodieTable
+from hoodie.errors import StorageFailed
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import is_temporary
 from hoodie.storage.wrapped import WrappedStorage
@@ -160,7 +161,7 @@ def test_a_storage_that_refuses_one_call_fails_the_write_and_nothing_else(spark,
         table.storage = FailsAt(storage, call)
         try:
             table.upsert(frame(spark, CHANGES))
-        except StorageError:
+        except StorageFailed:
             failed += 1
             assert pending(table) == []
             assert hoodie.read_arrow(table.path, COLUMNS).num_rows == len(FIRST)
@@ -181,8 +182,9 @@ def test_a_storage_that_refuses_one_call_fails_the_write_and_nothing_else(spark,
 def test_a_write_that_cannot_be_published_is_taken_back_at_once(spark, table, operation, route):
     storage = table.storage
     table.storage = DiesAtPublication(storage, StorageError)
-    with pytest.raises(StorageError):
+    with pytest.raises(StorageFailed) as raised:
         getattr(table, operation)(frame(spark, CHANGES), route)
+    assert isinstance(raised.value.__cause__, StorageError)
     table.storage = storage
     (dead,) = rolled_back(table)
     assert named_for(table, dead) == []
@@ -256,6 +258,7 @@ def test_a_delete_of_partitions_that_dies_leaves_them(spark, table):
 SCRIPT = """
     import os, signal, sys
     import hoodie
+from hoodie.errors import StorageFailed
     from hoodie.table import finish
 
     def killed(*arguments):

@@ -16,9 +16,10 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage, join
 from hoodie.storage.wrapped import WrappedStorage
-from hoodie.table.state import load_state
+from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.clock import new_time, utc_now
 from support.oracles import read_hudi_rs
 
 COW = {
@@ -142,3 +143,8 @@ class Meanwhile(WrappedStorage):
         super().create_new(path, data)
         if path.endswith(self.word):
             self.act(self.inner)
+
+
+def now_on(state: TableState) -> str:
+    """The time of an instant that is newer than all on the table's timeline."""
+    return new_time(state.timeline, state.config.timezone, utc_now)

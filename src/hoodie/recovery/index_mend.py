@@ -68,7 +68,7 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
                     pa.table({RECORD_KEY: keys, PARTITION_PATH: paths}), np.full(len(keys), KeyStatus.UPDATE, np.int8)
                 )
                 stats += run_task(job.spec, checked.rule, checked.operation_rules, task, rows, f"{task.number}-0-0")
-        outcome = TaskResults(stats, frozenset(group.partition for group in going), IndexStats(), "near")
+        outcome = TaskResults(stats, frozenset(group.partition for group in going), IndexStats(), "driver")
         return finish(job, outcome, phases, options)
 
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from hoodie.config.datasource import overridden
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InvalidInput, UnsupportedTable
+from hoodie.errors import InvalidInput, StorageFailed, UnsupportedTable
 from hoodie.index.virtual_keys import record_key_arrow
 from hoodie.keygen.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
 from hoodie.model.files import FileSlice
@@ -46,6 +46,10 @@ Options = Mapping[str, Any]
 
 class StorageError(OSError):
     """The storage refused one call, as `FailsAt` was told to."""
+
+
+#: What a planted refusal comes out as: raw, or typed out of a call that people make.
+REFUSED = (StorageError, StorageFailed)
 
 
 class FailsAt(WrappedStorage):

@@ -20,7 +20,7 @@ class WriteResult:
     instant: str
     metadata: CommitMetadata
     index: IndexStats
-    route: str  # "near": driver threads did the work; "spread": Spark's executors
+    route: str  # who did the work: threads of the "driver", or Spark's "executors"
     seconds: Mapping[str, float]  # wall time by phase
     later: tuple[pa.Table, ...] = field(default=(), repr=False)  # not published: what the index is to be given then
 

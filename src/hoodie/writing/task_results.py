@@ -16,7 +16,7 @@ class TaskResults:
     """Statistics of the winning task attempts.
 
     partitions  partition paths of the batch, those included in which nothing came to be written
-    route       "near" or "spread"
+    route       "driver" or "executors"
     later       what the index is to be given once the write is published
     """
 
@@ -29,4 +29,4 @@ class TaskResults:
     @classmethod
     def nothing(cls, partitions: frozenset[str]) -> TaskResults:
         """Of a write without rows."""
-        return cls((), partitions, IndexStats(), "near")
+        return cls((), partitions, IndexStats(), "driver")

@@ -26,10 +26,11 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
-from hoodie.timeline.clock import new_time, utc_now
+from hoodie.timeline.clock import utc_now
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view
+from support.undoing import now_on
 
 OPTIONS = {
     "hoodie.table.name": "trips",
@@ -505,7 +506,7 @@ def test_a_pending_clean_is_finished_after_the_next_commit() -> None:
 
 def test_a_clean_by_a_dead_writer_without_a_plan_is_removed() -> None:
     storage = cleanable()
-    at = new_time(load_state(storage), utc_now)
+    at = now_on(load_state(storage))
     to_inflight(storage, create_requested(storage, at, Action.CLEAN))
     result = clean(storage, {RETAINED: "1"})
     assert result.finished == (at,)
@@ -557,7 +558,7 @@ def test_a_partition_that_was_written_to_since_the_plan_stays() -> None:
 def test_a_partition_stays_while_somebody_writes() -> None:
     storage = cleanable()
     pending = planned(storage)
-    create_requested(storage, new_time(load_state(storage), utc_now), Action.COMMIT)
+    create_requested(storage, now_on(load_state(storage)), Action.COMMIT)
     counting = CountingStorage(storage)
     done = resume(counting, pending, {})
     assert counting.count("delete", "rome") == 1, "the data file alone"
@@ -570,7 +571,7 @@ def test_a_writer_who_begins_while_its_partition_goes_gets_it_back() -> None:
     class Begins(CountingStorage):
         def delete(self, path: str) -> bool:
             if path.endswith(".hoodie_partition_metadata"):  # the writer saw it there right before
-                create_requested(self.inner, new_time(load_state(self.inner), utc_now), Action.COMMIT)
+                create_requested(self.inner, now_on(load_state(self.inner)), Action.COMMIT)
             return super().delete(path)
 
     storage = cleanable()
@@ -595,7 +596,7 @@ def test_a_plan_to_delete_anything_but_data_files_is_refused() -> None:
     ):
         storage = cleanable()
         storage.write("notes.txt", b"mine")
-        at = new_time(load_state(storage), utc_now)
+        at = now_on(load_state(storage))
         plan = CleanPlan(policy="KEEP_LATEST_COMMITS", files={partition: (name,)})
         create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
         before = storage.snapshot()

@@ -77,7 +77,9 @@ def _carry_out(
             lock.check()
         with phases.time("commit"):
             metadata = publish(job, stats)
-    return WriteResult(instant, metadata, IndexStats(), DRIVER if run is None or job.near else "spread", phases.seconds)
+    return WriteResult(
+        instant, metadata, IndexStats(), DRIVER if run is None or job.near else "executors", phases.seconds
+    )
 
 
 @contextmanager

@@ -21,7 +21,7 @@ class WriteExplanation:
 
     profile: Mapping[str, PartitionProfile]  # by partition path
     plan: WritePlan
-    route: str  # "near" or "spread"
+    route: str  # "driver" or "executors"
     index_type: str
     index: IndexStats
     index_why: str = ""  # why it is this index

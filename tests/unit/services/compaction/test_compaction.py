@@ -47,7 +47,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage
-from hoodie.testing.tables import ArrowTable, FailsAt, StorageError
+from hoodie.testing.tables import REFUSED, ArrowTable, FailsAt
 from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.load import read_commit, read_compaction_plan
 from hoodie.timeline.transition import create_requested, to_inflight
@@ -55,6 +55,7 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import latest_base_files, merged_slices
 from support.compacting import FIRST, LATER, NOW, OPTIONS, batch, fill, opened, schedule
 from support.oracles import assert_same_rows, read_hudi_rs
+from support.undoing import now_on
 
 
 @pytest.fixture
@@ -188,7 +189,7 @@ def test_a_slice_in_a_pending_log_compaction_is_left_to_it(storage: MemoryStorag
 
 
 def test_no_compaction_is_planned_while_a_write_is_pending(storage: MemoryStorage) -> None:
-    pending = create_requested(storage, new_time(load_state(storage), utc_now), Action.DELTA_COMMIT)
+    pending = create_requested(storage, now_on(load_state(storage)), Action.DELTA_COMMIT)
     with pytest.raises(WriteConflict, match=f"deltacommit {pending.requested} is pending"):
         schedule_compaction(storage, NOW)
     assert load_state(storage).timeline.pending_compactions == ()
@@ -483,7 +484,7 @@ def test_one_failing_call_of_the_storage_leaves_the_plan(storage: MemoryStorage)
         copy = storage.copy()
         try:
             compact(FailsAt(copy, at), {}, instant, run=one_by_one)
-        except StorageError:
+        except REFUSED:
             assert notes(copy) == AFTER_SECOND
             compact(copy, {}, instant)
         assert notes(copy) == AFTER_SECOND
@@ -623,7 +624,7 @@ def test_a_rollback_of_a_compaction_as_hudi_makes_it_keeps_the_plan(storage: Mem
     job = begin(storage, {}, instant)
     assert job is not None
     run_on_driver(job)
-    rollback = roll_back(storage, job.instant, new_time(load_state(storage), utc_now))
+    rollback = roll_back(storage, job.instant, now_on(load_state(storage)))
     assert pending_states(storage, instant) == ["compaction.requested"]
     assert bases_of(storage, instant) == set()
     assert notes(storage) == AFTER_LATER
@@ -655,7 +656,7 @@ def test_an_instant_that_is_no_pending_compaction_is_an_error(storage: MemorySto
 
 def test_a_plan_of_an_unknown_version_is_an_error(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
-    at = new_time(load_state(storage), utc_now)
+    at = now_on(load_state(storage))
     create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record))
     for call in (lambda: compact(storage, {}, at), lambda: validate_compaction(storage, at)):
         with pytest.raises(UnsupportedTable, match="version 3; versions 1 and 2 are known"):
@@ -734,7 +735,7 @@ def test_a_plan_that_logs_were_written_for_must_be_run(storage: MemoryStorage) -
 
 def test_a_plan_is_not_withdrawn_while_a_write_is_pending(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    create_requested(storage, new_time(load_state(storage), utc_now), Action.DELTA_COMMIT)
+    create_requested(storage, now_on(load_state(storage)), Action.DELTA_COMMIT)
     with pytest.raises(WriteConflict, match="is pending"):
         unschedule_compaction(storage, {}, instant)
     assert pending_states(storage, instant) == ["compaction.requested"]

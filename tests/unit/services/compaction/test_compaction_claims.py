@@ -23,9 +23,9 @@ from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import DelayingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.transition import create_requested
 from support.compacting import NOW, OPTIONS, SECOND, batch, fill, notes, opened, schedule
+from support.undoing import now_on
 
 #: A claim whose holder died is free after two seconds: a second, and one more for the clocks of object stores.
 SHORT = {"hoodie.write.lock.storage.validity.timeout.secs": "1"}
@@ -195,7 +195,7 @@ def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage
 
 
 def test_of_several_writers_one_at_work_does_not_keep_a_compaction_from_being_planned(storage: MemoryStorage) -> None:
-    create_requested(storage, new_time(load_state(storage), utc_now), Action.DELTA_COMMIT)
+    create_requested(storage, now_on(load_state(storage)), Action.DELTA_COMMIT)
     with pytest.raises(WriteConflict, match="is pending"):
         schedule_compaction(storage, NOW)
     several = {**NOW, **IN_PROCESS, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}

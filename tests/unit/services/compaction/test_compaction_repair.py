@@ -15,9 +15,9 @@ from hoodie.services.compaction.schedule import pending_compactions, validate_co
 from hoodie.storage.protocol import split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
-from hoodie.timeline.clock import new_time, utc_now
 from hoodie.timeline.transition import create_requested
 from support.compacting import AFTER_LATER, AFTER_SECOND, LATER, batch, fill, notes, opened, schedule
+from support.undoing import now_on
 
 
 @pytest.fixture
@@ -113,14 +113,14 @@ def test_what_cannot_be_repaired_is_told(storage: MemoryStorage) -> None:
     instant = schedule(storage)
     with pytest.raises(InstantNotFound, match="not on the timeline"):
         repair_compaction(storage, {}, "20200101000000000")
-    create_requested(storage, new_time(load_state(storage), utc_now), Action.DELTA_COMMIT)
+    create_requested(storage, now_on(load_state(storage)), Action.DELTA_COMMIT)
     with pytest.raises(WriteConflict, match=f"before compaction {instant} is repaired"):
         repair_compaction(storage, {}, instant)
 
 
 def test_a_plan_of_an_unknown_version_is_neither_repaired_nor_withdrawn(storage: MemoryStorage) -> None:
     record = {"operations": [], "extraMetadata": {}, "version": 3, "strategy": None, "preserveHoodieMetadata": False}
-    at = new_time(load_state(storage), utc_now)
+    at = now_on(load_state(storage))
     create_requested(storage, at, Action.COMPACTION, write_one(schemas.COMPACTION_PLAN, record))
     before = storage.snapshot()
     for call in (repair_compaction, unschedule_compaction):
