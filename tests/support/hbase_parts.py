@@ -45,9 +45,9 @@ def placed(instant, group, inserted=(), moved=(), deleted=(), looked_up=True):
 
 
 def write(index, *parts):
-    later = index.learn(parts)
+    later = index.record_writes(parts)
     if later is not None:
-        index.settle(parts[0].instant, later)
+        index.finalize(parts[0].instant, later)
 
 
 def where(index, keys, table):

@@ -155,9 +155,7 @@ class Index:
     prepare: Callable[[IndexContext], None] | None = None
     record_writes: RecordWrites | None = None
     announce: Callable[[str, Sequence[WriteStat], Sequence[pa.Table]], Mapping[str, str]] | None = None
-    finalize: Callable[[str, pa.Table], None] | None = (
-        None  # (instant, rows of all `record_writes` calls that returned some)
-    )
+    finalize: Callable[[str, pa.Table], None] | None = None  # (instant, all rows that `record_writes` returned)
     rolled_back: Callable[[str], None] | None = None
 
 
