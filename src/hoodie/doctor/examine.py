@@ -65,14 +65,14 @@ def examine(
     now          milliseconds since 1970; None: the clock's
     Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read
     """
-    properties, found = read_settings(storage)
+    properties, findings = read_settings(storage)
     if properties is None:
-        return tuple(found)
+        return tuple(findings)
     try:
         config = from_properties(properties)
     except CorruptFile as error:
         advice = error.advice.rstrip(".") or "Restore it from a copy of the table"
-        return (*found, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice))
+        return (*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice))
     require_readable(config)
 
     # Files before the timeline: of a commit that is published meanwhile we know the instant, and not yet the files.
@@ -81,7 +81,7 @@ def examine(
     folder = config.timeline_folder
     entries = storage.list(folder)
     states, unknown = read_names(entries, config.layout, folder)
-    found += unknown
+    findings += unknown
     seen = _Hiding(storage, frozenset(f.where.rpartition("/")[2] for f in unknown), folder)
     timeline = load_timeline(seen, config)
     files = data_files(tree)
@@ -100,30 +100,30 @@ def examine(
         grace=int(grace * 1000),
     )
     contents, broken = read_contents(scene)
-    found += broken
-    found += pending_instants(scene, contents)
-    found += leftovers(scene)
-    found += temporaries(scene, tree)
+    findings += broken
+    findings += pending_instants(scene, contents)
+    findings += leftovers(scene)
+    findings += temporaries(scene, tree)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
         problem = "data files: the timeline does not tell which of them count"
-        found.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Mend the timeline first"))
+        findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Mend the timeline first"))
     else:
-        found += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
-    return tuple(sorted(found, key=lambda f: (-f.severity, f.fault, f.where)))
+        findings += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
+    return tuple(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 
 def _examine_data(
     scene: Scene, contents: Contents, options: Mapping[str, str], *, rows: bool, whole_table: bool
 ) -> list[Finding]:
-    found = list(examine_files(scene, contents))
+    findings = list(examine_files(scene, contents))
     if not rows:
-        return found
+        return findings
     try:
         state = TableState(scene.storage, scene.config, scene.timeline)
         view = load_view(scene.storage, scene.timeline, scene.config)
-        found += examine_rows(scene, contents, state, view, options, whole_table=whole_table)
+        findings += examine_rows(scene, contents, state, view, options, whole_table=whole_table)
     except (HoodieError, FileNotFoundError) as error:
         problem = f"rows: {str(error).rstrip('.')}"
         advice = "Mend what is found first; if a writer was at work, look again"
-        found.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
-    return found
+        findings.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
+    return findings

@@ -42,11 +42,11 @@ class Named:
 
 def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
     """Everything that names and sizes of files tell."""
-    named = Named.by(contents)
-    yield from _missing(scene, contents, named)
+    published = Named.by(contents)
+    yield from _missing(scene, contents, published)
     yield from _twice(contents)
-    yield from _sizes(scene, named)
-    yield from _orphans(scene, contents, named)
+    yield from _sizes(scene, published)
+    yield from _orphans(scene, contents, published)
     yield from _invisible(scene, contents)
     yield from _plans(scene, contents)
     yield from _savepoints(scene, contents)
@@ -60,10 +60,10 @@ def _present(scene: Scene) -> dict[str, int]:
 # --- files that should be there ---
 
 
-def _missing(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding]:
+def _missing(scene: Scene, contents: Contents, published: Named) -> Iterator[Finding]:
     present = _present(scene)
     removed = _removed(contents)
-    newest = _newest_bases(named)
+    newest = _newest_bases(published)
     replaced = {
         FileGroupId(partition, file_id)
         for metadata in contents.commits.values()
@@ -74,7 +74,7 @@ def _missing(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding
     cleaned_before = any(i.action is Action.CLEAN for i in scene.timeline.instants) or bool(
         scene.storage.list(scene.config.history_folder)
     )
-    for path, (instant, stat) in sorted(named.stats.items()):
+    for path, (instant, stat) in sorted(published.stats.items()):
         if path in present or path in removed:
             continue
         folder, name = split(path)
@@ -100,21 +100,21 @@ def _missing(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding
 
 def _removed(contents: Contents) -> set[str]:
     """Files that instants of the timeline removed, or are about to."""
-    found: set[str] = set()
+    removed: set[str] = set()
     for clean in contents.cleans.values():
         for partition, done in clean.partitions.items():
-            found |= {join(partition, name) for name in (*done.planned, *done.deleted, *done.failed)}
+            removed |= {join(partition, name) for name in (*done.planned, *done.deleted, *done.failed)}
     for plan in contents.clean_plans.values():
-        found |= {join(partition, name) for partition, names in plan.files.items() for name in names}
+        removed |= {join(partition, name) for partition, names in plan.files.items() for name in names}
     for rollback in contents.rollbacks.values():
-        found |= {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
-    return found
+        removed |= {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
+    return removed
 
 
-def _newest_bases(named: Named) -> dict[FileGroupId, str]:
+def _newest_bases(published: Named) -> dict[FileGroupId, str]:
     """The newest instant at which each file group got a base file."""
     newest: dict[FileGroupId, str] = {}
-    for path in named.stats:
+    for path in published.stats:
         file = parse_data_file(*split(path), 0)
         if isinstance(file, BaseFile):
             newest[file.group] = max(newest.get(file.group, ""), file.instant)
@@ -181,9 +181,9 @@ def _twice(contents: Contents) -> Iterator[Finding]:
                     )
 
 
-def _sizes(scene: Scene, named: Named) -> Iterator[Finding]:
+def _sizes(scene: Scene, published: Named) -> Iterator[Finding]:
     present = _present(scene)
-    for path, (instant, stat) in sorted(named.stats.items()):
+    for path, (instant, stat) in sorted(published.stats.items()):
         if stat.file_size and path in present and present[path] != stat.file_size:
             yield Finding(
                 Severity.ERROR,
@@ -194,7 +194,7 @@ def _sizes(scene: Scene, named: Named) -> Iterator[Finding]:
             )
 
 
-def _orphans(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding]:
+def _orphans(scene: Scene, contents: Contents, published: Named) -> Iterator[Finding]:
     """Data files that no completed instant names."""
     visible = scene.timeline.visible()
     active = {instant.requested for instant in contents.commits}
@@ -209,7 +209,7 @@ def _orphans(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding
     for file in scene.files:
         instant = file.instant if isinstance(file, BaseFile) else file.base_instant
         path = file.path
-        if instant in pending or path in kept or path in named.stats or path in named.changes:
+        if instant in pending or path in kept or path in published.stats or path in published.changes:
             continue
         if not scene.settled(mtimes[path]):
             continue
@@ -239,14 +239,14 @@ def _attempt(scene: Scene, file: BaseFile, contents: Contents, path: str) -> Fin
 
 def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
     """Folders with data files that have no metafile: Hudi's readers, and others, do not look into them."""
-    named = {partition for commit in contents.commits.values() for partition in (*commit.stats, *commit.replaced)}
+    partitions = {partition for commit in contents.commits.values() for partition in (*commit.stats, *commit.replaced)}
     marked = {folder for folder, entries in scene.tree.items() if _has_metafile(entries)}
     visible = scene.timeline.visible()
     for folder, entries in scene.tree.items():
         files = data_files({folder: entries})
         if folder in marked or not files or any(join(folder, "").startswith(f"{m}/" if m else "") for m in marked):
             continue
-        if folder in named:
+        if folder in partitions:
             yield Finding(
                 Severity.ERROR,
                 Fault.INVISIBLE,

@@ -30,8 +30,8 @@ def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple
     checksum  whether hoodie.properties with a wrong checksum gets a right one: only where its names are known to be
               right
     """
-    wanted = {f.remedy for f in findings if f.remedy is not None}
-    chosen = [remedy for remedy in wanted if checksum or remedy.mend is not Mend.CHECKSUM]
+    remedies = {f.remedy for f in findings if f.remedy is not None}
+    chosen = [remedy for remedy in remedies if checksum or remedy.mend is not Mend.CHECKSUM]
     newest_first = sorted(chosen, reverse=True)
     return tuple(sorted(newest_first, key=lambda remedy: _ORDER.index(remedy.mend)))
 
@@ -100,15 +100,15 @@ def _metafile(storage: Storage, target: str, clock: Clock) -> None:
 
 
 def _resume(storage: Storage, target: str, clock: Clock) -> None:
-    found = load_state(storage).timeline.find(target, Action.ROLLBACK)
-    if found is not None and found.state is not State.COMPLETED:
-        resume(storage, found)
+    rollback = load_state(storage).timeline.find(target, Action.ROLLBACK)
+    if rollback is not None and rollback.state is not State.COMPLETED:
+        resume(storage, rollback)
 
 
 def _roll_back(storage: Storage, target: str, clock: Clock) -> None:
     state = load_state(storage)
-    found = [i for i in state.timeline.pending() if i.requested == target]
-    for failed in found:
+    instants = [i for i in state.timeline.pending() if i.requested == target]
+    for failed in instants:
         roll_back(storage, failed, new_time(state.timeline, state.config.timezone, clock))
 
 

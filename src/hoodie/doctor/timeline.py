@@ -43,16 +43,18 @@ States = dict[tuple[str, Action], dict[State, Entry]]
 
 def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding]]:
     """The table's settings, None when they cannot be read, and what is wrong with them. Raises TableNotFound"""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     if storage.exists(BACKUP):
         problem = "a writer that was changing the table's settings died, or is at it"
         advice = "The next change of settings ends it; --repair does so now"
-        found.append(Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, Remedy(Mend.RECOVER, PROPERTIES)))
+        findings.append(
+            Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, Remedy(Mend.RECOVER, PROPERTIES))
+        )
     try:
-        return load_properties(storage, sleep=lambda seconds: None), found
+        return load_properties(storage, sleep=lambda seconds: None), findings
     except CorruptFile as error:
         fault = error
-    remedy = found[0].remedy if found else None
+    remedy = findings[0].remedy if findings else None
     try:
         properties = parse_properties(storage.read(PROPERTIES), PROPERTIES)
         verify_checksum(properties, PROPERTIES)
@@ -63,12 +65,12 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
             advice = "If the names in it are right, repair with --checksum; else restore the file"
             remedy = Remedy(Mend.CHECKSUM, PROPERTIES)
             return properties, [
-                *found,
+                *findings,
                 Finding(Severity.ERROR, Fault.CHECKSUM, error.path, error.problem, advice, remedy),
             ]
         properties = {}
     advice = fault.advice.rstrip(".") or "Restore it from a copy of the table"
-    return None, [*found, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
+    return None, [*findings, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
 
 
 # --- names and contents ---
@@ -77,7 +79,7 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
 def read_names(entries: list[Entry], layout: int, folder: str) -> tuple[States, list[Finding]]:
     """The files of the timeline's folder by instant and state, and those that look like an instant and are none."""
     states: States = {}
-    found = []
+    findings = []
     for entry in entries:
         if entry.is_dir:
             continue
@@ -85,12 +87,12 @@ def read_names(entries: list[Entry], layout: int, folder: str) -> tuple[States, 
             instant = parse_name(entry.name, layout, folder)
         except CorruptFile as error:
             advice = "Every reader stops at it: move it away if it is not the table's"
-            found.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, error.path, error.problem, advice))
+            findings.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, error.path, error.problem, advice))
             continue
         if instant is not None:
             key = (instant.requested, comparable_action(instant.action))
             states.setdefault(key, {})[instant.state] = entry
-    return states, found
+    return states, findings
 
 
 Decoder = Callable[[bytes, str], Any]
@@ -115,7 +117,7 @@ _PLANS = {Action.CLEAN, Action.ROLLBACK}
 
 def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
     """What the instants hold, and which of their files are empty or cannot be read."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     kept: dict[tuple[Action, State], dict[Instant, Any]] = {}
     highest = {(i.requested, comparable_action(i.action)): i for i in scene.timeline.instants}
     for key, states in sorted(scene.states.items()):
@@ -123,12 +125,12 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
             path = join(scene.timeline.folder, entry.name)
             instant = _instant_of(scene, entry)
             value, finding = _content(scene, instant, entry, path, states)
-            found += finding
+            findings += finding
             if value is not None:
                 # A plan is filed under the pending instant that it belongs to.
                 owner = instant if state is State.COMPLETED else highest[key]
                 kept.setdefault((instant.action, state), {})[owner] = value
-        found += _half(scene, key, states)
+        findings += _half(scene, key, states)
 
     def pending(action: Action) -> dict[Instant, Any]:
         plans = kept.get((action, State.REQUESTED), {})
@@ -145,7 +147,7 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
         cleans=completed(Action.CLEAN),
         rollbacks=completed(Action.ROLLBACK),
         savepoints=completed(Action.SAVEPOINT),
-    ), found
+    ), findings
 
 
 def _instant_of(scene: Scene, entry: Entry) -> Instant:

@@ -178,12 +178,12 @@ def following(keygen: KeyGenerator, stored_keys: Iterable[str]) -> KeyGenerator:
 
 def escape_path(value: str) -> str:
     """The value with the characters that Hive escapes in partition folders as "%" and two hex digits."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)
 
 
 def unescape_path(value: str) -> str:
     """The value with each "%" and two hex digits turned back; any other "%" stays."""
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
 
 
 def partition_values(path: str, keygen: KeyGenerator) -> tuple[str | None, ...]:
@@ -217,8 +217,8 @@ def _hive_style_texts(path: str, names: list[str]) -> list[str | None]:
         if following_name is None:
             texts.append(value)
             break
-        value, found, tail = value.partition(f"/{following_name}=")
-        if not found:
+        value, separator, tail = value.partition(f"/{following_name}=")
+        if not separator:
             return [None] * len(names)
         texts.append(value)
         rest = f"{following_name}={tail}"
@@ -233,25 +233,25 @@ def _plain_texts(path: str, names: list[str]) -> list[str | None]:
 
 
 def _name(field: str) -> str:
-    return next(spec.keys[0] for found, spec in declared(KeyOptions) if found.name == field)
+    return next(spec.keys[0] for option_field, spec in declared(KeyOptions) if option_field.name == field)
 
 
 def _agreed(properties: Mapping[str, str]) -> KeyOptions:
     """The options where table properties and write options say the same; empty text counts as not set."""
     given = {key: value for key, value in properties.items() if not isinstance(value, str) or value.strip()}
     chosen = read_options(KeyOptions, given)
-    for found, spec in declared(KeyOptions):
+    for option_field, spec in declared(KeyOptions):
         present = [key for key in spec.keys if key in given]
-        values = [getattr(read_options(KeyOptions, {key: given[key]}), found.name) for key in present]
+        values = [getattr(read_options(KeyOptions, {key: given[key]}), option_field.name) for key in present]
         if len(values) < 2:
             continue
-        if found.name == "partition":  # the table may have left the types of CUSTOM fields out
+        if option_field.name == "partition":  # the table may have left the types of CUSTOM fields out
             values.sort(key=lambda value: sum(":" in text for text in value), reverse=True)
             chosen = dataclasses.replace(chosen, partition=values[0])
             values = [tuple(text.partition(":")[0] for text in value) for value in values]
-        if found.name == "generator_class":
+        if option_field.name == "generator_class":
             values = [_kind_of_class(value) for value in values]
-        if found.name == "generator_type":
+        if option_field.name == "generator_type":
             values = [_kind_of_type(value) for value in values]
         if values[0] != values[1]:
             raise InvalidOption(

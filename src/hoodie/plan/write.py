@@ -164,12 +164,12 @@ def new_group_sizes(rows: int, sizing: FileSizing, record_size: int) -> list[int
     return [per_group] * full + ([rest] if rest else [])
 
 
-def learn_record_size(commits: Iterable[CommitMetadata], sizing: FileSizing) -> int:
+def measure_record_size(commits: Iterable[CommitMetadata], sizing: FileSizing) -> int:
     """Bytes per record in base files: from the newest commit that wrote enough, else the configured estimate.
 
     commits  completed commits, delta commits and replace commits, newest first; read only as far as needed
     """
-    enough = sizing.learn_threshold * sizing.small_limit
+    enough = sizing.measure_threshold * sizing.small_limit
     for commit in commits:
         written = records = 0
         for stats in commit.stats.values():

@@ -76,9 +76,9 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
     """
     begun = time.perf_counter()
     state = load_state(storage)
-    named = named_index(state, options).name or hbase.NAME
-    if named != hbase.NAME:
-        raise InvalidOption(f"the index {named} keeps nothing outside the table: there is nothing to rebuild")
+    name = named_index(state, options).name or hbase.NAME
+    if name != hbase.NAME:
+        raise InvalidOption(f"the index {name} keeps nothing outside the table: there is nothing to rebuild")
     require_writable(state.config, KNOWN_PAYLOADS)
     index = hbase.reach(options, state.config)
     missed = remembered(storage)
@@ -86,7 +86,7 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
     state.require_complete(view)
     slices = list(merged_slices(view).values())
     reader = KeyReader.of(state, view, slices)
-    at = _now(index, state)
+    timestamp = _now(index, state)
     keys_of: dict[Entry, int] = {}
     written = 0
     with index.client() as client:
@@ -96,15 +96,15 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
             keys_of[entry] = pc.count_distinct(keys).as_py()
             for part in parts(keys):
                 rows = row_keys(part, index.buckets)
-                put_entries(client, rows, [entry] * len(rows), at, last=NO_LATER)
+                put_entries(client, rows, [entry] * len(rows), timestamp, last=NO_LATER)
             written += len(keys)
-        removed, shown = _sweep(client, state, keys_of.keys(), at)
+        removed, shown = _sweep(client, state, keys_of.keys(), timestamp)
         # The entry of a key in two file groups is that of the last one: the others show fewer than they have keys.
         short = {entry for entry, keys in keys_of.items() if shown[entry] < keys}
         doubled = _doubled(client, index, view, reader, slices, short, keys_of.keys()) if short else {}
         _mark(client, index, state)
-    for each in missed:
-        forget(storage, each.instant)
+    for record in missed:
+        forget(storage, record.instant)
     if doubled and mend_doubled:
         mend(storage, options, doubled)
     return Rebuilt(written, removed, len(slices), time.perf_counter() - begun, doubled, bool(doubled) and mend_doubled)
@@ -137,7 +137,7 @@ def _doubled(
     known: Collection[Entry],
 ) -> dict[str, tuple[FileGroupId, ...]]:
     """The keys of some file groups whose entries name others: record key -> all groups that hold it."""
-    found: dict[str, set[FileGroupId]] = {}
+    doubled: dict[str, set[FileGroupId]] = {}
     for slice_ in slices:
         entry = entry_of(view, slice_)
         if entry not in short:
@@ -149,12 +149,14 @@ def _doubled(
                 shown = Entry(*(cells[row][name].value for name in ENTRY)) if row in cells else entry
                 if shown != entry and shown in known:
                     other = FileGroupId(shown.partition.decode(), shown.file_id.decode())
-                    found.setdefault(key, set()).update((slice_.group, other))
+                    doubled.setdefault(key, set()).update((slice_.group, other))
     order = [slice_.group for slice_ in slices]
-    return {key: tuple(sorted(groups, key=order.index)) for key, groups in sorted(found.items())}
+    return {key: tuple(sorted(groups, key=order.index)) for key, groups in sorted(doubled.items())}
 
 
-def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at: int) -> tuple[int, Counter[Entry]]:
+def _sweep(
+    client: HBaseClient, state: TableState, known: Collection[Entry], timestamp: int
+) -> tuple[int, Counter[Entry]]:
     """Remove the entries that were not put just now, and what moves left unsettled.
 
     returns  how many rows went, and how many there are of each entry
@@ -167,8 +169,8 @@ def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at:
 
     def remove() -> None:
         nonlocal removed
-        delete_rows(client, list(stale), max([at, *stale.values()]), "9" * 17)
-        client.delete(moved, NEXT, at)
+        delete_rows(client, list(stale), max([timestamp, *stale.values()]), "9" * 17)
+        client.delete(moved, NEXT, timestamp)
         removed += len(stale)
         stale.clear()
         moved.clear()
@@ -178,7 +180,7 @@ def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at:
             continue
         if all(name in cells for name in ENTRY):
             shown[Entry(*(cells[name].value for name in ENTRY))] += 1
-        if _is_stale(cells, state, pending, known, at):
+        if _is_stale(cells, state, pending, known, timestamp):
             stale[row] = max(cell.timestamp for cell in cells.values())
         elif NEXT[0] in cells and cells[NEXT[0]].value.decode(errors="replace") not in pending:
             moved.append(row)
@@ -188,10 +190,12 @@ def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at:
     return removed, shown
 
 
-def _is_stale(cells: Cells, state: TableState, pending: Collection[str], known: Collection[Entry], at: int) -> bool:
+def _is_stale(
+    cells: Cells, state: TableState, pending: Collection[str], known: Collection[Entry], timestamp: int
+) -> bool:
     if all(name in cells for name in ENTRY):
         entry = Entry(*(cells[name].value for name in ENTRY))
-        if entry in known and cells[ENTRY[0]].timestamp >= at:
+        if entry in known and cells[ENTRY[0]].timestamp >= timestamp:
             return False
         commit = entry.commit.decode(errors="replace")
         if commit in pending or commit > state.timeline.newest:  # of a write that goes on meanwhile

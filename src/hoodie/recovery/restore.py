@@ -95,7 +95,7 @@ def restore(
         state = looked_at(storage)
         _check(state, instant)
         plan = _plan(state, instant)
-        rollbacks = tuple(_rollback_plan(state, each) for each in _instants(state, plan))
+        rollbacks = tuple(_rollback_plan(state, target) for target in _instants(state, plan))
         return RestoreResult(instant, "", plan, rollbacks)
     settings = Settings.read(options)
     with lock_for(options, storage) as lock, index_follows(storage, options, partial(_going, instant), repair):
@@ -176,15 +176,15 @@ def _rollback_plan(state: TableState, target: Instant) -> RollbackPlan:
 
 def _plan(state: TableState, savepoint: str) -> RestorePlan:
     """Clusterings that are pending first: they name files of the others. Then all writes, newest first."""
-    later = [each for each in reversed(state.timeline.instants) if each.action in WRITES and each.requested > savepoint]
-    clusterings = [each for each in later if each.state is not State.COMPLETED and is_clustering(state.storage, each)]
-    ordered = [*clusterings, *(each for each in later if each not in clusterings)]
-    return RestorePlan(instants=tuple(InstantRef(each.requested, each.action) for each in ordered), savepoint=savepoint)
+    later = [i for i in reversed(state.timeline.instants) if i.action in WRITES and i.requested > savepoint]
+    clusterings = [i for i in later if i.state is not State.COMPLETED and is_clustering(state.storage, i)]
+    ordered = [*clusterings, *(i for i in later if i not in clusterings)]
+    return RestorePlan(instants=tuple(InstantRef(i.requested, i.action) for i in ordered), savepoint=savepoint)
 
 
 def _instants(state: TableState, plan: RestorePlan) -> list[Instant]:
-    found = ((each, state.timeline.find(each.time, Action(each.action))) for each in plan.instants)
-    return [instant for _, instant in found if instant is not None]
+    pairs = ((ref, state.timeline.find(ref.time, Action(ref.action))) for ref in plan.instants)
+    return [instant for _, instant in pairs if instant is not None]
 
 
 # --- what must hold ---
@@ -214,24 +214,24 @@ def _read_plan(storage: Storage, restore: Instant) -> RestorePlan:
 def _check(state: TableState, instant: str) -> None:
     """Raises as `restore`."""
     savepoints = read_savepoints(state)
-    found = next((each for each in savepoints if each.instant == instant), None)
-    if found is None:
-        there = ", ".join(each.instant for each in savepoints)
+    target = next((savepoint for savepoint in savepoints if savepoint.instant == instant), None)
+    if target is None:
+        known = ", ".join(savepoint.instant for savepoint in savepoints)
         raise InstantNotFound(
-            f"instant {instant} is no savepoint: a table is restored to one. There are: {there or 'none'}"
+            f"instant {instant} is no savepoint: a table is restored to one. There are: {known or 'none'}"
         )
-    newer = [each.instant for each in savepoints if each.instant > instant]
+    newer = [savepoint.instant for savepoint in savepoints if savepoint.instant > instant]
     if newer:
         raise InvalidInput(
             f"the table cannot be restored to {instant}: {', '.join(newer)} are newer savepoints. Delete those first"
         )
-    older = [each for each in state.timeline.pending() if each.requested < instant and not _is_service(state, each)]
+    older = [i for i in state.timeline.pending() if i.requested < instant and not _is_service(state, i)]
     if older:
         raise WriteConflict(
             f"the {older[0].action} {older[0].requested} is older than the savepoint {instant} and pending: it must be "
             "committed or rolled back before the table is restored"
         )
-    later = min((each.requested for each in state.timeline.commits if each.requested > instant), default="~")
+    later = min((i.requested for i in state.timeline.commits if i.requested > instant), default="~")
     if (archived := newest_archived(state.storage, state.config, later)) > instant:
         raise InvalidPlan(
             f"the table cannot be restored to {instant}: later commits up to {archived} are archived, and what they "
@@ -242,7 +242,7 @@ def _check(state: TableState, instant: str) -> None:
             f"the table cannot be restored to {instant}: {path} belongs to files that came later, and an older commit "
             "wrote to it"
         )
-    missing = _missing(state.storage, found)
+    missing = _missing(state.storage, target)
     if missing:
         raise InvalidPlan(
             f"the table cannot be restored to {instant}: {len(missing)} files of the savepoint are gone, such as "
@@ -255,7 +255,7 @@ def _older_blocks(state: TableState, savepoint: str) -> str:
 
     A writer may begin before the savepoint, and look for file slices long after it.
     """
-    older = {each.requested for each in state.timeline.commits if each.requested <= savepoint}
+    older = {commit.requested for commit in state.timeline.commits if commit.requested <= savepoint}
     for file in data_files(list_partitions(state.storage)):
         if not isinstance(file, LogFile) or file.base_instant <= savepoint:
             continue
@@ -282,8 +282,8 @@ def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:
 def _forget_rollbacks(storage: Storage, savepoint: str, restore: str) -> None:
     """Rollbacks after the savepoint speak of instants that are no more. When this dies they stay, and do no harm."""
     timeline = load_state(storage).timeline
-    for each in timeline.completed({Action.ROLLBACK}):
-        if savepoint < each.requested < restore:
+    for rollback in timeline.completed({Action.ROLLBACK}):
+        if savepoint < rollback.requested < restore:
             # First what makes it complete: a pending rollback would be taken up again.
             for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
-                storage.delete(instant_path(Instant(each.requested, Action.ROLLBACK, state)))
+                storage.delete(instant_path(Instant(rollback.requested, Action.ROLLBACK, state)))

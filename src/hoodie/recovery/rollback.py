@@ -117,9 +117,9 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     refuse_during_restore(state.timeline)
     for begun in pending_rollbacks(state.timeline):
         plan = rollback_plan(state.storage, begun)
-        wanted = plan.instant.time == instant or instant is None
+        matches = plan.instant.time == instant or instant is None
         done = resume(state.storage, begun) if clock else None
-        if wanted and (done or clock is None):
+        if matches and (done or clock is None):
             return _result(state.storage, plan, done)
     state = state.reload()
     target = find_target(state, instant)
@@ -151,10 +151,10 @@ def find_target(state: TableState, instant: str | None) -> Instant:
         if not timeline.commits:
             raise InstantNotFound(f"{state.config.name} has no completed commit to roll back")
         return timeline.commits[-1]
-    for each in timeline.instants:
-        if each.requested == instant and each.action in WRITES:
-            return each
-    first = min((each.requested for each in timeline.commits), default="~")
+    for candidate in timeline.instants:
+        if candidate.requested == instant and candidate.action in WRITES:
+            return candidate
+    first = min((candidate.requested for candidate in timeline.commits), default="~")
     if instant < first and instant <= newest_archived(state.storage, state.config, first):
         what = "is archived: what it wrote is part of all later commits. Restore the table to a savepoint instead"
     else:
@@ -174,8 +174,8 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
     plan = plan_published(storage, pending, metadata, partitions=partitions)
     if clock is None:
         return _result(storage, plan, None)
-    at = new_time(state.timeline, state.config.timezone, clock)
-    requested = create_requested(storage, at, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
+    time = new_time(state.timeline, state.config.timezone, clock)
+    requested = create_requested(storage, time, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
     try:
         # Who begins from now on sees the rollback. Who began before is seen now.
         _check(state.reload(), target, pending.action, metadata)
@@ -219,8 +219,8 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
             "timeline without a commit shows no files. Restore the table to a savepoint, or write what undoes it."
         )
     before = needed_before(metadata, compaction)
-    there = data_files(list_partitions(storage, {group.partition for group in before.groups}))
-    gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, there)]
+    files = data_files(list_partitions(storage, {group.partition for group in before.groups}))
+    gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, files)]
     for when, _, paths in cleanings(state, target.requested):
         gone += [f"{path} (by the cleaning {when})" for path in cleaned_before(before, paths, target.requested)]
     if gone:
@@ -233,14 +233,14 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
 def _plans(state: TableState) -> dict[Instant, set[FileGroupId]]:
     """Pending compactions, log compactions and clusterings, with the file groups that they are to work on."""
     storage, timeline = state.storage, state.timeline
-    found: dict[Instant, set[FileGroupId]] = {}
-    for each in timeline.pending(PLANS):
-        found[each] = {operation.group for operation in read_compaction_plan(storage, timeline, each).operations}
-    for each in timeline.pending_replaces:
-        clustering = read_replace_plan(storage, timeline, each).clustering
+    plans: dict[Instant, set[FileGroupId]] = {}
+    for pending in timeline.pending(PLANS):
+        plans[pending] = {operation.group for operation in read_compaction_plan(storage, timeline, pending).operations}
+    for pending in timeline.pending_replaces:
+        clustering = read_replace_plan(storage, timeline, pending).clustering
         if clustering is not None:
-            found[each] = {slice_.group for group in clustering.groups for slice_ in group.slices}
-    return found
+            plans[pending] = {slice_.group for group in clustering.groups for slice_ in group.slices}
+    return plans
 
 
 def _result(storage: Storage, plan: RollbackPlan, done: Instant | None) -> RollbackResult:

@@ -64,20 +64,20 @@ def savepointed_files(state: TableState) -> frozenset[str]:
     before it deletes. `make_savepoint` looks for plans after its savepoint is there. So of the two one sees the other.
     Raises CorruptFile
     """
-    return frozenset[str]().union(*(found.files for found in read_savepoints(state)))
+    return frozenset[str]().union(*(savepoint.files for savepoint in read_savepoints(state)))
 
 
 def savepoint_of(timeline: Timeline, instant: str) -> Instant | None:
     """The completed savepoint of a commit."""
-    found = timeline.find(instant, Action.SAVEPOINT)
-    return found if found is not None and found.state is State.COMPLETED else None
+    savepoint = timeline.find(instant, Action.SAVEPOINT)
+    return savepoint if savepoint is not None and savepoint.state is State.COMPLETED else None
 
 
 def _read(storage: Storage, instant: Instant) -> Savepoint:
     path = instant_path(Instant(instant.requested, Action.SAVEPOINT, State.COMPLETED))
-    found = decode_savepoint(storage.read(path), path)
-    files = frozenset(join(partition, name) for partition, names in found.files.items() for name in names)
-    return Savepoint(instant.requested, found.by, found.at, found.comments, files)
+    metadata = decode_savepoint(storage.read(path), path)
+    files = frozenset(join(partition, name) for partition, names in metadata.files.items() for name in names)
+    return Savepoint(instant.requested, metadata.by, metadata.at, metadata.comments, files)
 
 
 # --- making and deleting ---
@@ -139,10 +139,10 @@ def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str)
 
 
 def _delete(storage: Storage, timeline: Timeline, instant: str) -> None:
-    found = timeline.find(instant, Action.SAVEPOINT)
-    if found is None:
-        there = ", ".join(each.requested for each in timeline.completed({Action.SAVEPOINT}))
-        raise InstantNotFound(f"instant {instant} is no savepoint. Savepoints: {there or 'none'}.")
+    savepoint = timeline.find(instant, Action.SAVEPOINT)
+    if savepoint is None:
+        known = ", ".join(other.requested for other in timeline.completed({Action.SAVEPOINT}))
+        raise InstantNotFound(f"instant {instant} is no savepoint. Savepoints: {known or 'none'}.")
     _remove(storage, instant)
 
 
@@ -160,18 +160,18 @@ def _commit(state: TableState, instant: str | None) -> Instant:
     for commit in commits:
         if commit.requested == instant:
             return commit
-    pending = any(each.requested == instant for each in state.timeline.pending(COMMITS))
+    pending = any(write.requested == instant for write in state.timeline.pending(COMMITS))
     what = "is not completed" if pending else "is no commit of the active timeline"
     raise InstantNotFound(f"instant {instant} {what}: a savepoint needs a completed commit")
 
 
 def _names(slices: Iterable[FileSlice]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for slice_ in slices:
-        names = found.setdefault(slice_.group.partition, [])
+        names = names_of.setdefault(slice_.group.partition, [])
         names += [slice_.base.name] if slice_.base else []
         names += [log.name for log in slice_.logs]
-    return {partition: tuple(names) for partition, names in found.items()}
+    return {partition: tuple(names) for partition, names in names_of.items()}
 
 
 # --- against cleaning ---
@@ -179,7 +179,7 @@ def _names(slices: Iterable[FileSlice]) -> dict[str, tuple[str, ...]]:
 
 def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) -> None:
     """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or has planned to."""
-    there = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
+    current = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
     replaced = {group for group, when in view.replaced.items() if when <= instant}
     for when, earliest, paths in cleanings(state, instant):
         # One that counts versions does not say how far back the table can be read. What is older than the slice that a
@@ -187,7 +187,7 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
         gone = [
             path
             for path, group, base in _slices_of(() if earliest else paths)
-            if group not in replaced and there.get(group, "") <= base <= instant
+            if group not in replaced and current.get(group, "") <= base <= instant
         ]
         if gone or (earliest > instant and instant != state.timeline.newest_commit):  # what is newest stays
             what = f"removes {gone[0]}" if gone else f"keeps nothing older than {earliest}"
@@ -201,7 +201,7 @@ def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[s
 
     returns  of each its instant, the oldest commit that it keeps ("" when it counts versions), and paths of files
     """
-    found = []
+    removals = []
     for instant in state.timeline.instants:
         if instant.action is not Action.CLEAN or instant.requested <= after:
             continue
@@ -218,24 +218,24 @@ def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[s
             plan = decode_clean_plan(data, path)
             names, earliest = dict(plan.files), plan.earliest[0] if plan.earliest else ""
         paths = frozenset(join(partition, name) for partition, part in names.items() for name in part)
-        found.append((instant.requested, earliest, paths))
-    return found
+        removals.append((instant.requested, earliest, paths))
+    return removals
 
 
 def _slices_of(paths: Iterable[str]) -> list[tuple[str, FileGroupId, str]]:
-    found = []
+    slices = []
     for path in sorted(paths):
         file = parse_data_file(*split(path), 0)
         if file is not None:
-            found.append((path, file.group, file.instant if isinstance(file, BaseFile) else file.base_instant))
-    return found
+            slices.append((path, file.group, file.instant if isinstance(file, BaseFile) else file.base_instant))
+    return slices
 
 
 def _require_kept(storage: Storage, commit: Instant, view: FileSystemView) -> None:
     """A cleaner that planned before the savepoint was there does not know of it; nor does a rollback of the commit."""
     try:
         state = load_state(storage)
-        targets = {rollback_plan(storage, each).instant.time for each in pending_rollbacks(state.timeline)}
+        targets = {rollback_plan(storage, rollback).instant.time for rollback in pending_rollbacks(state.timeline)}
         restoring = state.timeline.pending({Action.RESTORE})
         if commit.requested in targets or restoring or commit not in state.timeline.commits:
             raise WriteConflict(f"instant {commit.requested} is being rolled back, or the table restored")

@@ -114,10 +114,10 @@ def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
             problems.append(f"column {path} is {spark_name(kind)}: the keys of a map must be strings")
         stored = map_of(_stored(kind.item_field, f"{path}.value", problems))
     else:
-        found = stored_type(kind)
-        if found is None:
+        storable = stored_type(kind)
+        if storable is None:
             problems.append(f"column {path} is {spark_name(kind)}")
-        stored = kind if found is None else found
+        stored = kind if storable is None else storable
     return field.with_type(stored)
 
 

@@ -156,7 +156,7 @@ def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
         return ""
     view = load_view(state.storage, state.timeline, state.config, partitions)
     lost = find_missing(state.storage, state.config, view, commits, snapshot_files(), partitions)
-    return min((each.instant.requested for each in lost), default="")
+    return min((missing.instant.requested for missing in lost), default="")
 
 
 def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
@@ -168,8 +168,8 @@ def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant,
     if not archived:
         return active
     known = {_identity(instant) for instant, _ in active}
-    left = [found for found in archived_commits(state.storage, state.config) if _identity(found[0]) not in known]
-    return sorted([*active, *left], key=lambda found: found[0], reverse=True)
+    left = [pair for pair in archived_commits(state.storage, state.config) if _identity(pair[0]) not in known]
+    return sorted([*active, *left], key=lambda pair: pair[0], reverse=True)
 
 
 # --- files ---
@@ -177,13 +177,13 @@ def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant,
 
 def _state_files(state: TableState, chosen: Iterable[Instant]) -> list[_StateFile]:
     """All files of the chosen instants, by instant, requested before completed."""
-    folder, wanted = state.timeline.folder, {_identity(instant) for instant in chosen}
-    found = []
+    folder, identities = state.timeline.folder, {_identity(instant) for instant in chosen}
+    files = []
     for entry in state.storage.list(folder):
         instant = None if entry.is_dir else parse_name(entry.name, state.timeline.layout, folder)
-        if instant is not None and _identity(instant) in wanted:
-            found.append(_StateFile(instant, join(folder, entry.name), _changed(state, entry)))
-    return sorted(found, key=lambda file: (file.instant.requested, file.instant.state))
+        if instant is not None and _identity(instant) in identities:
+            files.append(_StateFile(instant, join(folder, entry.name), _changed(state, entry)))
+    return sorted(files, key=lambda file: (file.instant.requested, file.instant.state))
 
 
 def _identity(instant: Instant) -> tuple[str, Action]:
@@ -202,13 +202,13 @@ def _write(state: TableState, files: Iterable[_StateFile], batch: int) -> str:
     """
     folder, storage = state.config.history_folder, state.storage
     while True:
-        there = archive_files(storage, state.config)
-        newest = read_archive_file(storage, next(iter(there.values()))) if there else []
+        archived = archive_files(storage, state.config)
+        newest = read_archive_file(storage, next(iter(archived.values()))) if archived else []
         known = {entry.instant for entry in newest}
         missing = [file for file in files if file.instant not in known]
         if not missing:
             return ""
-        path = join(folder, archive_name(max(there, default=0) + 1))
+        path = join(folder, archive_name(max(archived, default=0) + 1))
         try:
             storage.create_new(path, encode_entries([_entry(storage, file) for file in missing], batch))
         except FileExistsError:  # another process archives: what it wrote need not be written again
@@ -242,8 +242,8 @@ def _entry(storage: Storage, file: _StateFile) -> dict[str, object]:
         "actionState": instant.state.name,
         "stateTransitionTime": file.changed,
     }
-    found = _content(instant, storage.read(file.path), file.path)
-    return entry if found is None else {**entry, found[0]: found[1]}
+    content = _content(instant, storage.read(file.path), file.path)
+    return entry if content is None else {**entry, content[0]: content[1]}
 
 
 def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str, object]] | None:

@@ -125,18 +125,18 @@ def clean(
         last = last_clean(state)
         if automatic and commits_since(state.timeline, last) < how.every:
             return CleanResult(finished=finished)
-        at = new_time(state.timeline, state.config.timezone, clock)
-        plan, recorded = make_plan(state, how, last, at, automatic=automatic)
+        time = new_time(state.timeline, state.config.timezone, clock)
+        plan, recorded = make_plan(state, how, last, time, automatic=automatic)
         result = CleanResult("", plan.policy, plan.earliest[0] if plan.earliest else "", plan.files, plan.partitions)
         result = replace(result, finished=finished, dry_run=dry_run)
         if dry_run or not (plan.files or recorded):
             return result
         lock.check()
-        requested = create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
+        requested = create_requested(storage, time, Action.CLEAN, encode_clean_plan(plan, storage.root))
     done = execute(storage, requested, plan, options)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
     whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
-    return replace(result, instant=at, files=gone, partitions=whole)
+    return replace(result, instant=time, files=gone, partitions=whole)
 
 
 def service_state(storage: Storage, options: Mapping[str, str], dry_run: bool) -> TableState:
@@ -171,12 +171,12 @@ def last_clean(state: TableState) -> CleanMetadata | None:
 
 
 def make_plan(
-    state: TableState, how: CleanOptions, last: CleanMetadata | None, at: str, *, automatic: bool
+    state: TableState, how: CleanOptions, last: CleanMetadata | None, time: str, *, automatic: bool
 ) -> tuple[CleanPlan, bool]:
     """What a clean at an instant is to delete, and whether it is recorded even if that is nothing."""
     timeline, storage = state.timeline, state.storage
     savepoints = [instant.requested for instant in timeline.completed({Action.SAVEPOINT})]
-    earliest = earliest_retained(timeline, how, at)
+    earliest = earliest_retained(timeline, how, time)
     scope = Scope(None)
     if how.incremental:
         all_active = last is not None or not archive_files(storage, state.config)
@@ -207,18 +207,18 @@ def make_plan(
 
 def pending_files(state: TableState) -> frozenset[str]:
     """Paths of the files that pending compactions, log compactions and clusterings are to read."""
-    found: set[str] = set()
+    paths: set[str] = set()
     timeline = state.timeline
     for instant in timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
         for operation in read_compaction_plan(state.storage, timeline, instant).operations:
             names = [name for name in (operation.base_file, *operation.log_files) if name]
-            found |= {join(operation.group.partition, name) for name in names}
+            paths |= {join(operation.group.partition, name) for name in names}
     for instant in timeline.pending_replaces:
         clustering = read_replace_plan(state.storage, timeline, instant).clustering
         for slice_ in [slice_ for group in clustering.groups for slice_ in group.slices] if clustering else ():
             names = [name for name in (slice_.base_file, *slice_.log_files) if name]
-            found |= {join(slice_.group.partition, name) for name in names}
-    return frozenset(found)
+            paths |= {join(slice_.group.partition, name) for name in names}
+    return frozenset(paths)
 
 
 # --- deleting ---
@@ -282,14 +282,14 @@ def _require_data_files(plan: CleanPlan, instant: Instant) -> None:
 
 
 def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str]) -> dict[str, CleanedPartition]:
-    wanted = [join(partition, name) for partition, names in plan.files.items() for name in names]
-    wanted = [path for path in wanted if path not in saved]
-    if len(wanted) > 1:
-        with ThreadPoolExecutor(min(_THREADS, len(wanted)), thread_name_prefix="hoodie-clean") as pool:
-            was_there = list(pool.map(storage.delete, wanted))
+    paths = [join(partition, name) for partition, names in plan.files.items() for name in names]
+    paths = [path for path in paths if path not in saved]
+    if len(paths) > 1:
+        with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="hoodie-clean") as pool:
+            was_there = list(pool.map(storage.delete, paths))
     else:
-        was_there = [storage.delete(path) for path in wanted]
-    deleted = {path for path, there in zip(wanted, was_there, strict=True) if there}
+        was_there = [storage.delete(path) for path in paths]
+    deleted = {path for path, existed in zip(paths, was_there, strict=True) if existed}
     return {
         partition: CleanedPartition(
             policy=plan.policy,

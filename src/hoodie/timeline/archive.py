@@ -54,22 +54,22 @@ def archive_name(number: int) -> str:
 def archive_files(storage: Storage, config: TableConfig) -> dict[int, str]:
     """The archive files of layout 1, paths by number, the newest first."""
     folder = config.history_folder
-    found = {int(m[1]): join(folder, e.name) for e in storage.list(folder) if (m := _NAME.fullmatch(e.name))}
-    return dict(sorted(found.items(), reverse=True))
+    files = {int(m[1]): join(folder, e.name) for e in storage.list(folder) if (m := _NAME.fullmatch(e.name))}
+    return dict(sorted(files.items(), reverse=True))
 
 
 def read_archive_file(storage: Storage, path: str) -> list[ArchivedEntry]:
     """What an archive file holds, in its order. Raises CorruptFile."""
-    return [_entry(found, path) for found in decode_entries(storage.read(path), path)]
+    return [_entry(record, path) for record in decode_entries(storage.read(path), path)]
 
 
-def _entry(found: Mapping[str, Any], path: str) -> ArchivedEntry:
-    time, action, state = found["commitTime"] or "", found["actionType"] or "", found["actionState"] or "COMPLETED"
+def _entry(record: Mapping[str, Any], path: str) -> ArchivedEntry:
+    time, action, state = record["commitTime"] or "", record["actionType"] or "", record["actionState"] or "COMPLETED"
     if not (time.isascii() and time.isdigit()) or action not in list(Action) or state not in State.__members__:
         raise CorruptFile(path, f"archived instant {time!r}, {action!r}, {state!r}: no such instant is known")
-    filled = next((name for name, value in found.items() if isinstance(value, dict)), "")
+    filled = next((name for name, value in record.items() if isinstance(value, dict)), "")
     instant = Instant(time, Action(action), State[state])
-    return ArchivedEntry(instant, found["stateTransitionTime"] or "", filled, found[filled] if filled else None, path)
+    return ArchivedEntry(instant, record["stateTransitionTime"] or "", filled, record[filled] if filled else None, path)
 
 
 def archived_entries(storage: Storage, config: TableConfig) -> Iterator[ArchivedEntry]:
@@ -105,12 +105,12 @@ def archived_commits(storage: Storage, config: TableConfig) -> list[tuple[Instan
     """
     if config.layout == 2:
         return _history_commits(storage, config)
-    found: dict[Instant, CommitMetadata] = {}
+    commits: dict[Instant, CommitMetadata] = {}
     for entry in archived_entries(storage, config):
         instant = entry.instant
-        if instant.state is State.COMPLETED and instant.action in COMMITS and instant not in found:
-            found[instant] = commit_of(entry.record or {}, entry.path)
-    return sorted(found.items(), key=lambda item: item[0], reverse=True)
+        if instant.state is State.COMPLETED and instant.action in COMMITS and instant not in commits:
+            commits[instant] = commit_of(entry.record or {}, entry.path)
+    return sorted(commits.items(), key=lambda item: item[0], reverse=True)
 
 
 _COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
@@ -138,7 +138,7 @@ def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
 
 
 def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
-    found: dict[Instant, CommitMetadata] = {}
+    commits: dict[Instant, CommitMetadata] = {}
     for name in history_files(storage, config.history_folder):
         path = join(config.history_folder, name)
         try:
@@ -157,5 +157,5 @@ def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instan
                 if metadata is None:
                     raise CorruptFile(path, f"the {action} {time} is without its metadata")
                 replacing = Action(action) is Action.REPLACE_COMMIT
-                found[instant] = decode_avro_commit(metadata, path, replacing)
-    return sorted(found.items(), key=lambda item: item[0], reverse=True)
+                commits[instant] = decode_avro_commit(metadata, path, replacing)
+    return sorted(commits.items(), key=lambda item: item[0], reverse=True)

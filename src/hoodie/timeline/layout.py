@@ -54,8 +54,8 @@ def parse_name(name: str, layout: int, folder: str) -> Instant | None:
     """
     if not name[:1].isdigit() or _HALF_WRITTEN.fullmatch(name):
         return None
-    found = _NAMES[layout].fullmatch(name)
-    instant = _instant(found) if found else None
+    match = _NAMES[layout].fullmatch(name)
+    instant = _instant(match) if match else None
     if instant is None:
         raise CorruptFile(
             f"{folder}/{name}",
@@ -65,8 +65,8 @@ def parse_name(name: str, layout: int, folder: str) -> Instant | None:
     return instant
 
 
-def _instant(found: re.Match[str]) -> Instant | None:
-    groups = found.groupdict()
+def _instant(match: re.Match[str]) -> Instant | None:
+    groups = match.groupdict()
     time, word, suffix, completed = groups["time"], groups["action"], groups["state"], groups.get("completed") or ""
     if word == ".inflight" and suffix is None and not completed:
         return Instant(time, Action.COMMIT, State.INFLIGHT)

@@ -108,17 +108,17 @@ def with_history(storage: Storage, config: TableConfig, timeline: Timeline, inst
     Opens only files of the history whose range may hold one of them. Raises CorruptFile
     """
     known = {instant.requested for instant in timeline.instants} | timeline.history.keys()
-    wanted = sorted(set(instants) - known)
-    if timeline.layout == 1 or not wanted:
+    times = sorted(set(instants) - known)
+    if timeline.layout == 1 or not times:
         return timeline
-    found = dict(timeline.history)
+    history = dict(timeline.history)
     for name in history_files(storage, config.history_folder):
         bounds = _HISTORY_NAME.fullmatch(name)
         assert bounds is not None  # _history_files saw to it
-        inside = [time for time in wanted if bounds[1] <= time <= bounds[2]]
+        inside = [time for time in times if bounds[1] <= time <= bounds[2]]
         if inside:
-            found |= _completions(storage, f"{config.history_folder}/{name}", inside)
-    return dataclasses.replace(timeline, history=found)
+            history |= _completions(storage, f"{config.history_folder}/{name}", inside)
+    return dataclasses.replace(timeline, history=history)
 
 
 def history_files(storage: Storage, folder: str) -> list[str]:
@@ -134,7 +134,7 @@ def history_files(storage: Storage, folder: str) -> list[str]:
     if not re.fullmatch(r"\d+", version, re.ASCII):
         raise CorruptFile(f"{folder}/_version_", f"{version!r} is no version of the history")
     try:
-        names = [found["fileName"] for found in json.loads(storage.read(path))["files"]]
+        names = [file["fileName"] for file in json.loads(storage.read(path))["files"]]
     except FileNotFoundError as error:
         raise CorruptFile(f"{folder}/_version_", f"names version {version}, but {path} is missing") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:

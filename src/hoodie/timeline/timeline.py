@@ -68,13 +68,13 @@ class Timeline:
 
     def completed(self, actions: Iterable[Action] = COMMITS) -> tuple[Instant, ...]:
         """Completed instants, oldest first; by default those that publish rows."""
-        wanted = frozenset(actions)
-        return tuple(i for i in self.instants if i.state is State.COMPLETED and i.action in wanted)
+        chosen = frozenset(actions)
+        return tuple(i for i in self.instants if i.state is State.COMPLETED and i.action in chosen)
 
     def pending(self, actions: Iterable[Action] = WRITES) -> tuple[Instant, ...]:
         """Requested and inflight instants, oldest first; by default those that write data files."""
-        wanted = frozenset(actions)
-        return tuple(i for i in self.instants if i.state is not State.COMPLETED and i.action in wanted)
+        chosen = frozenset(actions)
+        return tuple(i for i in self.instants if i.state is not State.COMPLETED and i.action in chosen)
 
     @property
     def commits(self) -> tuple[Instant, ...]:
@@ -102,8 +102,8 @@ class Timeline:
 
     def find(self, time: str, action: Action) -> Instant | None:
         """The instant of a time whose action is, or completes as, the given one."""
-        wanted = comparable_action(action)
-        same = (i for i in self.instants if i.requested == time and comparable_action(i.action) is wanted)
+        comparable = comparable_action(action)
+        same = (i for i in self.instants if i.requested == time and comparable_action(i.action) is comparable)
         return next(same, None)
 
     def completions(self) -> dict[str, str]:

@@ -88,14 +88,14 @@ def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[File
 
 def _finalize(job: CompactionJob, sizes: Mapping[str, int]) -> None:
     """See that all files are there, and remove those of lost attempts, which would be taken for versions of rows."""
-    there = _files_of(job)
+    files = _files_of(job)
     for path, size in sizes.items():
-        if path not in there or there[path].size != size:
+        if path not in files or files[path].size != size:
             raise WriteConflict(
                 f"{path} of compaction {job.instant.requested} is gone: another process took this run for dead and "
                 "began anew. Nothing is published by this one."
             )
-    others = sorted({*there, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
+    others = sorted({*files, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
     require_not_published(job.storage, job.instant)  # else these are what readers see
     remove_with_temporaries(job.storage, others)
 
@@ -114,11 +114,11 @@ def _files_of(job: CompactionJob) -> dict[str, BaseFile]:
 def _discard(job: CompactionJob) -> None:
     """Remove the files of a run that lost, unless they are published."""
     state = load_state(job.storage)
-    found = state.timeline.find(job.instant.requested, Action.COMPACTION)
-    named: set[str | None] = set()
-    if found is not None and found.state is State.COMPLETED:
-        stats = read_commit(job.storage, state.timeline, found).stats
-        named = {stat.path for part in stats.values() for stat in part}
+    current = state.timeline.find(job.instant.requested, Action.COMPACTION)
+    published: set[str | None] = set()
+    if current is not None and current.state is State.COMPLETED:
+        stats = read_commit(job.storage, state.timeline, current).stats
+        published = {stat.path for part in stats.values() for stat in part}
     for path, file in _files_of(job).items():
-        if path not in named and file.token.split("-")[1] == str(job.compaction.run):
+        if path not in published and file.token.split("-")[1] == str(job.compaction.run):
             job.storage.delete(path)

@@ -60,16 +60,16 @@ def schedule_compaction(
         return None
     with scheduling(storage, options) as lock:
         state = state.reload()
-        at = new_time(state.timeline, state.config.timezone, clock)
-        if not is_due(state.timeline, at, how):  # another has just planned one
+        time = new_time(state.timeline, state.config.timezone, clock)
+        if not is_due(state.timeline, time, how):  # another has just planned one
             return None
         if not read_options(ConcurrencyOptions, options).optimistic:
             refuse_pending_writes(state, "a compaction is planned")
-        plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(at).date()), extra)
+        plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(time).date()), extra)
         if not plan.operations:
             return None
         lock.check()
-        return create_requested(storage, at, Action.COMPACTION, encode_compaction_plan(plan)).requested
+        return create_requested(storage, time, Action.COMPACTION, encode_compaction_plan(plan)).requested
 
 
 def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapping[str, str] | None) -> CompactionPlan:
@@ -80,13 +80,13 @@ def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapp
     slices = candidates(view, {operation.group for plan in log_plans for operation in plan.operations})
     if lost := state.missing(view):
         # Compacted, their rows would be gone for good.
-        without = {each.group for each in lost}
+        without = {file.group for file in lost}
         slices = [slice_ for slice_ in slices if slice_.group not in without]
-        for each in lost:
-            told = MissingFileIgnored(
-                each.path, each.instant.requested, each.instant.action, "Its file group is not compacted."
+        for file in lost:
+            warning = MissingFileIgnored(
+                file.path, file.instant.requested, file.instant.action, "Its file group is not compacted."
             )
-            warnings.warn(told, stacklevel=2)
+            warnings.warn(warning, stacklevel=2)
     return plan_compaction(strategy, slices, planning, view.partitions, extra)
 
 
@@ -135,12 +135,12 @@ def find_compaction(state: TableState, instant: str | None = None) -> Instant | 
     """
     if instant is None:
         return next(iter(state.timeline.pending_compactions), None)
-    found = [i for i in state.timeline.instants if i.requested == instant]
-    for each in found:
-        if each.action is Action.COMPACTION:
-            return each
-    what = "is not on the timeline" if not found else f"is a {found[0].action}, no compaction"
-    if state.config.merge_on_read and any(i.action is Action.COMMIT and i.state is State.COMPLETED for i in found):
+    instants = [i for i in state.timeline.instants if i.requested == instant]
+    for candidate in instants:
+        if candidate.action is Action.COMPACTION:
+            return candidate
+    what = "is not on the timeline" if not instants else f"is a {instants[0].action}, no compaction"
+    if state.config.merge_on_read and any(i.action is Action.COMMIT and i.state is State.COMPLETED for i in instants):
         what = "is completed already"
     pending = [i.requested for i in state.timeline.pending_compactions]
     raise InstantNotFound(f"instant {instant} {what}. Pending compactions: {', '.join(pending) or 'none'}.")
@@ -154,8 +154,8 @@ def validate_compaction(storage: Storage, instant: str | None = None) -> list[st
     Raises   InstantNotFound; CorruptFile, UnsupportedTable when the plan cannot be read
     """
     state = load_state(storage)
-    found = find_compaction(state, instant)
-    return [] if found is None else problems(look_up(state, found).found)
+    pending = find_compaction(state, instant)
+    return [] if pending is None else problems(look_up(state, pending).found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,7 +168,7 @@ class PlanFiles:
 
     @property
     def leftovers(self) -> list[BaseFile]:
-        return [base for each in self.found for base in each.leftover]
+        return [base for operation in self.found for base in operation.leftover]
 
 
 def look_up(state: TableState, instant: Instant) -> PlanFiles:
