@@ -1,6 +1,6 @@
-"""Examining a table: whether what must always hold does, and what to do where it does not.
+"""Examining a table: checks its invariants, and says what to do about violations.
 
-Nothing is changed; `hoodie.doctor.repair` mends what can be mended without a person.
+Nothing is changed; `hoodie.doctor.repair` repairs what is safe without a person.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from hoodie.view.load import data_files, load_view
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 
-#: Seconds within which what looks left behind may be the work of a process that is alive.
+#: Seconds within which apparent leftovers may be the work of a live process.
 GRACE = 3600.0
 
 
 class _Hiding(WrappedStorage):
-    """Leaves out of listings what has been found to be no instant."""
+    """Hides files from listings that were found not to be instants."""
 
     def __init__(self, inner: Storage, names: frozenset[str], folder: str) -> None:
         super().__init__(inner)
@@ -56,12 +56,12 @@ def examine(
     grace: float = GRACE,
     now: int | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a table, the worst first; nothing: it is healthy.
+    """The problems of a table, worst first; none: it is healthy.
 
     options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
     rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
     whole_table  a key must be unique in the table, not only in its partition (global indexes)
-    grace        seconds; pending instants and leftovers that are younger are taken for the work of a live process
+    grace        seconds; younger pending instants and leftovers count as the work of a live process
     now          milliseconds since 1970; None: the clock's
     Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read
     """
@@ -75,7 +75,7 @@ def examine(
         return (*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice))
     require_readable(config)
 
-    # Files before the timeline: of a commit that is published meanwhile we know the instant, and not yet the files.
+    # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
     aside = storage.list_tree(".hoodie", skip=("metadata",))
     tree = storage.list_tree("", skip=(".hoodie",))
     folder = config.timeline_folder
@@ -105,8 +105,8 @@ def examine(
     findings += leftovers(scene)
     findings += temporaries(scene, tree)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
-        problem = "data files: the timeline does not tell which of them count"
-        findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Mend the timeline first"))
+        problem = "data files: the timeline does not say which of them count"
+        findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
         findings += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
     return tuple(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
@@ -124,6 +124,6 @@ def _examine_data(
         findings += examine_rows(scene, contents, state, view, options, whole_table=whole_table)
     except (HoodieError, FileNotFoundError) as error:
         problem = f"rows: {str(error).rstrip('.')}"
-        advice = "Mend what is found first; if a writer was at work, look again"
+        advice = "Repair the other findings first; if a writer was active, examine again"
         findings.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
     return findings

@@ -1,4 +1,4 @@
-"""What the doctor looks for inside data files: keys that a look-up would miss, keys that occur twice, damage.
+"""The doctor's checks of data files' content: keys that a look-up would miss, duplicate keys, damage.
 
 Source: docs/design/invariants.md 1 and 4; docs/format/base-files-and-bloom.md 1, 2 and 4,
 docs/format/log-files.md 7 and 8.
@@ -54,10 +54,10 @@ def examine_rows(
     *,
     whole_table: bool,
 ) -> Iterator[Finding]:
-    """Everything that the files which a snapshot reader opens tell. Held are the keys of one partition.
+    """All findings from the files that a snapshot reader opens. The keys of one partition are in memory.
 
     options      of reads, such as the import paths of mergers that may be loaded
-    whole_table  a key must be unique in the table, not only in its partition: the keys of the table are held
+    whole_table  a key must be unique in the table, not only in its partition: all keys of the table are in memory
     """
     slices = list(merged_slices(view).values())
     schema = table_schema(state, view)
@@ -68,7 +68,7 @@ def examine_rows(
         try:
             reader = slice_reader(state, schema, options=options)
         except (UnsupportedTable, InvalidOption) as error:
-            advice = "Duplicate keys among base files are looked for all the same"
+            advice = "Base files are checked for duplicate keys anyway"
             problem = f"rows of logs: {str(error).rstrip('.')}"
             yield Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, advice)
     published = Named.by(contents)
@@ -101,12 +101,12 @@ def _examine_slice(
         advice = error.advice.rstrip(".") or "Restore it from a copy of the table, or roll its commit back"
         return [*findings, Finding(Severity.ERROR, Fault.DAMAGED, error.path, error.problem, advice)], None
     except FileNotFoundError as error:
-        advice = "If no writer or cleaner was at work meanwhile, restore it from a copy of the table"
-        problem = f"it went away during the examination ({error})"
+        advice = "If no writer or cleaner was active meanwhile, restore it from a copy of the table"
+        problem = f"it was removed during the examination ({error})"
         return [*findings, Finding(Severity.WARNING, Fault.MISSING, _name(slice_), problem, advice)], None
     except HoodieError as error:
         problem = str(error).rstrip(".")
-        advice = "This reader cannot read it; the Hudi that wrote it may"
+        advice = "This reader cannot read it; the Hudi release that wrote it may"
         fault = Fault.DAMAGED if isinstance(error, SchemaMismatch) else Fault.UNEXAMINED
         severity = Severity.ERROR if isinstance(error, SchemaMismatch) else Severity.NOTE
         return [*findings, Finding(severity, fault, _name(slice_), problem, advice)], None
@@ -122,14 +122,14 @@ def _name(slice_: FileSlice) -> str:
 def _base_keys(
     scene: Scene, file: BaseFile, published: tuple[Instant, WriteStat] | None, findings: list[Finding]
 ) -> pa.ChunkedArray:
-    """The keys of a base file, having compared them with what its footer and its commit say."""
+    """The keys of a base file, checked against its footer and its commit."""
     footer = footer_of(scene.storage, file)
     target = pa.schema([(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])
     rows = pa.concat_tables([target.empty_table(), *base_batches(scene.storage, file, target)])
     keys, path = rows.column(RECORD_KEY), file.path
     if published is not None and published[1].num_writes != footer.rows:
         problem = f"{footer.rows} rows, and {published[0].requested} says {published[1].num_writes}"
-        advice = "The file is another than was published: restore it from a copy of the table"
+        advice = "The file is not the published one: restore it from a copy of the table"
         findings.append(Finding(Severity.ERROR, Fault.COUNT, path, problem, advice))
     bad = keys.null_count + pc.sum(pc.equal(pc.binary_length(keys), 0)).as_py() if len(keys) else 0
     if bad:
@@ -140,7 +140,7 @@ def _base_keys(
         keys = keys.filter(pc.greater(pc.binary_length(keys), 0))
     partition = file.group.partition
     if len(rows) and not pc.all(pc.fill_null(pc.equal(rows.column(PARTITION_PATH), partition), False)).as_py():
-        problem = "some rows say that they are of another partition"
+        problem = "some rows belong to another partition by their meta column"
         findings.append(Finding(Severity.ERROR, Fault.KEY, path, problem, "Restore the file from a copy of the table"))
     if len(keys):
         _against_footer(footer, keys, path, findings)
@@ -148,9 +148,9 @@ def _base_keys(
 
 
 def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, findings: list[Finding]) -> None:
-    advice = "Upserts by the BLOOM index miss such keys and write them twice: rewrite the file by cluster or overwrite"
+    advice = "BLOOM upserts miss such keys and write them twice: rewrite the file by cluster or overwrite"
     bounds = java_min_max(keys)
-    assert bounds is not None  # there are keys
+    assert bounds is not None  # there is a key
     if footer.min_key is not None and footer.max_key is not None:
         low, high, least, most = java_order(
             pa.array([*bounds, footer.min_key, footer.max_key], pa.string())
@@ -186,7 +186,7 @@ def _logs(scene: Scene, published: Named, slice_: FileSlice) -> list[Finding]:
         writers = _writers(scene, log)
         for time in sorted(writers & by_time.keys() & names.keys()):
             problem = f"it holds rows of the completed instant {time}, which does not name it"
-            advice = "A lost attempt of a task: the same rows are in another log. Compaction takes both away"
+            advice = "A lost attempt of a task: the same rows are in another log. Compaction removes both"
             findings.append(Finding(Severity.WARNING, Fault.ORPHAN, log.path, problem, advice))
     return findings
 
@@ -206,10 +206,10 @@ def _merged_keys(reader: SliceReader, slice_: FileSlice, findings: list[Finding]
     columns = [RECORD_KEY] if keygen is None else roots(keygen.record_keys, reader.schema.names)
 
     def keep(damage: DamagedLog) -> None:
-        advice = "If the writer died there nothing is lost: compact the slice. Else restore the file"
+        advice = "If the writer died while writing it nothing is lost: compact the slice. Else restore the file"
         findings.append(Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice))
 
-    # Not by catching warnings: their filters belong to the whole process, and to other threads' reads.
+    # Not by catching warnings: their filters affect the whole process, and other threads' reads.
     parts = list(merged_batches(reader, slice_, columns, keep))
     arrays = [part.column(0) if keygen is None else record_key_arrow(part, keygen) for part in parts]
     return pa.chunked_array([chunk for array in arrays for chunk in _chunks(array.cast(pa.string()))], pa.string())
@@ -235,7 +235,7 @@ def _duplicates(partition: str, slices: Sequence[_Keys]) -> Iterator[Finding]:
         where.append(f"{key!r} in {', '.join(_name(slice_) for slice_ in groups)}")
     problem = f"{len(repeated)} keys occur more than once: {'; '.join(where)}"
     advice = (
-        "insert and bulk_insert look no key up, and bring them in again as asked. If only upserts wrote here: upsert "
-        "one version of each key, which changes all copies, or delete the keys and write them anew"
+        "insert and bulk_insert look no key up and write duplicates as asked. If only upserts wrote here: upsert "
+        "one version of each key, which changes all copies, or delete the keys and write them again"
     )
     yield Finding(Severity.WARNING, Fault.DUPLICATE, partition, problem, advice)

@@ -37,7 +37,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Parsing:
-    """How a string in a pattern is taken apart.
+    """How a string in a pattern is parsed.
 
     regex   of the whole string (to be anchored); Java's and Python's (re.ASCII); one group for each field
     fields  what each group holds: year, month, monthname, day, hour, halfhour (1-12), half (AM or PM), minute,
@@ -53,7 +53,7 @@ class Parsing:
 
 
 def tokens(pattern: str) -> tuple[Token, ...]:
-    """The pattern's tokens, in order: `'T'` and what is no letter are literal text, `''` is a quote.
+    """The pattern's tokens, in order: `'T'` and non-letters are literal text, `''` is a quote.
 
     Raises InvalidOption on a letter that Joda does not know.
     """
@@ -61,7 +61,7 @@ def tokens(pattern: str) -> tuple[Token, ...]:
     for piece in _PIECE.finditer(pattern):
         if run := piece["letters"]:
             if run[0] not in _LETTERS:
-                raise InvalidOption(f"date pattern {pattern!r}: {run[0]!r} is no pattern letter; quote text, as in 'T'")
+                raise InvalidOption(f"date pattern {pattern!r}: {run[0]!r} is not a pattern letter; quote text as 'T'")
             pieces.append(Token(run[0], len(run)))
         elif piece["quote"]:
             pieces.append(Token("", text="'"))

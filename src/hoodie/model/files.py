@@ -76,7 +76,7 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: str) -> 
 
 
 def parse_data_file(partition: str, name: str, size: int) -> BaseFile | LogFile | None:
-    """The data file that a name stands for; None for any other file (partition metafile, checksum, stray file)."""
+    """The data file of a name; None for any other file (partition metafile, checksum, stray file)."""
     if not name.startswith("."):
         if match := _BASE_NAME.match(name):
             file_id, token, instant = match.groups()

@@ -1,4 +1,4 @@
-"""Deleting rows of keys that are in several file groups of a table with a global index: the newest of each stays."""
+"""Deleting rows of keys that are in several file groups of a table with a global index: the newest of each is kept."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Doubled = Mapping[str, tuple[FileGroupId, ...]]
 def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> WriteResult:
     """Keep one row of each key: that with the greatest values of the ordering columns, then of the newest instant.
 
-    Entries name the row that stays before the others go: one that dies in between has only to be called again.
+    Entries name the kept row before the others are deleted: after a crash in between, call it again.
 
     doubled  record keys -> the file groups that hold them
     Raises   as a write. Nothing was deleted then
@@ -73,7 +73,7 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
 
 
 def _choose(state: TableState, options: Mapping[str, str], doubled: Doubled) -> dict[FileGroupId, pa.Array]:
-    """Put the entries of the rows that stay. Returns the keys whose rows go, by file group."""
+    """Put the entries of the kept rows. Returns the keys whose rows are to be deleted, by file group."""
     groups = sorted({group for holders in doubled.values() for group in holders})
     view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
     slices = merged_slices(view)

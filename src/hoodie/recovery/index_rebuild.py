@@ -1,4 +1,4 @@
-"""Making the entries of an HBase index from the table: for a table that has no index yet, or one that is wrong."""
+"""Rebuilding the entries of an HBase index from the table: for a table without an index yet, or with a wrong one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 10  # keys that the command names
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What was done: entries put, entries removed that no row of the table has, file groups read, wall time.
+    """The result: entries put, entries removed that no row of the table has, file groups read, wall time.
 
     doubled  record keys of which the table has rows in several file groups -> these file groups
     mended   whether the rows of these keys but one each were deleted
@@ -61,7 +61,7 @@ class Rebuilt:
 
 
 def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled: bool = False) -> Rebuilt:
-    """Put an entry for each row of the table, and remove entries that are of no row. The table is only read, but for
+    """Put an entry for each row of the table, and remove entries without a row. The table is only read, except with
     `mend_doubled`.
 
     options       of a write: hoodie.index.hbase.*
@@ -70,9 +70,9 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
     Raises        InvalidOption when the index is another one, or cannot be reached by the options; IndexUnavailable;
                   TableNotFound; UnsupportedTable; CorruptFile; MissingFile; `mend_doubled`: as a write
 
-    While it runs nothing else should write to the table: entries of a write that is pending are left as they are. The
-    mark that says that the index is the table's comes last: one whose making broke off is refused by writes, unless it
-    had one before.
+    While it runs nothing else should write to the table: entries of a pending write are left as they are. The mark
+    that ties the index to the table comes last: writes refuse an index whose rebuild was interrupted, unless it had a
+    mark before.
     """
     begun = time.perf_counter()
     state = load_state(storage)
@@ -99,7 +99,7 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
                 put_entries(client, rows, [entry] * len(rows), timestamp, last=NO_LATER)
             written += len(keys)
         removed, shown = _sweep(client, state, keys_of.keys(), timestamp)
-        # The entry of a key in two file groups is that of the last one: the others show fewer than they have keys.
+        # The entry of a key in two file groups is that of the last one: the others have fewer entries than keys.
         short = {entry for entry, keys in keys_of.items() if shown[entry] < keys}
         doubled = _doubled(client, index, view, reader, slices, short, keys_of.keys()) if short else {}
         _mark(client, index, state)
@@ -111,13 +111,13 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
 
 
 def _mark(client: HBaseClient, index: hbase.HBaseIndex, state: TableState) -> None:
-    """Say that the index has the keys of all commits."""
+    """Put the mark: the index has the keys of all commits."""
     if not state.timeline.commits:
         return
     newest = state.timeline.commits[-1].requested
     before = read_mark(client)
     if before is not None and before.table == index.table:
-        newest = max(newest, before.instant)  # of a write that is at work
+        newest = max(newest, before.instant)  # of a pending write
     put_mark(client, Mark(newest, index.table), index.timestamp(newest), force=True)
 
 
@@ -157,9 +157,9 @@ def _doubled(
 def _sweep(
     client: HBaseClient, state: TableState, known: Collection[Entry], timestamp: int
 ) -> tuple[int, Counter[Entry]]:
-    """Remove the entries that were not put just now, and what moves left unsettled.
+    """Remove the entries that were not put just now, and unfinished moves.
 
-    returns  how many rows went, and how many there are of each entry
+    returns  the number of removed rows, and how many rows each entry has
     """
     pending = {instant.requested for instant in state.timeline.pending()}
     stale: dict[bytes, int] = {}
@@ -198,6 +198,6 @@ def _is_stale(
         if entry in known and cells[ENTRY[0]].timestamp >= timestamp:
             return False
         commit = entry.commit.decode(errors="replace")
-        if commit in pending or commit > state.timeline.newest:  # of a write that goes on meanwhile
+        if commit in pending or commit > state.timeline.newest:  # of a concurrent write
             return False
     return True

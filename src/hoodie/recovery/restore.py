@@ -1,7 +1,7 @@
-"""Restoring a table to a savepoint: all later writes are taken back, newest first.
+"""Restoring a table to a savepoint: all later writes are rolled back, newest first.
 
-While a restore is pending nobody else writes, and readers see what is left of the later commits, each whole or not at
-all. One that dies goes on when it is called again: what is still on the timeline is still to be done.
+While a restore is pending no other write is accepted, and readers see what is left of the later commits, each whole or
+not at all. An interrupted restore resumes when it is called again: what is still on the timeline is still to be done.
 Source: docs/format/table-services.md 4.
 """
 
@@ -44,11 +44,11 @@ from hoodie.writing.job import writable_state
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What a restore took back, or (dry run) would.
+    """What a restore rolled back, or (dry run) would.
 
-    savepoint  the commit that the table is as of now
+    savepoint  the commit to which the table is restored
     instant    of the restore; "" in a dry run, and when nothing was newer than the savepoint
-    plan       instants that go, newest first
+    plan       instants that are rolled back, newest first
     rollbacks  what to delete and undo for each of them, in a dry run; see `metadata` for what was done
     metadata   None in a dry run, and when nothing was newer
     """
@@ -61,7 +61,7 @@ class RestoreResult:
 
     @property
     def deletes(self) -> tuple[str, ...]:
-        """Paths of the files that would go, in a dry run."""
+        """Paths of the files that would be deleted, in a dry run."""
         return tuple(
             join(request.partition, name)
             for plan in self.rollbacks
@@ -80,16 +80,16 @@ def restore(
     clock: Clock = utc_now,
     repair: RunRepair | None = None,
 ) -> RestoreResult:
-    """Take all writes after a savepoint back. There is no way back from that.
+    """Roll back all writes after a savepoint. This cannot be undone.
 
     instant  of the savepoint
     dry_run  only say what would be done
-    repair   puts entries of an HBase index that rows lack then; None: threads of this process
-    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot hear of it (see `index_follows`);
+    repair   puts the entries of an HBase index that rows lack afterwards; None: threads of this process
+    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot be updated (see `index_follows`);
              InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
-             InvalidPlan when files of the savepoint are gone, later commits are archived, or older ones wrote to the
-             files that would go; WriteConflict when another restore, or an older write, is pending: nothing has changed
-             then. WriteConflict when a writer went on during the restore: then call it again
+             InvalidPlan when files of the savepoint are missing, later commits are archived, or older ones wrote to
+             files that would be deleted; WriteConflict when another restore, or an older write, is pending: nothing has
+             changed then. WriteConflict when a writer published during the restore: then call it again
     """
     if dry_run:
         state = looked_at(storage)
@@ -104,7 +104,7 @@ def restore(
 
 
 def _going(savepoint: str, state: TableState) -> Collection[str]:
-    """The completed instants that are meant to go."""
+    """The completed instants to roll back."""
     return {commit.requested for commit in state.timeline.commits if commit.requested > savepoint}
 
 
@@ -146,8 +146,8 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:
-    """Take back what is on the timeline after the savepoint. What was done, by instant; of what an earlier run did
-    that died nothing is known any more."""
+    """Roll back what is on the timeline after the savepoint. Returns what was done, by instant, without the work of an
+    earlier, interrupted run."""
     done: dict[str, tuple[RollbackMetadata, ...]] = {ref.time: () for ref in plan.instants}
     for target in _instants(state, _plan(state, plan.savepoint)):
         lock.check()
@@ -160,8 +160,8 @@ def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dic
     left = _plan(state.reload(), plan.savepoint).instants
     if left:
         raise WriteConflict(
-            f"{len(left)} writes, such as {left[0].action} {left[0].time}, came while the table was restored. Stop "
-            f"their writers, and call restore({plan.savepoint!r}) again: it goes on."
+            f"{len(left)} writes, such as {left[0].action} {left[0].time}, were published during the restore. Stop "
+            f"their writers, and call restore({plan.savepoint!r}) again to resume it."
         )
     return done
 
@@ -187,11 +187,11 @@ def _instants(state: TableState, plan: RestorePlan) -> list[Instant]:
     return [instant for _, instant in pairs if instant is not None]
 
 
-# --- what must hold ---
+# --- preconditions ---
 
 
 def _begun(state: TableState, savepoint: str) -> Instant | None:
-    """A restore to the savepoint that began and did not end. Raises WriteConflict when it is one to another."""
+    """The unfinished restore to the savepoint. Raises WriteConflict when it is one to another."""
     for begun in state.timeline.pending({Action.RESTORE}):
         theirs = _read_plan(state.storage, begun).savepoint
         if theirs != savepoint:
@@ -217,9 +217,7 @@ def _check(state: TableState, instant: str) -> None:
     target = next((savepoint for savepoint in savepoints if savepoint.instant == instant), None)
     if target is None:
         known = ", ".join(savepoint.instant for savepoint in savepoints)
-        raise InstantNotFound(
-            f"instant {instant} is no savepoint: a table is restored to one. There are: {known or 'none'}"
-        )
+        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}")
     newer = [savepoint.instant for savepoint in savepoints if savepoint.instant > instant]
     if newer:
         raise InvalidInput(
@@ -235,7 +233,7 @@ def _check(state: TableState, instant: str) -> None:
     if (archived := newest_archived(state.storage, state.config, later)) > instant:
         raise InvalidPlan(
             f"the table cannot be restored to {instant}: later commits up to {archived} are archived, and what they "
-            "wrote is not known any more"
+            "wrote is no longer known"
         )
     if path := _older_blocks(state, instant):
         raise InvalidPlan(
@@ -245,15 +243,15 @@ def _check(state: TableState, instant: str) -> None:
     missing = _missing(state.storage, target)
     if missing:
         raise InvalidPlan(
-            f"the table cannot be restored to {instant}: {len(missing)} files of the savepoint are gone, such as "
+            f"the table cannot be restored to {instant}: {len(missing)} files of the savepoint are missing, such as "
             f"{missing[0]}"
         )
 
 
 def _older_blocks(state: TableState, savepoint: str) -> str:
-    """A log file that goes with its slice, though a commit up to the savepoint wrote to it; "" when there is none.
+    """A log file that would be deleted with its slice, though a commit up to the savepoint wrote to it; "" for none.
 
-    A writer may begin before the savepoint, and look for file slices long after it.
+    A writer may begin before the savepoint, and list file slices long after it.
     """
     older = {commit.requested for commit in state.timeline.commits if commit.requested <= savepoint}
     for file in data_files(list_partitions(state.storage)):
@@ -280,10 +278,10 @@ def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:
 
 
 def _forget_rollbacks(storage: Storage, savepoint: str, restore: str) -> None:
-    """Rollbacks after the savepoint speak of instants that are no more. When this dies they stay, and do no harm."""
+    """Remove rollbacks after the savepoint: their targets no longer exist. Left after a crash they are harmless."""
     timeline = load_state(storage).timeline
     for rollback in timeline.completed({Action.ROLLBACK}):
         if savepoint < rollback.requested < restore:
-            # First what makes it complete: a pending rollback would be taken up again.
+            # The completed file last: a pending rollback would be resumed.
             for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
                 storage.delete(instant_path(Instant(rollback.requested, Action.ROLLBACK, state)))

@@ -1,4 +1,4 @@
-"""Savepoints: commits whose files stay, whatever cleaning does, until the savepoint is deleted.
+"""Savepoints: commits whose files cleaning keeps until the savepoint is deleted.
 
 Source: docs/format/table-services.md 4.
 """
@@ -49,7 +49,7 @@ class Savepoint:
     files: frozenset[str]  # paths of base and log files, relative to the base path
 
 
-# --- which there are, and what they keep ---
+# --- existing savepoints, and what they keep ---
 
 
 def read_savepoints(state: TableState) -> list[Savepoint]:
@@ -60,8 +60,8 @@ def read_savepoints(state: TableState) -> list[Savepoint]:
 def savepointed_files(state: TableState) -> frozenset[str]:
     """Paths of all files that savepoints keep. A slice with any file among them stays whole.
 
-    A cleaner asks twice: when it plans, and once more with the state of that moment after its plan is on the timeline,
-    before it deletes. `make_savepoint` looks for plans after its savepoint is there. So of the two one sees the other.
+    A cleaner checks twice: when it plans, and again with a fresh state once its plan is on the timeline, before it
+    deletes. `make_savepoint` checks for plans after its savepoint is published. So one of the two sees the other.
     Raises CorruptFile
     """
     return frozenset[str]().union(*(savepoint.files for savepoint in read_savepoints(state)))
@@ -99,8 +99,8 @@ def make_savepoint(
     millis   the clock, since 1970
     Raises   InstantNotFound when there is no such completed commit; InvalidInput when it is a savepoint already;
              InvalidPlan when cleaning has removed, or is about to remove, files of it; MissingFile when others of its
-             files are gone; WriteConflict when the commit
-             was rolled back, or a cleaning planned, at the same moment: there is no savepoint then
+             files are missing; WriteConflict when the commit
+             was rolled back, or a cleaning planned, at the same time: then no savepoint is made
     """
     settings = Settings.read(options)
     with lock_for(options, storage):
@@ -118,7 +118,7 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
     kept = _names(merged_slices(view, commit.requested).values())
     metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=kept)
     begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)
-    with suppress(WriteConflict):  # of one that died, or of another: who completes it has it
+    with suppress(WriteConflict):  # of an interrupted call, or a concurrent one: the process that completes it wins
         to_inflight(storage, begun)
     complete(storage, begun, encode_savepoint(metadata))
     _require_kept(storage, commit, view)
@@ -127,7 +127,7 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
 
 @typed_errors()
 def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str) -> None:
-    """Let the files of a savepoint go when they are next cleaned.
+    """Delete a savepoint: the next cleaning may remove its files.
 
     Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending
     """
@@ -142,7 +142,7 @@ def _delete(storage: Storage, timeline: Timeline, instant: str) -> None:
     savepoint = timeline.find(instant, Action.SAVEPOINT)
     if savepoint is None:
         known = ", ".join(other.requested for other in timeline.completed({Action.SAVEPOINT}))
-        raise InstantNotFound(f"instant {instant} is no savepoint. Savepoints: {known or 'none'}.")
+        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}.")
     _remove(storage, instant)
 
 
@@ -161,7 +161,7 @@ def _commit(state: TableState, instant: str | None) -> Instant:
         if commit.requested == instant:
             return commit
     pending = any(write.requested == instant for write in state.timeline.pending(COMMITS))
-    what = "is not completed" if pending else "is no commit of the active timeline"
+    what = "is not completed" if pending else "is not a commit of the active timeline"
     raise InstantNotFound(f"instant {instant} {what}: a savepoint needs a completed commit")
 
 
@@ -178,18 +178,18 @@ def _names(slices: Iterable[FileSlice]) -> dict[str, tuple[str, ...]]:
 
 
 def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) -> None:
-    """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or has planned to."""
+    """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or plans to remove."""
     current = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
     replaced = {group for group, when in view.replaced.items() if when <= instant}
     for when, earliest, paths in cleanings(state, instant):
-        # One that counts versions does not say how far back the table can be read. What is older than the slice that a
-        # reader takes was cleaned for being old.
+        # One that counts versions does not say how far back the table can be read. Files older than the slice that a
+        # reader uses were removed for their age.
         gone = [
             path
             for path, group, base in _slices_of(() if earliest else paths)
             if group not in replaced and current.get(group, "") <= base <= instant
         ]
-        if gone or (earliest > instant and instant != state.timeline.newest_commit):  # what is newest stays
+        if gone or (earliest > instant and instant != state.timeline.newest_commit):  # the newest slice stays
             what = f"removes {gone[0]}" if gone else f"keeps nothing older than {earliest}"
             raise InvalidPlan(
                 f"the table as of {instant} cannot be kept: the cleaning {when} {what}. Take a newer commit."
@@ -197,7 +197,7 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
 
 
 def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[str]]]:
-    """What cleanings after an instant removed or are to remove. Raises CorruptFile.
+    """What cleanings after an instant removed or will remove. Raises CorruptFile.
 
     returns  of each its instant, the oldest commit that it keeps ("" when it counts versions), and paths of files
     """
@@ -212,7 +212,7 @@ def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[s
             metadata = decode_clean_metadata(data, path)
             names = {partition: part.deleted + part.failed for partition, part in metadata.partitions.items()}
             earliest = metadata.earliest
-        elif not data:  # its planner died: it is planned anew
+        elif not data:  # its planner died: it is planned again
             continue
         else:
             plan = decode_clean_plan(data, path)
@@ -232,7 +232,7 @@ def _slices_of(paths: Iterable[str]) -> list[tuple[str, FileGroupId, str]]:
 
 
 def _require_kept(storage: Storage, commit: Instant, view: FileSystemView) -> None:
-    """A cleaner that planned before the savepoint was there does not know of it; nor does a rollback of the commit."""
+    """Check for a cleaning, or a rollback of the commit, that was planned before the savepoint existed."""
     try:
         state = load_state(storage)
         targets = {rollback_plan(storage, rollback).instant.time for rollback in pending_rollbacks(state.timeline)}

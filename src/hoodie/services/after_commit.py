@@ -1,4 +1,4 @@
-"""What runs by itself after a commit: cleaning, then archiving. The commit is published, whatever becomes of them."""
+"""What runs automatically after a commit: cleaning, then archiving. The commit stays published if they fail."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Serviced:
 
 
 def after_commit(storage: Storage, options: Mapping[str, str], instant: str) -> Serviced:
-    """Clean and archive by the options. What fails is the warning ServiceFailed: the commit stands.
+    """Clean and archive by the options. A failure is the warning ServiceFailed: the commit stands.
 
     options  of the write
     instant  of the commit
@@ -47,7 +47,7 @@ def after_commit(storage: Storage, options: Mapping[str, str], instant: str) -> 
     if cleans.automatic and _may_clean(state.timeline, cleans):
         cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
     if archives.automatic and _may_archive(state.timeline, archives):
-        # What was not cleaned, for a failure too, is known from the timeline as it is now.
+        # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))
     return Serviced(cleaned, archived)
 
@@ -68,7 +68,7 @@ def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
     try:
         with typed_errors():
             return run()
-    # Any error at all: raised, it would tell the caller that the write failed, who would write it again.
+    # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
         warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
         return None

@@ -1,8 +1,8 @@
 """Archiving: old instants move off the active timeline, so that a write does not cost more as history grows.
 
-First the archive file is there, whole; then the instants go, their pending states before the completed ones: an instant
-without its completed file would be taken for a failed write. An archiver that dies in between is repeated, and the
-newest archive file tells it what need not be written again. Source: docs/format/table-services.md 2.
+First the archive file is written, whole; then the instants are removed, their pending states before the completed
+ones: an instant without its completed file would look like a failed write. An interrupted archiver runs again, and the
+newest archive file shows what need not be written again. Source: docs/format/table-services.md 2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MARKERS = ".hoodie/.temp"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """Which instants went to the archive, or would go.
+    """Which instants were archived, or (dry run) would be.
 
     instants  oldest first
     file      the archive file that was written, relative to the base path; "" for none
@@ -81,7 +81,7 @@ def archive(
     state: TableState | None = None,
     clock: Clock = utc_now,
 ) -> ArchiveResult:
-    """Move instants that nothing needs on the active timeline to the archive, when there are enough of them.
+    """Move instants that are no longer needed on the active timeline to the archive, when there are enough of them.
 
     dry_run    only say which
     state      the table's, by `service_state`, if it was loaded just now
@@ -123,7 +123,7 @@ def choose(state: TableState, options: Mapping[str, str], clock: Clock = utc_now
 
 
 def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The newest commit that says what the table's columns are, if it is among the chosen; "" when a later one does."""
+    """The newest commit that has the table's columns, if it is among the chosen; "" when a later one has."""
     going = {instant for instant in chosen if instant.action in COMMITS}
     if not going:
         return ""
@@ -135,7 +135,7 @@ def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 
 
 def _replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The oldest of the chosen whose replaced file groups have files still: without it they would be read again."""
+    """The oldest of the chosen whose replaced file groups still have files: without it they would be read again."""
     for instant in chosen:
         if instant.action is not Action.REPLACE_COMMIT:
             continue
@@ -147,8 +147,8 @@ def _replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 
 
 def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The oldest of the chosen that published a file which is missing: without it nobody would know of the file, and
-    readers would give fewer or older rows. Lists the partitions that the chosen wrote to."""
+    """The oldest of the chosen that published a missing file: without it the loss would go unnoticed, and readers would
+    give fewer or older rows. Lists the partitions that the chosen wrote to."""
     going = {instant for instant in chosen if instant.action in COMMITS}
     commits = [commit for commit in all_published(state.storage, state.timeline) if commit.instant in going]
     partitions = {partition for commit in commits for partition in commit.files}
@@ -162,7 +162,7 @@ def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
     """Completed commits with what they did, newest first.
 
-    archived  those too that left the active timeline. One that is on its way there is told once. Raises CorruptFile
+    archived  also those that left the active timeline. One that is being archived is listed once. Raises CorruptFile
     """
     active = list(zip(reversed(state.timeline.commits), state.commits(), strict=True))
     if not archived:
@@ -196,7 +196,7 @@ def _changed(state: TableState, entry: Entry) -> str:
 
 
 def _write(state: TableState, files: Iterable[_StateFile], batch: int) -> str:
-    """Put what files of the timeline hold into a new archive file, but for what the newest one has already.
+    """Write the content of timeline files into a new archive file, except what the newest one has already.
 
     returns  its path; "" when there is nothing to add
     """
@@ -211,13 +211,13 @@ def _write(state: TableState, files: Iterable[_StateFile], batch: int) -> str:
         path = join(folder, archive_name(max(archived, default=0) + 1))
         try:
             storage.create_new(path, encode_entries([_entry(storage, file) for file in missing], batch))
-        except FileExistsError:  # another process archives: what it wrote need not be written again
+        except FileExistsError:  # another process archives: skip what it wrote
             continue
         return path
 
 
 def _remove(storage: Storage, files: Iterable[_StateFile]) -> None:
-    """Take archived files off the timeline."""
+    """Remove archived files from the timeline."""
     marked = {entry.name for entry in storage.list(_MARKERS)}
     for time in sorted({file.instant.requested for file in files} & marked):
         delete_markers(storage, time)
@@ -247,7 +247,7 @@ def _entry(storage: Storage, file: _StateFile) -> dict[str, object]:
 
 
 def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str, object]] | None:
-    """The entry's field that takes what a file holds, and that; None for a file without content, or whose is not kept.
+    """The entry's field for a file's content, and the content; None for a file without one, or whose is not kept.
 
     Raises CorruptFile
     """

@@ -1,6 +1,6 @@
-"""Instants that left the active timeline: read back from the archive of layout 1, or the history of layout 2.
+"""Instants that left the active timeline: read from the archive of layout 1, or the history of layout 2.
 
-Nothing here is part of a write: the archive is read when somebody asks for history, and by the archiver itself.
+Nothing here is part of a write: the archive is read for `history`, and by the archiver itself.
 Source: docs/format/table-and-timeline.md 8.
 """
 
@@ -33,7 +33,7 @@ _MERGE_PLAN = "mergeArchivePlan"
 class ArchivedEntry:
     """One instant file that was archived.
 
-    changed  when the instant came into this state, an instant time; "" when its writer did not say
+    changed  when the instant reached this state, an instant time; "" when its writer did not record it
     column   the entry's field with what the file held; "" for a file without content
     record   that content, as Avro; None without
     path     of the archive file
@@ -66,7 +66,7 @@ def read_archive_file(storage: Storage, path: str) -> list[ArchivedEntry]:
 def _entry(record: Mapping[str, Any], path: str) -> ArchivedEntry:
     time, action, state = record["commitTime"] or "", record["actionType"] or "", record["actionState"] or "COMPLETED"
     if not (time.isascii() and time.isdigit()) or action not in list(Action) or state not in State.__members__:
-        raise CorruptFile(path, f"archived instant {time!r}, {action!r}, {state!r}: no such instant is known")
+        raise CorruptFile(path, f"archived instant {time!r}, {action!r}, {state!r}: unknown kind of instant")
     filled = next((name for name, value in record.items() if isinstance(value, dict)), "")
     instant = Instant(time, Action(action), State[state])
     return ArchivedEntry(instant, record["stateTransitionTime"] or "", filled, record[filled] if filled else None, path)
@@ -75,8 +75,8 @@ def _entry(record: Mapping[str, Any], path: str) -> ArchivedEntry:
 def archived_entries(storage: Storage, config: TableConfig) -> Iterator[ArchivedEntry]:
     """All archived instant files of layout 1, those of the newest archive file first, in the order of the file.
 
-    An entry may occur twice: an archiver that died is repeated. A merged file that is not finished is skipped: the
-    files it is made of are still there.
+    An entry may occur twice: an interrupted archiver runs again. An unfinished merged file is skipped: the files it is
+    made of still exist.
     Raises CorruptFile
     """
     for path in archive_files(storage, config).values():
@@ -101,7 +101,7 @@ def _being_merged(storage: Storage, config: TableConfig) -> str:
 def archived_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
     """Completed commits that left the active timeline, each once, newest first. Reads the whole archive.
 
-    An instant may be on the active timeline as well: of an archiver that died, or is at work. Raises CorruptFile
+    An instant may also be on the active timeline: the archiver was interrupted, or is running. Raises CorruptFile
     """
     if config.layout == 2:
         return _history_commits(storage, config)
@@ -119,12 +119,12 @@ _COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
 def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
     """Time of the newest completed commit that is in the archive only; "" when none is.
 
-    before   the oldest commit of the active timeline: an archiver may have died between the two
+    before   the oldest commit of the active timeline: the archiver may have been interrupted between the two
     Raises   CorruptFile
-    Archive files are read from the newest on, until one tells: cleans and rollbacks are archived apart.
+    Archive files are read from the newest on, until one has a commit: cleans and rollbacks are archived separately.
     """
     if config.layout == 2:
-        # A name tells the times of all instants in the file: at least as new as its newest commit.
+        # A name has the times of all instants in the file: at least as new as its newest commit.
         times = (name.split("_")[1] for name in history_files(storage, config.history_folder))
         return max((time for time in times if time < before), default="")
     newest = file = ""

@@ -1,6 +1,6 @@
-"""Which files the completed commits of a timeline published: read side by side, and remembered.
+"""Which files the completed commits of a timeline published: read in parallel, and cached.
 
-A completed commit does not change, so what it names is kept in this process, by path, size and modification time.
+A completed commit does not change, so what it names is cached in this process, by path, size and modification time.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from hoodie.timeline.load import read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.parallel import in_threads
 
-#: What one read opens of commits that this process has not seen, the newest first: so many files, of so many bytes
-#: together. The newest one is read whatever its size.
+#: The most commits not yet cached that one read opens, newest first: number of files, and their bytes together. The
+#: newest one is read whatever its size.
 FRESH_COMMITS = 32
 FRESH_BYTES = 16 * 1024 * 1024
 
-#: Bytes of commit files whose names are remembered, at most.
+#: The most bytes of commit files whose names are cached.
 _REMEMBERED_BYTES = 64 * 1024 * 1024
 
 
@@ -33,7 +33,7 @@ class Published:
     """What a completed commit names.
 
     files       names of the base and log files that it made or appended to, by partition path
-    base_files  names of the base files that it found beside the logs that it wrote, by partition path
+    base_files  names of the base files of the slices to whose logs it wrote, by partition path
     partitions  all partition paths that it wrote to, or replaced file groups of
     """
 
@@ -71,7 +71,7 @@ def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True
 
 
 def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = None) -> list[Published]:
-    """What the newest commits up to `as_of` (inclusive; None: now) name, newest first: all that are remembered, and as
+    """What the newest commits up to `as_of` (inclusive; None: now) name, newest first: all that are cached, and as
     many others as `FRESH_COMMITS` and `FRESH_BYTES` let one read open.
 
     Warns CommitNotChecked of commits that cannot be read; those archived since the timeline was loaded are left out
@@ -118,7 +118,7 @@ _Key = tuple[str, str, int, int]
 
 
 class _Memory:
-    """The newest used of what commits name, up to a number of bytes. For all threads."""
+    """Cache of what commits name, least recently used out, up to a number of bytes. Thread-safe."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -150,10 +150,10 @@ class _Memory:
 
 
 def _key(storage: Storage, timeline: Timeline, instant: Instant) -> _Key | None:
-    """What a commit file is remembered by; None where nothing tells it from another of the same path.
+    """The cache key of a commit file; None where it cannot be distinguished from another of the same path.
 
-    A compaction that was rolled back is completed again under the same name. A storage in memory has no place of its
-    own, and some storages keep no times.
+    A compaction that was rolled back is completed again under the same name. A storage in memory has no identity of
+    its own, and some storages keep no times.
     """
     size, mtime = timeline.stamps.get(instant, (0, 0))
     if not mtime or storage.root.startswith("memory:"):

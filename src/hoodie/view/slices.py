@@ -25,7 +25,7 @@ class GroupFiles:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemView:
-    """What the rules need to know.
+    """The input of the rules.
 
     replaced    the instant of the completed replace commit that took a file group's place; the later one of two
     compacting  the pending compaction that a file group is in
@@ -74,9 +74,9 @@ def _log_order(log: LogFile) -> tuple[str, int, str, bool]:
 def committed_slices(view: FileSystemView, group: FileGroupId, as_of: str | None = None) -> tuple[FileSlice, ...]:
     """The committed slices of a file group, oldest first, replaced or not.
 
-    A pending compaction of the group counts as a slice, possibly without files: new logs belong to it. What lies there
-    as its base file may be half written. Layout 2 leaves logs of pending delta commits out; in layout 1 they cannot be
-    told by name, and the log reader drops their blocks, as it does with blocks written after `as_of`.
+    A pending compaction of the group counts as a slice, possibly without files: new logs belong to it. Its base
+    file may be half written. Layout 2 leaves logs of pending delta commits out; in layout 1 the name does not show
+    them, and the log reader drops their blocks, as it does with blocks written after `as_of`.
     """
     files = view.groups.get(group, GroupFiles())
     return _slices(view, group, files, view.timeline.visible(as_of), _completions(view))
@@ -140,7 +140,7 @@ def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGr
 
 
 def uncompacted_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
-    """The newest slice of each file group that is not the one of a pending compaction: what a plan starts from."""
+    """The newest slice of each file group that is not the one of a pending compaction: the input of a plan."""
     newest = {}
     for group, slices in _each(view, None):
         closed = [slice_ for slice_ in slices if not _opened(view, slice_)]
@@ -201,7 +201,7 @@ def _logs_by_completion(
     """Layout 2: a log belongs to the newest slice that began before its delta commit completed.
 
     logs    of completed delta commits, in order
-    starts  the base instants there are; a log that completed before all of them begins a slice of its own
+    starts  the base instants of the group; a log that completed before all of them begins its own slice
     """
     logs_of: dict[str, list[LogFile]] = defaultdict(list)
     ordered = sorted(starts)

@@ -244,7 +244,7 @@ def test_a_large_repair_is_not_for_threads_of_the_driver(table):
     rollback(
         table.storage,
         table.options | {"hoodie.spark.driver.max.batch.bytes": "0"},
-        repair=lambda job: near.append(job.near) or repair_near(job),
+        repair=lambda job: near.append(job.on_driver) or repair_near(job),
     )
     assert near == [False]
 

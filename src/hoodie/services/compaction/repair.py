@@ -1,7 +1,7 @@
-"""Plans that cannot be run: withdrawn, or made to fit the files that are there.
+"""Plans that cannot be run: withdrawn, or adapted to the existing files.
 
-A plan can be withdrawn until a writer appends to the slice that it opened. From then on it has to be run; one that does
-not fit the table any more is repaired for that.
+A plan can be withdrawn until a writer appends to the slice that it opened. From then on it has to be run; one that no
+longer fits the table is repaired first.
 Source: docs/format/table-services.md 5.
 """
 
@@ -42,27 +42,27 @@ def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant:
             raise InvalidPlan(
                 f"{len(later)} log files, such as {later[0]}, were written since compaction {instant} was planned, and "
                 "belong to the base files that it makes: readers would not find them. Run it instead; repair it first "
-                "if its files are gone."
+                "if its files are missing."
             )
         remove_pending(storage, take_back(storage, pending, plan_files.leftovers))
 
 
 def repair_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> list[str]:
-    """Make a plan fit the files that are there, so that it can be run: logs that it does not know are taken in, logs
-    that are gone are left out. What was in those is lost already.
+    """Adapt a plan to the existing files, so that it can be run: logs that it does not name are added, missing logs are
+    left out. Their rows are lost already.
 
     returns  a line for each change; none: the plan fits, and stays as it is
-    Raises   InvalidPlan when a base file is gone: nothing has changed; else as `unschedule_compaction`
+    Raises   InvalidPlan when a base file is missing: nothing has changed; else as `unschedule_compaction`
     """
     with _in_hand(storage, options, instant, "repaired") as (pending, plan_files):
         gone = [operation for operation in plan_files.found if operation.missing and _needs_base(plan_files, operation)]
         if gone:
             raise InvalidPlan(
-                f"compaction {instant}: a base file is gone: "
+                f"compaction {instant}: a base file is missing: "
                 + "; ".join(
                     f"{operation.slice.group.partition}/{name}" for operation in gone for name in operation.missing
                 )
-                + ". Restore it. Without it the rows of its file group cannot be told; `unschedule` frees the others."
+                + ". Restore it. Without it the rows of its file group are lost; `unschedule` releases the others."
             )
         lines = list(_changes(plan_files.found))
         if lines:
@@ -80,7 +80,7 @@ def repair_compaction(storage: Storage, options: Mapping[str, str], instant: str
 def _in_hand(
     storage: Storage, options: Mapping[str, str], instant: str, what: str
 ) -> Iterator[tuple[Instant, PlanFiles]]:
-    """A plan that nobody runs, while nobody writes or plans."""
+    """A plan that is not running, while no other process writes or plans."""
     state = compactable_state(storage, Settings.read(options))
     find_compaction(state, instant)
     with claimed(storage, options, instant), scheduling(storage, options):
@@ -99,8 +99,8 @@ def _needs_base(plan_files: PlanFiles, operation_files: Found) -> bool:
 def _changes(operations: Iterable[Found]) -> Iterator[str]:
     for operation in operations:
         where = f"file group {operation.slice.group.file_id} of partition {operation.slice.group.partition!r}"
-        yield from (f"{where}: {name} is gone, and left out" for name in operation.missing)
-        yield from (f"{where}: {log.name} is taken in" for log in operation.unknown)
+        yield from (f"{where}: {name} is missing and left out" for name in operation.missing)
+        yield from (f"{where}: {log.name} is added" for log in operation.unknown)
 
 
 def _mended(operation: CompactionOperation, files: Found, max_file_size: int) -> CompactionOperation:

@@ -1,7 +1,7 @@
-"""Compactions on the timeline: planned, looked at, taken back. `hoodie.services.compaction.run` runs them.
+"""Compactions on the timeline: planned, inspected, undone. `hoodie.services.compaction.run` runs them.
 
-A run that died, or fails, leaves its plan: its files are removed and the next run begins anew. Unlike Hudi's, that
-taking back is no instant of its own: it deletes what nobody has seen, and is done again until it has succeeded.
+A run that died or failed leaves its plan: its files are removed and the next run starts over. Unlike in Hudi, that
+rollback is not an instant of its own: it deletes files that no reader has seen, and is repeated until it succeeds.
 Source: docs/format/table-services.md 5.
 """
 
@@ -46,11 +46,11 @@ def schedule_compaction(
 ) -> str | None:
     """Put a plan on the timeline, if a compaction is due and there is something to compact.
 
-    File groups with a missing file are left out, with a warning: their rows would be gone for good.
+    File groups with a missing file are left out, with a warning: their rows would be lost.
 
     extra    kept in the plan and in its commit
     returns  the instant of the plan; None: none was made
-    Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's one writer is at work;
+    Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's single writer is working;
              PlanInUse, LockTimeout when another process keeps planning; InvalidOption
     """
     settings, how = Settings.read(options), read_options(CompactionOptions, options)
@@ -61,7 +61,7 @@ def schedule_compaction(
     with scheduling(storage, options) as lock:
         state = state.reload()
         time = new_time(state.timeline, state.config.timezone, clock)
-        if not is_due(state.timeline, time, how):  # another has just planned one
+        if not is_due(state.timeline, time, how):  # another process has just planned one
             return None
         if not read_options(ConcurrencyOptions, options).optimistic:
             refuse_pending_writes(state, "a compaction is planned")
@@ -79,7 +79,7 @@ def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapp
     ]
     slices = candidates(view, {operation.group for plan in log_plans for operation in plan.operations})
     if lost := state.missing(view):
-        # Compacted, their rows would be gone for good.
+        # Compacting them would lose their rows.
         without = {file.group for file in lost}
         slices = [slice_ for slice_ in slices if slice_.group not in without]
         for file in lost:
@@ -98,8 +98,8 @@ def compactable_state(storage: Storage, settings: Settings) -> TableState:
 
 
 def refuse_pending_writes(state: TableState, before: str) -> None:
-    """Raises WriteConflict: a write that is under way may add logs where a plan does not look for them. Of several
-    writers each looks for plans before it commits, and gives way."""
+    """Raises WriteConflict: a pending write may add logs that the plan misses. Concurrent writers check for plans
+    before they commit, and fail on a conflict."""
     pending = failed_writes(
         state.timeline, lambda i: read_replace_plan(state.storage, state.timeline, i).clustering is not None
     )
@@ -119,7 +119,7 @@ def pending_compactions(state: TableState) -> list[tuple[Instant, CompactionPlan
 
 
 def is_pending_plan(storage: Storage, instant: Instant) -> bool:
-    """Whether a plan is there still, and nobody has completed it."""
+    """Whether a plan is still pending."""
     plan = instant_path(Instant(instant.requested, Action.COMPACTION, State.REQUESTED))
     return storage.exists(plan) and not storage.exists(_completed_path(instant))
 
@@ -139,7 +139,7 @@ def find_compaction(state: TableState, instant: str | None = None) -> Instant | 
     for candidate in instants:
         if candidate.action is Action.COMPACTION:
             return candidate
-    what = "is not on the timeline" if not instants else f"is a {instants[0].action}, no compaction"
+    what = "is not on the timeline" if not instants else f"is a {instants[0].action}, not a compaction"
     if state.config.merge_on_read and any(i.action is Action.COMMIT and i.state is State.COMPLETED for i in instants):
         what = "is completed already"
     pending = [i.requested for i in state.timeline.pending_compactions]
@@ -147,9 +147,9 @@ def find_compaction(state: TableState, instant: str | None = None) -> Instant | 
 
 
 def validate_compaction(storage: Storage, instant: str | None = None) -> list[str]:
-    """What keeps a pending compaction from being run: files of its plan that are missing, logs that it does not name.
+    """Why a pending compaction cannot run: files of its plan that are missing, logs that it does not name.
 
-    instant  None: the oldest pending one; without one there is nothing to find
+    instant  None: the oldest pending one; without one there are no problems
     returns  a line for each problem
     Raises   InstantNotFound; CorruptFile, UnsupportedTable when the plan cannot be read
     """
@@ -160,7 +160,7 @@ def validate_compaction(storage: Storage, instant: str | None = None) -> list[st
 
 @dataclass(frozen=True, slots=True)
 class PlanFiles:
-    """A plan with what storage has of it, and the columns that its base files get."""
+    """A plan with its files on storage, and the columns of its base files."""
 
     plan: CompactionPlan
     found: tuple[Found, ...]
@@ -185,14 +185,14 @@ def _partitions(plan: CompactionPlan) -> set[str]:
 
 
 def take_back(storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = ()) -> Instant:
-    """Undo what a run did so far; twice is as once.
+    """Undo what a run did so far. Idempotent.
 
     leftovers  base files that markers may not name: of a writer without markers
     returns    the requested instant
     Raises     WriteConflict when it is published meanwhile: nothing has changed
     """
     require_not_published(storage, instant)
-    # The instant goes first: a process that is taken for dead can then not publish files that go next.
+    # The inflight file is removed first: a process that is considered dead cannot publish files that are removed next.
     requested = back_to_requested(storage, instant)
     require_not_published(storage, instant)
     left = {*marked_files(storage, instant.requested), *(base.path for base in leftovers)}
@@ -208,12 +208,12 @@ def require_not_published(storage: Storage, instant: Instant) -> None:
 
 
 def marked_files(storage: Storage, instant: str) -> list[str]:
-    """Paths of the base files that runs of a compaction announced."""
+    """Paths of the base files that markers of a compaction's runs name."""
     paths = [marker.path for marker in read_markers(storage, instant)]
     for path in paths:
         file = parse_data_file(*split(path), 0)
         if not isinstance(file, BaseFile) or file.instant != instant:
             raise CorruptFile(
-                path, f"a marker says that compaction {instant} writes it, but it is no base file of that"
+                path, f"a marker says that compaction {instant} writes it, but it is not a base file of it"
             )
     return paths
