@@ -89,7 +89,7 @@ class HBaseIndex:
     def timestamp(self, instant: str) -> int:
         """HBase's timestamp of all cells that a write at `instant` makes, ms since 1970.
 
-        Instants increase with writes, clocks of machines need not: so a later write's cells are later, whoever writes.
+        Instants increase with writes, clocks of machines need not: so a later write's cells are later, on any machine.
         """
         # The gateway closes the connection on one that is negative.
         return max(0, int((parse_time(instant).replace(tzinfo=dt.UTC).timestamp() - self.ahead) * 1000))

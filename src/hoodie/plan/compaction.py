@@ -1,4 +1,4 @@
-"""What a compaction should do: whether one is due, which file slices it takes, and whether a plan fits what is there.
+"""What a compaction should do: whether one is due, which file slices it takes, and whether a plan fits the table.
 
 Source: docs/format/table-services.md 5, docs/format/avro-payloads.md (HoodieCompactionPlan).
 """
@@ -76,7 +76,7 @@ def plan_compaction(
 
     slices      `candidates`
     partitions  all that the table has, those without candidates included
-    extra       goes to the plan and to its commit
+    extra       stored in the plan and in its commit
     Raises      InvalidOption naming a slice that the strategy took twice or that is no candidate
     """
     by_partition: dict[str, list[FileSlice]] = {}
@@ -128,7 +128,7 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
     )
 
 
-# --- a plan against what is there ---
+# --- a plan against the files on storage ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Found:
 
     missing   names of the plan that no file has
     unknown   logs of the slice that the plan does not name: written after it was made by a writer that did not see it
-    leftover  base files of the plan's instant: of a run that did not end
+    leftover  base files of the plan's instant: of an unfinished run
     later     logs of the slice that the plan opened
     """
 
@@ -174,7 +174,7 @@ def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Fo
 
 
 def problems(found: Iterable[Found]) -> list[str]:
-    """What keeps a plan from being carried out, a line each; unknown logs may hold nothing that counts."""
+    """Why a plan cannot be carried out, a line each; unknown logs may hold nothing that counts."""
     lines = []
     for operation in found:
         where = f"file group {operation.slice.group.file_id} of partition {operation.slice.group.partition!r}"

@@ -1,7 +1,7 @@
-"""Whether a write that is to be published contradicts what others did since it began.
+"""Whether a write that is to be published conflicts with other writes since it began.
 
-Two writes may go side by side when they change different file groups. New file groups are nobody else's: two inserts
-never contradict each other here, though they may bring the same new key.
+Concurrent writes do not conflict when they change different file groups. New file groups belong to one write: two
+inserts never conflict here, though they may write the same new key.
 
 Source: docs/format/table-services.md 7.
 It goes by times of instants, "newer than the last completed one"; here an instant counts as since the beginning when
@@ -26,18 +26,18 @@ _BUCKET = re.compile(r"\d{8}-", re.ASCII)
 
 #: The entry of a commit's extra metadata with the newest commits that it was made on, separated by commas.
 SEEN = "_hoodie_made_on"
-#: How many. Who looks for older ones finds them by way of these.
+#: How many. Older ones are reachable through these.
 _SEEN_COMMITS = 10
 
 #: Operations of table services: they move rows and change none.
 SERVICES = frozenset({Operation.COMPACT, Operation.CLUSTER, Operation.LOG_COMPACT, Operation.INDEX})
-#: Pending instants that have a say over file groups before they are completed.
+#: Pending instants that claim file groups before they are completed.
 _PLANNED = frozenset({Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING})
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """What another instant changed, or is going to.
+    """What another instant changed, or will change.
 
     operation  None: not known yet
     seen       of a completed commit: newest instants that were completed when it looked at the table (`SEEN`)
@@ -57,7 +57,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Another instant, and the file groups that both change; none: it is enough that the other was there."""
+    """Another instant, and the file groups that both change; none: the other alone is the conflict."""
 
     other: Other
     groups: tuple[FileGroupId, ...]
@@ -90,11 +90,11 @@ def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
 
 
 def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[Other], alone: bool) -> list[Conflict]:
-    """What stands against publishing a write.
+    """The conflicts of a write that is to be published.
 
     own     file groups that it changes, and those that it takes away
     others  of the instants of `since`
-    alone   it was to be the only writer, without a lock: any other write is one too many. Table services are compared
+    alone   it was to be the only writer, without a lock: any other write is a conflict. Table services are compared
             by their file groups
     """
     planned = {instant.requested for instant in before.pending_compactions}
@@ -119,9 +119,9 @@ def _place(group: FileGroupId) -> FileGroupId:
 
 
 def unaware(own: Instant, metadata: CommitMetadata, others: Collection[Other]) -> list[Other]:
-    """Those of the others that did not know of a commit of ours: which began before it was published."""
+    """The other writes that did not see a commit of ours: those that began before it was published."""
     aware, more = set[str](), {own.requested}
-    while more:  # who knew of a commit that knew of it, knew of it as well
+    while more:  # a write that saw a commit that saw ours, saw ours as well
         aware |= more
         more = {o.instant.requested for o in others if not o.seen.isdisjoint(aware)} - aware
     names = {(stat.path or "").rpartition("/")[2] for part in metadata.stats.values() for stat in part}
@@ -129,7 +129,7 @@ def unaware(own: Instant, metadata: CommitMetadata, others: Collection[Other]) -
 
 
 def vanished(before: Timeline, now: Timeline) -> tuple[Instant, ...]:
-    """Completed commits that were there when a write began and were taken back since. (Archiving takes the oldest.)"""
+    """Completed commits that existed when a write began and were rolled back since. (Archiving takes the oldest.)"""
     completed = {instant.requested for instant in now.completed(COMMITS)}
     oldest = min(completed, default="")
     return tuple(i for i in before.completed(COMMITS) if i.requested not in completed and i.requested >= oldest)
@@ -141,7 +141,7 @@ def made_on(before: Timeline) -> str:
 
 
 def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroupId]:
-    """The file groups that a commit changed, or an inflight one is going to, and those that it took away."""
+    """The file groups that a commit changed, or an inflight one will change, and those that it replaced."""
     written = {
         FileGroupId(partition, stat.file_id)
         for partition, part in metadata.stats.items()

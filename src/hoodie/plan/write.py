@@ -50,7 +50,7 @@ class WriteTask:
     slice: FileSlice | None  # None: the file group is new
     updates: int  # expected rows whose key the group holds
     inserts: int  # expected rows whose key is new
-    named: bool = False  # new, and the index says which rows are its: it has them all, in one file
+    named: bool = False  # new, and the index assigns its rows: it has them all, in one file
 
     @property
     def bytes_read(self) -> int:
@@ -62,12 +62,12 @@ class WriteTask:
 class WritePlan:
     """The tasks of a write, and where the inserts of each partition go.
 
-    shares  per partition: (task number, inserts), in the order in which inserts are dealt out
+    shares  per partition: (task number, inserts), in the order in which inserts are assigned
     """
 
     tasks: tuple[WriteTask, ...]
     shares: Mapping[str, tuple[tuple[int, int], ...]]
-    record_size: int  # bytes a record is taken to need
+    record_size: int  # estimated bytes of a record
 
     @property
     def bytes_read(self) -> int:
@@ -174,7 +174,7 @@ def measure_record_size(commits: Iterable[CommitMetadata], sizing: FileSizing) -
         written = records = 0
         for stats in commit.stats.values():
             for stat in stats:
-                if stat.log_version is None:  # a log file's bytes say nothing about a base file's
+                if stat.log_version is None:  # bytes of a log file say nothing about those of a base file
                     written += stat.total_write_bytes
                     records += stat.num_writes
         if written > enough and records > 0:

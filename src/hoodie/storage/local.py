@@ -170,7 +170,7 @@ def _is_folder(stat: os.stat_result) -> bool:
 
 
 def _remove_folder(full: str) -> None:
-    # Another deleter may come first and another writer meanwhile: what is gone is gone, what is new stays.
+    # Another deleter may come first, and another writer meanwhile: missing files are skipped, new ones stay.
     # No fsync: journals keep the order, so the synced file that reports the deletion carries it along.
     if os.path.islink(full):
         os.unlink(full)
