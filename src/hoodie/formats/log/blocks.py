@@ -213,8 +213,8 @@ class _Source:
         """Offset of the first magic at or after `start`; the file's size if none is found."""
         while start + len(MAGIC) <= self.size:
             piece = bytes(self.at(start, min(_SEARCH, self.size - start)))
-            if (found := piece.find(MAGIC)) >= 0:
-                return start + found
+            if (position := piece.find(MAGIC)) >= 0:
+                return start + position
             start += len(piece) - len(MAGIC) + 1
         return self.size
 

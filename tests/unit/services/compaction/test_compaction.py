@@ -526,7 +526,7 @@ def test_a_run_that_another_took_for_dead_publishes_nothing(storage: MemoryStora
     written = run_on_driver(slow)
     quick = begin(storage, {}, instant)
     assert quick is not None
-    with pytest.raises(WriteConflict, match="began anew"):
+    with pytest.raises(WriteConflict, match="started another"):
         publish(slow, written)
     publish(quick, run_on_driver(quick))
     assert_nothing_left(storage, instant)

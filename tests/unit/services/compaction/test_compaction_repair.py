@@ -50,7 +50,7 @@ def test_a_log_that_is_gone_is_named_and_can_be_left_out(storage: MemoryStorage)
     storage.delete(gone)
     with pytest.raises(InvalidPlan, match=split(gone)[1]):
         compact(storage, {}, instant)
-    with pytest.raises(InvalidPlan, match="repair it first if its files are gone"):
+    with pytest.raises(InvalidPlan, match="repair it first if its files are missing"):
         unschedule_compaction(storage, {}, instant)
     (line,) = repair_compaction(storage, {}, instant)
     assert split(gone)[1] in line
