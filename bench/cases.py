@@ -23,8 +23,8 @@ FIRST_INSERTED = 10**12
 
 # Which way a write goes is decided by size; these limits decide it beforehand.
 PATHS = {
-    "near": {"hoodie.spark.driver.max.batch.bytes": 2**60, "hoodie.spark.driver.max.rewrite.bytes": 2**60},
-    "spread": {"hoodie.spark.driver.max.batch.bytes": 0},
+    "driver": {"hoodie.spark.driver.max.batch.bytes": 2**60, "hoodie.spark.driver.max.rewrite.bytes": 2**60},
+    "executors": {"hoodie.spark.driver.max.batch.bytes": 0},
 }
 
 Phases = Mapping[str, float]

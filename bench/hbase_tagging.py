@@ -57,11 +57,11 @@ def measure(port: str, count: int, batch: int) -> None:
     rng = np.random.default_rng(7)
     keys = pa.array([bytes(row).hex() for row in rng.integers(0, 256, (count, 16), np.uint8)])
     index = make(options, CONFIG)
-    assert index.learn is not None
+    assert index.record_writes is not None
     nothing = pa.array([], pa.string())
     groups = [FileGroupId(f"2024-03-{day:02d}", f"{day:08d}-0000-0000-0000-000000000000-0") for day in range(1, 29)]
     begun, cpu = time.perf_counter(), time.process_time()
-    index.learn(
+    index.record_writes(
         [
             Placed(INSTANT, group, keys.take(pa.array(np.arange(2 * n, count, 2 * len(groups)))), nothing, nothing)
             for n, group in enumerate(groups)

@@ -464,7 +464,7 @@ def test_a_second_writer_that_comes_at_any_call_of_the_first_and_is_stopped_itse
 
 
 def test_a_writer_that_is_rolled_back_while_it_publishes(world):
-    """The second takes the first for dead, and stops somewhere in rolling it back; the first goes on."""
+    """The second considers the first dead, and stops somewhere in rolling it back; the first goes on."""
     table(world)
     prepared = prepare(world, SECOND, ALONE)
     ends = set()

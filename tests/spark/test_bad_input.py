@@ -150,7 +150,7 @@ def test_column_names_that_differ_in_case_only_are_refused(spark, table):
     with untouched(table, "Note", "note", error=SchemaMismatch):
         table.upsert(frame(spark, ROWS, COLUMNS.replace("note", "Note")))
     same = frame(spark, ROWS).withColumnRenamed("note", "ts")
-    with untouched(table, "column 'ts' is there more than once", error=SchemaMismatch):
+    with untouched(table, "column 'ts' occurs more than once", error=SchemaMismatch):
         table.upsert(same)
     keys = frame(spark, [("a", "b", "oslo")], "id string, ID string, city string")
     with untouched(table, "id", "more than once"):

@@ -1,6 +1,6 @@
 """Which batches of which applications a table has: kept in the commits' metadata, as Hudi's streaming sink does.
 
-Each commit carries the map {application: number of its newest batch} on, so that it does not go with archived ones.
+Each commit copies the map {application: number of its newest batch}, so that archiving does not lose it.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from hoodie.timeline.load import read_commit
 
 #: The entry of a commit's extra metadata that holds the map.
 CHECKPOINT = "_hudi_streaming_sink_checkpoint"
-#: The entry of the commit that wrote a batch itself; the map alone does not tell it from later ones.
+#: The entry of the commit that wrote the batch itself; the map alone does not identify it.
 _WRITTEN = "_hoodie_written_batch"
 
 
 class BatchKnown(HoodieError):
-    """The batch is in the table already. What is being written of it is taken back.
+    """The batch is in the table already; the current write is rolled back.
 
     instant   of the commit that wrote it; "" when that is not on the active timeline any more, or a later batch of the
               application is all that is known
@@ -44,8 +44,8 @@ def require_new(state: TableState, batch: BatchOptions) -> None:
     if not batch.application:
         return
     if newest_batches(state, batch.application).get(batch.application, -1) >= batch.batch:
-        found, metadata = _commit_of(state, batch)
-        raise BatchKnown(batch.application, batch.batch, found.requested if found else "", metadata)
+        commit, metadata = _commit_of(state, batch)
+        raise BatchKnown(batch.application, batch.batch, commit.requested if commit else "", metadata)
 
 
 def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str]) -> dict[str, str]:
@@ -56,7 +56,7 @@ def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str])
     known = newest_batches(state, batch.application)
     if batch.application:
         known = {**known, batch.application: batch.batch}
-    if not known or (CHECKPOINT in extra and not batch.application):  # the caller knows what it says
+    if not known or (CHECKPOINT in extra and not batch.application):  # the caller knows it
         return dict(extra)
     mark = {_WRITTEN: json.dumps({batch.application: batch.batch})} if batch.application else {}
     return {**extra, **mark, CHECKPOINT: json.dumps({name: str(number) for name, number in known.items()})}
@@ -65,8 +65,8 @@ def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str])
 def newest_batches(state: TableState, application: str = "") -> dict[str, int]:
     """The newest batch of each application.
 
-    application  "": only the newest commit that changed rows is asked. Else commits are gone through until one tells
-                 of batches: other writers may not carry them on
+    application  "": only the newest commit that changed rows is read. Else commits are read until one has the map:
+                 other writers may not copy it
     """
     for instant in reversed(state.timeline.commits):
         metadata = read_commit(state.storage, state.timeline, instant)
@@ -91,4 +91,4 @@ def _parse(text: str, path: str) -> dict[str, int]:
     try:
         return {str(name): int(number) for name, number in json.loads(text).items()}
     except (ValueError, AttributeError, TypeError, RecursionError) as error:
-        raise CorruptFile(path, f"{text[:80]!r} is no map of batches") from error
+        raise CorruptFile(path, f"{text[:80]!r} is not a map of batches") from error

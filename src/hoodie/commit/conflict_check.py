@@ -1,4 +1,4 @@
-"""What is looked up before a write is published: whether it still stands, and what others did meanwhile.
+"""Checks before a write is published: whether it is still on the timeline, and what other writers did meanwhile.
 
 The decision itself is pure: `hoodie.plan.conflict`.
 """
@@ -36,12 +36,12 @@ from hoodie.timeline.transition import instant_path
 def require_no_conflict(
     before: TableState, instant: Instant, metadata: CommitMetadata, now: TableState, *, alone: bool, done: bool = False
 ) -> None:
-    """See that a write may be published, or was rightly: with what others did it still makes one table.
+    """Check that a write may be published, or was rightly published, given what other writers did.
 
     before   the table as the write found it
     instant  its own
     now      the table at this moment
-    alone    it was to be the only writer: others have no business here
+    alone    it was to be the only writer: any other write is a conflict
     done     it is published, and this is the second look
     Raises   WriteConflict naming instants and file groups; InstantNotFound when it was rolled back
     """
@@ -54,8 +54,8 @@ def require_no_conflict(
             f"instant {instant.requested} was made on rows of {', '.join(i.requested for i in gone)}, which were "
             "rolled back meanwhile. Nothing is published; write the batch again."
         )
-    others = [found for each in since(before.timeline, now.timeline, instant) if (found := _look_up(now, each))]
-    if done:  # others may have been made on this write by now
+    others = [other for later in since(before.timeline, now.timeline, instant) if (other := _look_up(now, later))]
+    if done:  # other writes may be based on this write by now
         others = unaware(instant, metadata, others)
     against = conflicts(before.timeline, groups_of_commit(metadata), others, alone)
     if against:
@@ -84,17 +84,17 @@ def require_whole(now: TableState, instant: Instant) -> None:
 
 def _rolled_back(instant: Instant) -> str:
     return (
-        f"instant {instant.requested} is not on the timeline any more: another writer took this one for dead and "
-        "rolled it back. Nothing is published; write the batch again. Writers that are at work at once need a lock and "
+        f"instant {instant.requested} is no longer on the timeline: another writer considered this one dead and "
+        "rolled it back. Nothing is published; write the batch again. Concurrent writers need a lock and "
         "the LAZY policy: docs/concurrency.md."
     )
 
 
 def _require_standing(instant: Instant, now: TableState) -> None:
-    found = now.timeline.find(instant.requested, instant.action)
-    if found is None or found.state is State.REQUESTED:
+    current = now.timeline.find(instant.requested, instant.action)
+    if current is None or current.state is State.REQUESTED:
         raise InstantNotFound(_rolled_back(instant))
-    if found.state is State.COMPLETED:
+    if current.state is State.COMPLETED:
         raise WriteConflict(f"instant {instant.requested} is published already")
 
 
@@ -109,14 +109,14 @@ def _require_same_table(before: TableState, instant: Instant, now: TableState) -
 
 
 def _require_same_columns(before: TableState, instant: Instant, metadata: CommitMetadata, now: TableState) -> None:
-    """The newest commit says what a table's columns are: a batch that does not know new ones would hide them."""
+    """The newest commit defines the table's columns: publishing a batch without the new ones would hide them."""
     after = declared_schema(now)
     if not metadata.schema or after is None:
         return
     own = without_meta_fields(from_avro(metadata.schema, instant_path(instant)))
     if own == after:
         return
-    with suppress(FileNotFoundError):  # archived meanwhile: what the columns were before cannot be told any more
+    with suppress(FileNotFoundError):  # archived meanwhile: the earlier columns are no longer available
         if declared_schema(before) == after:
             return
     raise WriteConflict(
@@ -131,29 +131,29 @@ def _difference(own: pa.Schema, after: pa.Schema) -> str:
 
 
 def _look_up(now: TableState, instant: Instant) -> Other | None:
-    """What another instant changed, or is going to; None: a plan that was withdrawn since the timeline was listed."""
+    """What another instant changed, or will change; None: a plan that was withdrawn since the timeline was listed."""
     storage, timeline = now.storage, now.timeline
     try:
         if instant.state is State.COMPLETED:
             return _completed(now, instant)
         if instant.action is Action.COMPACTION:
             return other_of_compaction(instant, read_compaction_plan(storage, timeline, instant))
-        found = other_of_clustering(instant, read_replace_plan(storage, timeline, instant))
-        if found.operation is None and instant.state is State.INFLIGHT:
+        other = other_of_clustering(instant, read_replace_plan(storage, timeline, instant))
+        if other.operation is None and instant.state is State.INFLIGHT:
             profile = other_of_commit(instant, read_commit(storage, timeline, instant))
-            return replace(found, groups=found.groups | profile.groups)
-        return found
+            return replace(other, groups=other.groups | profile.groups)
+        return other
     except FileNotFoundError:
         if instant.state is State.COMPLETED:
-            raise WriteConflict(f"instant {instant.requested} is being taken back by another writer") from None
+            raise WriteConflict(f"instant {instant.requested} is being rolled back by another writer") from None
         return None
 
 
 def _completed(now: TableState, instant: Instant) -> Other:
-    found = other_of_commit(instant, read_commit(now.storage, now.timeline, instant))
-    if found.operation is not Operation.COMPACT:
-        return found
+    other = other_of_commit(instant, read_commit(now.storage, now.timeline, instant))
+    if other.operation is not Operation.COMPACT:
+        return other
     with suppress(FileNotFoundError):  # its plan says more: which files it took in
         planned = replace(instant, action=Action.COMPACTION)
         return other_of_compaction(instant, read_compaction_plan(now.storage, now.timeline, planned))
-    return found
+    return other

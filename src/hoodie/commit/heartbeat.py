@@ -1,4 +1,4 @@
-"""Heartbeats: an empty file for each write in progress, whose modification time says that its writer lives.
+"""Heartbeats: an empty file for each write in progress, whose modification time shows that its writer is alive.
 
 Written with the LAZY policy only. Source: docs/format/table-and-timeline.md 4.
 """
@@ -21,13 +21,13 @@ _FOLDER = ".hoodie/.heartbeat"
 
 
 def heartbeat_path(instant: str) -> str:
-    """Where the heartbeat of a write lies."""
+    """The path of the heartbeat of a write."""
     return f"{_FOLDER}/{instant}"
 
 
 @dataclass(slots=True, eq=False)
 class Heartbeat:
-    """The heart of a write of this process. `start` it before the write's instant is on the timeline."""
+    """The heartbeat of a write of this process. `start` it before the write's instant is on the timeline."""
 
     storage: Storage
     instant: str
@@ -41,43 +41,43 @@ class Heartbeat:
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def start(self) -> Heartbeat:
-        """Beat, and go on beating. Raises errors of the storage."""
+        """Write the heartbeat, and keep renewing it. Raises errors of the storage."""
         self._last = self.monotonic()
         self.storage.write(heartbeat_path(self.instant), b"")
         self._stop = self.run(self.interval, self.beat)
         return self
 
     def beat(self) -> bool:
-        """One beat; False once it is too late: by then others may have taken the writer for dead."""
+        """One heartbeat; False once it is too late: other writers may already consider this one dead."""
         with self._turn:
             if self._ended or self._late():
                 return False
             now = self.monotonic()
             try:
                 self.storage.write(heartbeat_path(self.instant), b"")
-            except Exception:  # of the storage's driver; `check` tells if none comes through in time
+            except Exception:  # of the storage's driver; `check` raises if no heartbeat succeeds in time
                 return True
             self._last = now
             return True
 
     def check(self) -> None:
-        """Raises WriteConflict when others may have taken this writer for dead."""
+        """Raises WriteConflict when other writers may consider this one dead."""
         with self._turn:
             if self._late():
                 raise WriteConflict(
                     f"instant {self.instant}: no heartbeat for more than {self.expiry:g} s "
-                    "(hoodie.client.heartbeat.interval_in_ms times tolerable.misses); other writers may have taken "
-                    "this one for dead. Nothing is published; write the batch again."
+                    "(hoodie.client.heartbeat.interval_in_ms times tolerable.misses); other writers may consider "
+                    "this one dead. Nothing is published; write the batch again."
                 )
 
     def stop(self) -> None:
-        """Beat no more: others may roll the write back once they miss it."""
+        """Stop the heartbeat without removing it: others may roll the write back once it expires."""
         with self._turn:
             self._ended = True
         self._stop()
 
     def end(self) -> None:
-        """The write is over."""
+        """The write is over: stop the heartbeat and remove its file."""
         self.stop()
         remove_heartbeat(self.storage, self.instant)
 
@@ -86,21 +86,25 @@ class Heartbeat:
 
 
 def beating(storage: Storage, instant: str, options: ConcurrencyOptions) -> Heartbeat:
-    """A heart that has begun to beat."""
+    """A started heartbeat."""
     return Heartbeat(storage, instant, options.heartbeat_interval / 1000, options.heartbeat_expiry / 1000).start()
 
 
 def remove_heartbeat(storage: Storage, instant: str) -> None:
-    """Of a write that is over. One that stays means nothing."""
+    """Remove the heartbeat of a finished write. One that is left behind has no effect."""
     with suppress(OSError):
         storage.delete(heartbeat_path(instant))
 
 
 def expired(storage: Storage, instants: Collection[str], options: ConcurrencyOptions) -> set[str]:
-    """Which writes in progress have a heart that stopped, or never beat. Ages are by the storage's clock."""
+    """The writes in progress whose heartbeat expired or is missing. Ages are by the storage's clock."""
     if not instants:
         return set()
-    there = {entry.name: entry for entry in storage.list(_FOLDER) if not entry.is_dir}
+    heartbeats = {entry.name: entry for entry in storage.list(_FOLDER) if not entry.is_dir}
     clock, limit = StorageClock(storage), options.heartbeat_expiry / 1000
-    # Object stores tell whole seconds.
-    return {each for each in instants if each not in there or clock.age(there[each], limit) > limit + 1}
+    # Object stores have whole seconds.
+    return {
+        instant
+        for instant in instants
+        if instant not in heartbeats or clock.age(heartbeats[instant], limit) > limit + 1
+    }

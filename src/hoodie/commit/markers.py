@@ -1,4 +1,4 @@
-"""Markers: what a write is about to create, noted before it does, so that a rollback finds what it left behind.
+"""Markers: the files that a write is about to create, recorded first, so that a rollback finds what it left behind.
 
 Written as files (DIRECT); those of Hudi's timeline server are read as well.
 Source: DirectWriteMarkers, TimelineServerBasedWriteMarkers and MarkerUtils of Hudi 0.15.
@@ -21,7 +21,7 @@ _DIRECT, _TIMELINE_SERVER = "DIRECT", "TIMELINE_SERVER_BASED"
 
 
 class MarkerKind(StrEnum):
-    """What becomes of the data file. The value is the word in the marker's name."""
+    """What the write does to the data file. The value is the word in the marker's name."""
 
     CREATE = "CREATE"  # the first base file of a group
     MERGE = "MERGE"  # a new version of a base file
@@ -40,22 +40,22 @@ class Marker:
 
 
 def marker_folder(instant: str) -> str:
-    """Where the markers of an instant lie. Raises InvalidInput when it is no instant time."""
+    """The folder of an instant's markers. Raises InvalidInput when it is not an instant time."""
     if not (instant.isascii() and instant.isdigit()):  # "" would be the folder of all instants
-        raise InvalidInput(f"{instant!r} is no instant time: markers have none of their own")
+        raise InvalidInput(f"{instant!r} is not an instant time, so it has no markers")
     return join(_FOLDER, instant)
 
 
 def marker_path(instant: str, data_file_path: str, kind: MarkerKind) -> str:
-    """Where the marker of a data file lies."""
+    """The path of a data file's marker."""
     return join(marker_folder(instant), f"{data_file_path}.marker.{MarkerKind(kind)}")
 
 
 def create_marker(storage: Storage, instant: str, data_file_path: str, kind: MarkerKind) -> None:
-    """Note that a data file is about to be written; on storage when this returns. Call it before opening the file.
+    """Record that a data file is about to be written; on storage when this returns. Call it before opening the file.
 
-    A marker that is already there is as good: data file names are unique by their write token, so it is our own, of an
-    attempt whose answer got lost.
+    An existing marker is accepted: data file names are unique by their write token, so it is our own, of a create
+    whose response was lost.
     """
     try:
         storage.create_new(marker_path(instant, data_file_path, kind), b"")
@@ -66,24 +66,24 @@ def create_marker(storage: Storage, instant: str, data_file_path: str, kind: Mar
 def read_markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
     """The markers of an instant, sorted; none when the folder is missing or empty.
 
-    Raises CorruptFile for a name that is no marker's, one of a file outside the table, or an unknown kind of markers:
-    then the files of the instant must be found by listing the partitions
+    Raises CorruptFile for a name that is not a marker's, one of a file outside the table, or an unknown kind of
+    markers: then the files of the instant must be found by listing the partitions
     """
     folder = marker_folder(instant)
     tree = storage.list_tree(folder)
     top = {entry.name for entry in tree.get(folder, ())}
     if _kind_of_markers(storage, folder, top) == _TIMELINE_SERVER:
         files = sorted(join(folder, name) for name in top if _LIST_FILE.fullmatch(name))
-        named = [(file, line) for file in files for line in _lines(storage, file)]
+        names = [(file, line) for file in files for line in _lines(storage, file)]
     else:
         paths = (join(parent, entry.name) for parent, entries in tree.items() for entry in entries)
-        named = [(path, path[len(folder) + 1 :]) for path in paths]
-        named = [(path, name) for path, name in named if not _is_companion(name)]
-    return tuple(sorted({_parse(name, file) for file, name in named}))
+        names = [(path, path[len(folder) + 1 :]) for path in paths]
+        names = [(path, name) for path, name in names if not _is_companion(name)]
+    return tuple(sorted({_parse(name, file) for file, name in names}))
 
 
 def delete_markers(storage: Storage, instant: str) -> None:
-    """Remove the markers of an instant; nothing to do when there are none."""
+    """Remove the markers of an instant, if any."""
     storage.delete_tree(marker_folder(instant))
 
 
@@ -98,16 +98,16 @@ def _kind_of_markers(storage: Storage, folder: str, names: set[str]) -> str:
 
 
 def _is_companion(name: str) -> bool:
-    """Whether a file in the folder is no marker by right: the type file, Hadoop's checksums, a dead writer's rest."""
+    """Whether a file in the folder is legitimately not a marker: the type file, Hadoop's checksums, temporary files."""
     last = name.rpartition("/")[2]
     return name == _TYPE_FILE or (last.startswith(".") and last.endswith(".crc")) or is_temporary(last)
 
 
 def _parse(name: str, file: str) -> Marker:
-    found = _NAME.fullmatch(name)
-    if found is None:
-        raise CorruptFile(file, f"{name!r} is no marker: expected <data file>.marker.{'|'.join(MarkerKind)}")
-    return Marker(inside(found[1], file), MarkerKind(found[2]))
+    match = _NAME.fullmatch(name)
+    if match is None:
+        raise CorruptFile(file, f"{name!r} is not a marker: expected <data file>.marker.{'|'.join(MarkerKind)}")
+    return Marker(inside(match[1], file), MarkerKind(match[2]))
 
 
 def _lines(storage: Storage, path: str) -> list[str]:

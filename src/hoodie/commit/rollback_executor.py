@@ -1,11 +1,11 @@
-"""Taking back what a failed write left: a rollback is a plan (`commit.rollback_planner`) and an instant of its own.
+"""Rolling back a failed write: a rollback is a plan (`commit.rollback_planner`) and an instant of its own.
 
-Base files are deleted. Blocks in the logs of a slice that was there before are taken back by a command block after
+Base files are deleted. Blocks in the logs of an existing slice are cancelled by a rollback command block after
 them: docs/design/rollback-of-logs.md says why.
 
 The order is the format's: plan, inflight, files, the failed instant and its markers, then the completed rollback; so
-that a rollback that dies anywhere is taken up again by the next writer, under its own instant. Commits are rolled back
-by call in `hoodie.recovery.rollback`.
+that the next writer resumes a rollback that died anywhere, under the same instant. `hoodie.recovery.rollback` rolls
+back completed commits on request.
 Source: docs/format/table-services.md 3.
 """
 
@@ -47,49 +47,49 @@ _COMMAND_TOKEN = "1-0-1"
 
 
 def failed_writes(timeline: Timeline, is_clustering: Callable[[Instant], bool]) -> list[Instant]:
-    """Pending writes that are no table service, newest first: what a single writer's next write rolls back."""
+    """Pending writes that are not table services, newest first: what a single writer's next write rolls back."""
     return [
         i for i in reversed(timeline.pending(FAILED)) if not (i.action is Action.REPLACE_COMMIT and is_clustering(i))
     ]
 
 
 def pending_rollbacks(timeline: Timeline) -> Sequence[Instant]:
-    """Rollbacks that began and did not end, oldest first."""
+    """Unfinished rollbacks, oldest first."""
     return timeline.pending({Action.ROLLBACK})
 
 
 def refuse_during_restore(timeline: Timeline) -> None:
-    """Raises WriteConflict while a restore has begun and not ended: what is written now would be taken back."""
+    """Raises WriteConflict while a restore is pending: it would roll back what is written now."""
     if restoring := timeline.pending({Action.RESTORE}):
         raise WriteConflict(
-            f"the table is being restored (instant {restoring[0].requested}). If whoever restores it is dead, call "
-            "restore again with the same savepoint: it goes on."
+            f"the table is being restored (instant {restoring[0].requested}). If the restoring process is dead, call "
+            "restore again with the same savepoint to resume it."
         )
 
 
-def roll_back(storage: Storage, failed: Instant, at: str, *, listing: bool = False) -> Instant:
-    """Undo a pending write.
+def roll_back(storage: Storage, failed: Instant, instant: str, *, listing: bool = False) -> Instant:
+    """Roll back a pending write.
 
-    at       instant time of the rollback, newer than all on the timeline
+    instant  time of the rollback, newer than all on the timeline
     listing  find its files by listing all partitions, whatever its markers say
     returns  the completed rollback
     Raises   WriteConflict when its writer has published it meanwhile: it stays
     """
     plan = plan_rollback(storage, failed, listing=listing)
-    requested = create_requested(storage, at, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
+    requested = create_requested(storage, instant, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
     return execute(storage, requested, plan)
 
 
 def resume(storage: Storage, rollback: Instant) -> Instant | None:
-    """Carry a rollback on that another process began.
+    """Resume a rollback that another process began.
 
-    returns  the completed rollback; None: it was withdrawn, as its target is published and nothing of it is gone
-    Raises   WriteConflict when another process is at the same work at this moment
+    returns  the completed rollback; None: it was withdrawn, as its target is published and none of its files is removed
+    Raises   WriteConflict when another process carries out the same rollback
     """
     try:
         return execute(storage, rollback, rollback_plan(storage, rollback))
     except (WriteConflict, InstantNotFound, FileNotFoundError) as error:
-        # Writers without a lock may take up one rollback together: the other has withdrawn or completed it meanwhile.
+        # Writers without a lock may resume the same rollback: the other has withdrawn or completed it meanwhile.
         now = instant_of(storage, rollback)
         if now is None:
             return None
@@ -98,7 +98,7 @@ def resume(storage: Storage, rollback: Instant) -> Instant | None:
         if isinstance(error, WriteConflict):
             raise
         raise WriteConflict(
-            f"another process carries out rollback {rollback.requested} or withdraws it at this moment ({error}). Try "
+            f"another process is carrying out or withdrawing rollback {rollback.requested} ({error}). Try "
             "again; if the message stays, `hoodie doctor` says what is missing. Several writers need a lock: "
             "hoodie.write.concurrency.mode"
         ) from error
@@ -111,10 +111,10 @@ def rollback_plan(storage: Storage, rollback: Instant) -> RollbackPlan:
 
 
 def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
-    """Do what a rollback's plan says; every step may have been done before.
+    """Carry out a rollback's plan; every step is idempotent.
 
     Raises WriteConflict when the target is published, and whole: the rollback is withdrawn. (A completed instant is
-    made pending before its rollback goes to work. One that is completed now has another writer behind it.)
+    made pending before its rollback starts. One that is completed now was published by another writer.)
     """
     started = time.monotonic()
     target = Instant(plan.instant.time, Action(plan.instant.action), State.INFLIGHT)
@@ -123,7 +123,7 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
         rollback = to_inflight(storage, rollback)
     # New logs may belong to the slices that a compaction's plan opened.
     keeps_plan = target.action in PLANS or is_clustering(storage, target)
-    # This goes first: a writer that is taken for dead can then not publish what goes next.
+    # This is removed first: a writer that is considered dead cannot publish after it.
     back_to_requested(storage, target)
     _refuse_published(storage, rollback, target)
     partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan)
@@ -133,15 +133,15 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
 
 
 def undo(storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool) -> dict[str, RolledBackPartition]:
-    """Take back what an instant that is not published left: its files, its blocks, itself, its markers.
+    """Remove what an unpublished instant left: its files, its blocks, itself, its markers.
 
     by          instant of the rollback or restore
-    keeps_plan  only its beginning goes: it is a table service that may begin anew
+    keeps_plan  only its inflight file is removed: a table service that may run again
     returns     what was done, by partition path
     """
     target = Instant(plan.instant.time, Action(plan.instant.action), State.INFLIGHT)
     partitions = _take_back(storage, by, target.requested, plan.requests)
-    # Attempts that Spark has given up may have finished a file meanwhile. Later ones see that the write is over.
+    # Attempts that Spark abandoned may have finished a file meanwhile. Later ones see that the write is over.
     late = made_by(storage, target.requested)
     if keeps_plan:
         back_to_requested(storage, target)
@@ -149,9 +149,11 @@ def undo(storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool) -> 
         remove_pending(storage, target)
     done = instant_of(storage, target)
     if done is not None and done.state is State.COMPLETED:
-        return partitions  # its writer was alive, began after the plan was made, and is done: its files are read
+        return (
+            partitions  # its writer was alive, began after the plan was made and has published: its files are visible
+        )
     remove_with_temporaries(storage, late)
-    # The plan holds what the markers said. After the completion nobody would come back for them.
+    # The plan has what the markers said. After the completion nothing would remove them.
     delete_markers(storage, target.requested)
     return partitions
 
@@ -159,7 +161,7 @@ def undo(storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool) -> 
 def outcome(
     by: str, plan: RollbackPlan, partitions: dict[str, RolledBackPartition], started: float
 ) -> RollbackMetadata:
-    """What the timeline tells of a rollback; `started` by the monotonic clock."""
+    """The metadata of a completed rollback; `started` by the monotonic clock."""
     return RollbackMetadata(
         start=by,
         millis=int((time.monotonic() - started) * 1000),
@@ -171,17 +173,17 @@ def outcome(
 
 
 def unpublish(storage: Storage, published: Instant, action: Action, *, keep_stats: bool = False) -> Instant:
-    """Make a completed instant pending again: readers see the table as it was before. Twice is as once.
+    """Make a completed instant pending again: readers see the table as it was before. Idempotent.
 
     action      under which it was pending, such as COMPACTION for a commit of a Merge-on-Read table
-    keep_stats  its inflight file says from now on what it wrote, for who finds it there: a restore has no plan for each
+    keep_stats  put its statistics into the inflight file: a restore has no plan for each instant
     returns     the inflight instant
     """
     inflight = Instant(published.requested, action, State.INFLIGHT)
     if keep_stats:
         storage.write(instant_path(inflight), storage.read(instant_path(published)))
     if published.action is Action.REPLACE_COMMIT:
-        # A clustering that was completed is undone, not to be begun anew: an empty request is none of a clustering.
+        # A completed clustering is undone, not to run again: an empty request is not a clustering's.
         storage.write(instant_path(Instant(published.requested, action, State.REQUESTED)), b"")
     return uncomplete(storage, published, action)
 
@@ -190,7 +192,7 @@ def instant_of(storage: Storage, pending: Instant) -> Instant | None:
     """The state in which an instant is on the timeline."""
     done = Instant(pending.requested, COMPLETES_AS.get(pending.action, pending.action), State.COMPLETED)
     states = [done, *(Instant(pending.requested, pending.action, s) for s in (State.INFLIGHT, State.REQUESTED))]
-    return next((each for each in states if storage.exists(instant_path(each))), None)
+    return next((state for state in states if storage.exists(instant_path(state))), None)
 
 
 def is_clustering(storage: Storage, pending: Instant) -> bool:
@@ -209,12 +211,12 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> N
     path = instant_path(done)
     try:
         stats = decode_commit(storage.read(path), path).stats
-    except FileNotFoundError:  # another process has made it pending since: it goes on with the same rollback
+    except FileNotFoundError:  # another process has made it pending since: it resumes the same rollback
         return
     written = [stat.path for part in stats.values() for stat in part if stat.path]
     command = encode_block(rollback_block(rollback.requested, target.requested))
-    if _commands_written(storage, rollback.requested, command) or not all(storage.exists(each) for each in written):
-        # Its files are no longer whole, and readers must not take them for such.
+    if _commands_written(storage, rollback.requested, command) or not all(map(storage.exists, written)):
+        # Its files are no longer complete, and readers must not use them.
         back_to_requested(storage, unpublish(storage, done, target.action))
         return
     with suppress(FileExistsError):
@@ -222,7 +224,7 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> N
     delete_markers(storage, rollback.requested)
     remove_pending(storage, rollback)
     raise WriteConflict(
-        f"instant {target.requested} was to be rolled back, and its writer has published it meanwhile: it stays. "
+        f"instant {target.requested} was to be rolled back, but its writer has published it meanwhile: it stays. "
         "To undo it, roll it back as a completed commit."
     )
 
@@ -260,11 +262,11 @@ def _write_command(
     """Put a command block into a new log file after all others of the slice; its name.
 
     names  of the files in the partition
-    It also comes after log files that are not there (yet): a writer that is taken for dead may still finish one.
+    It also comes after log files that do not exist (yet): a writer that is considered dead may still finish one.
     """
     slice_ = (request.file_id, request.base_instant)
-    there = logs_of_slice(request.partition, {*names, *request.log_blocks}, *slice_)
-    version = max((log.version for log in there), default=0)
+    logs = logs_of_slice(request.partition, {*names, *request.log_blocks}, *slice_)
+    version = max((log.version for log in logs), default=0)
     while True:
         version += 1
         name = log_file_name(*slice_, version, _COMMAND_TOKEN)
@@ -272,17 +274,17 @@ def _write_command(
         create_marker(storage, rollback, path, MarkerKind.APPEND)
         try:
             storage.create_new(path, command)
-        except FileExistsError:  # another rollback was faster
+        except FileExistsError:  # another rollback came first
             continue
         return name
 
 
 def _commands_written(storage: Storage, rollback: str, command: bytes) -> dict[tuple[str, str, str], str]:
-    """What the rollback wrote before it died: (partition path, file id, base instant) -> name of the log file."""
-    found = {}
+    """What the rollback has written so far: (partition path, file id, base instant) -> name of the log file."""
+    commands = {}
     for marker in read_markers(storage, rollback):
         folder, name = split(marker.path)
         log = parse_log(folder, name)
         if storage.exists(marker.path) and storage.read(marker.path) == command:
-            found[folder, log.group.file_id, log.base_instant] = name
-    return found
+            commands[folder, log.group.file_id, log.base_instant] = name
+    return commands

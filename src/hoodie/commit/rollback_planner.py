@@ -1,4 +1,4 @@
-"""What a rollback is to take back: files to delete, and slices whose logs get a command block.
+"""What a rollback has to undo: files to delete, and slices whose logs get a command block.
 
 Source: docs/format/table-services.md 3.
 """
@@ -21,7 +21,7 @@ from hoodie.storage.protocol import Storage, join, split
 from hoodie.timeline.transition import instant_path
 from hoodie.view.load import discover_partitions
 
-#: Pending instants of these actions are plans: what a run of theirs left is taken back, the plan stays.
+#: Pending instants of these actions are plans: what a failed run left is removed, the plan stays.
 PLANS = frozenset({Action.COMPACTION, Action.LOG_COMPACTION})
 
 Slice = tuple[str, str, str]  # (partition path, file id, base instant)
@@ -29,7 +29,7 @@ Slice = tuple[str, str, str]  # (partition path, file id, base instant)
 
 @dataclass(slots=True)
 class _Found:
-    """What an instant left."""
+    """The files and log blocks of an instant."""
 
     deletes: dict[str, set[str]] = field(default_factory=dict)  # partition path -> names
     appended: dict[Slice, dict[str, int]] = field(default_factory=dict)  # -> log file -> bytes (1: not known)
@@ -42,24 +42,23 @@ class _Found:
 
 
 def plan_rollback(storage: Storage, failed: Instant, *, listing: bool = False, whole: bool = False) -> RollbackPlan:
-    """What a pending instant left: what its markers name, or what a listing of the partitions finds.
+    """The files and blocks of a pending instant: what its markers name, or what a listing of the partitions finds.
 
-    listing  True: do without markers and workload profile; all partitions are listed, and all logs searched. Without
-             markers, or with such as cannot be read, that is done as far as the profile says where the write was at
-             work, and everywhere when there is no profile
-    whole    of a compaction: take the logs along that belong to the slices it opened. Else they stay, as its plan does
+    listing  True: ignore markers and workload profile; all partitions are listed, and all logs searched. Without
+             readable markers the partitions of the profile are listed and searched, or all when there is no profile
+    whole    of a compaction: include the logs that belong to the slices it opened. Else they stay, as its plan does
     Raises   CorruptFile when the profile of the write, or the plan of the compaction, cannot be read
     """
     markers = () if listing or (whole and failed.action in PLANS) else _markers(storage, failed.requested)
     if markers:
-        found = _by_markers(markers, failed.requested)
+        leftovers = _by_markers(markers, failed.requested)
     elif failed.action in PLANS:
-        found = _by_compaction_plan(storage, failed, whole)
+        leftovers = _by_compaction_plan(storage, failed, whole)
     elif failed.state is State.REQUESTED and not listing:
-        found = _Found()  # nothing is written before it is inflight
+        leftovers = _Found()  # nothing is written before it is inflight
     else:
-        found = _by_profile(storage, failed, listing)
-    return _plan(failed, found)
+        leftovers = _by_profile(storage, failed, listing)
+    return _plan(failed, leftovers)
 
 
 def plan_published(
@@ -70,28 +69,28 @@ def plan_published(
     partitions: Collection[str] = (),
     whole: bool = False,
 ) -> RollbackPlan:
-    """What a completed instant made: found by listing, since its markers are gone.
+    """The files and blocks of a completed instant: found by listing, since its markers are removed.
 
     instant     with the action that it was pending under, such as COMPACTION for a commit of a Merge-on-Read table
     metadata    what it did
-    partitions  to look through besides those that it wrote to
-    whole       of a compaction: take the logs along that belong to its base files. Else they stay, as its plan does
+    partitions  to list besides those that it wrote to
+    whole       of a compaction: include the logs that belong to its base files. Else they stay, as its plan does
     """
-    found, time = _Found(), instant.requested
-    wanted = {*metadata.stats, *partitions}
+    leftovers, time = _Found(), instant.requested
+    folders = {*metadata.stats, *partitions}
     if instant.action is Action.COMPACTION:
-        wanted |= _planned_partitions(storage, instant)
+        folders |= _planned_partitions(storage, instant)
     sizes: dict[str, int] = {}
-    for partition in sorted(wanted):
+    for partition in sorted(folders):
         entries = {entry.name: entry.size for entry in storage.list(partition) if not entry.is_dir}
-        _add_own(found, partition, entries, time, logs=whole or instant.action is not Action.COMPACTION)
+        _add_own(leftovers, partition, entries, time, logs=whole or instant.action is not Action.COMPACTION)
         sizes |= {join(partition, name): size for name, size in entries.items()}
     for partition, stats in metadata.stats.items():
         for stat in stats:
             log = parse_data_file(partition, split(stat.path)[1], 0) if stat.path else None
             if isinstance(log, LogFile) and log.base_instant != time:
-                found.add_log(partition, log, sizes.get(log.path, 1))
-    return _plan(instant, found)
+                leftovers.add_log(partition, log, sizes.get(log.path, 1))
+    return _plan(instant, leftovers)
 
 
 def made_by(storage: Storage, failed: str) -> list[str]:
@@ -100,17 +99,17 @@ def made_by(storage: Storage, failed: str) -> list[str]:
     return [join(folder, name) for folder, names in deletes.items() for name in names]
 
 
-def _plan(target: Instant, found: _Found) -> RollbackPlan:
+def _plan(target: Instant, leftovers: _Found) -> RollbackPlan:
     requests = [
         RollbackRequest(partition=folder, delete=(name,))
-        for folder, names in sorted(found.deletes.items())
+        for folder, names in sorted(leftovers.deletes.items())
         for name in sorted(names)
     ]
     requests += [
         RollbackRequest(
             partition=folder, file_id=file_id, base_instant=base_instant, log_blocks=dict(sorted(sizes.items()))
         )
-        for (folder, file_id, base_instant), sizes in sorted(found.appended.items())
+        for (folder, file_id, base_instant), sizes in sorted(leftovers.appended.items())
     ]
     return RollbackPlan(instant=InstantRef(target.requested, target.action), requests=tuple(requests))
 
@@ -119,7 +118,7 @@ def _plan(target: Instant, found: _Found) -> RollbackPlan:
 
 
 def _markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
-    """The markers of an instant; none when they are not all to be understood: then a listing finds more than they."""
+    """The markers of an instant; none when any of them is unreadable: then a listing finds more."""
     try:
         markers = read_markers(storage, instant)
         for marker in markers:
@@ -131,25 +130,25 @@ def _markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
 
 
 def _by_markers(markers: Iterable[Marker], failed: str) -> _Found:
-    found = _Found()
+    leftovers = _Found()
     for marker in markers:
         folder, name = split(marker.path)
         log = parse_log(folder, name) if marker.kind is MarkerKind.APPEND else None
         if log is None or log.base_instant == failed:  # the write made the group: no reader has ever seen it
-            found.add_delete(folder, name)
+            leftovers.add_delete(folder, name)
         else:
-            found.add_log(folder, log, 1)
-    return found
+            leftovers.add_log(folder, log, 1)
+    return leftovers
 
 
 # --- by listing ---
 
 
 def _by_profile(storage: Storage, failed: Instant, everywhere: bool) -> _Found:
-    """What lies in the partitions and file groups of the write's workload profile.
+    """The files of the partitions and file groups in the write's workload profile.
 
-    Markers go with the completion. A write without them wrote nothing, unless its completed file was taken away, or its
-    writer keeps no markers: blocks that nobody takes back would be read once they are older than the timeline.
+    Markers are removed at completion. A write without them wrote nothing, unless its completed file was removed, or its
+    writer keeps no markers: blocks that are not cancelled would be read once they are older than the timeline.
     """
     path = instant_path(Instant(failed.requested, failed.action, State.INFLIGHT))
     content = b"" if everywhere or not storage.exists(path) else storage.read(path)
@@ -168,32 +167,32 @@ def _updated(profile: CommitMetadata, partition: str) -> dict[str, str]:
 def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool) -> _Found:
     path = instant_path(Instant(failed.requested, failed.action, State.REQUESTED))
     operations = decode_compaction_plan(storage.read(path), path).operations
-    found = _Found()
+    leftovers = _Found()
     if failed.action is Action.LOG_COMPACTION:
         groups: dict[str, dict[str, str]] = {}
         for operation in operations:
             groups.setdefault(operation.group.partition, {})[operation.group.file_id] = operation.base_instant
         return _search(storage, failed.requested, groups)
     for partition in {operation.group.partition for operation in operations}:
-        _add_own(found, partition, [entry.name for entry in storage.list(partition)], failed.requested, logs=whole)
-    return found
+        _add_own(leftovers, partition, [entry.name for entry in storage.list(partition)], failed.requested, logs=whole)
+    return leftovers
 
 
 def _planned_partitions(storage: Storage, instant: Instant) -> set[str]:
     path = instant_path(Instant(instant.requested, instant.action, State.REQUESTED))
     data = storage.read(path) if storage.exists(path) else b""
-    return {each.group.partition for each in decode_compaction_plan(data, path).operations} if data else set()
+    return {operation.group.partition for operation in decode_compaction_plan(data, path).operations} if data else set()
 
 
 def _search(storage: Storage, time: str, where: Mapping[str, Mapping[str, str] | None]) -> _Found:
     """What an instant left in partitions.
 
-    where  partition path -> {file id: oldest base instant} of file groups whose logs it may have added to; None: all
+    where  partition path -> {file id: oldest base instant} of file groups whose logs it may have appended to; None: all
     """
-    found = _Found()
+    leftovers = _Found()
     for partition, groups in where.items():
         entries = {entry.name: entry.size for entry in storage.list(partition) if not entry.is_dir}
-        _add_own(found, partition, entries, time, logs=True)
+        _add_own(leftovers, partition, entries, time, logs=True)
         for name, size in entries.items():
             log = parse_data_file(partition, name, size)
             if not isinstance(log, LogFile) or log.base_instant == time:
@@ -201,11 +200,11 @@ def _search(storage: Storage, time: str, where: Mapping[str, Mapping[str, str] |
             if groups is not None and log.base_instant < groups.get(log.group.file_id, "~"):
                 continue
             if time in block_instants(storage, log):
-                found.add_log(partition, log, size)
-    return found
+                leftovers.add_log(partition, log, size)
+    return leftovers
 
 
-def _add_own(found: _Found, partition: str, names: Iterable[str], time: str, *, logs: bool) -> None:
+def _add_own(leftovers: _Found, partition: str, names: Iterable[str], time: str, *, logs: bool) -> None:
     """Files that carry the instant in their name: no other writer's."""
     for name in names:
         file = parse_data_file(partition, name, 0)
@@ -213,11 +212,11 @@ def _add_own(found: _Found, partition: str, names: Iterable[str], time: str, *, 
             logs and isinstance(file, LogFile) and file.base_instant == time
         )
         if own:
-            found.add_delete(partition, name)
+            leftovers.add_delete(partition, name)
 
 
 def block_instants(storage: Storage, log: LogFile) -> set[str | None]:
-    """The instants that blocks of a log file are of, command blocks left out."""
+    """The instants of a log file's blocks, without command blocks."""
     heads = read_block_headers(
         lambda offset, length: storage.read_range(log.path, offset, offset + length), log.size, log.path
     )
@@ -240,7 +239,7 @@ def logs_of_slice(partition: str, names: Iterable[str], file_id: str, base_insta
 
 def parse_log(folder: str, name: str) -> LogFile:
     """The log file that a name stands for. Raises CorruptFile when it stands for none."""
-    found = parse_data_file(folder, name, 0)
-    if not isinstance(found, LogFile):
-        raise CorruptFile(join(folder, name), "a marker says that a write appended to it, but it is no log file")
-    return found
+    file = parse_data_file(folder, name, 0)
+    if not isinstance(file, LogFile):
+        raise CorruptFile(join(folder, name), "a marker says that a write appended to it, but it is not a log file")
+    return file

@@ -1,6 +1,6 @@
-"""One write's way onto the timeline: begin, describe, publish.
+"""A write's steps on the timeline: begin, describe, publish.
 
-What keeps several writers apart is in docs/design/concurrency.md.
+How concurrent writers are handled: docs/design/concurrency.md.
 """
 
 from __future__ import annotations
@@ -51,12 +51,12 @@ class Transaction:
         return self.instant.requested
 
     def fall_silent(self) -> None:
-        """It is given up, and somebody else is to roll it back."""
+        """The write is abandoned, for another process to roll back."""
         if self.heart is not None:
             self.heart.stop()
 
     def end(self) -> None:
-        """It is published, or taken back."""
+        """The write is published, or rolled back."""
         if self.heart is not None:
             self.heart.end()
 
@@ -64,9 +64,9 @@ class Transaction:
 def begin(
     state: TableState, operation: WriteOperation, action: Action, clock: Clock = utc_now, writers: Writers | None = None
 ) -> Transaction:
-    """Take an instant, under the table's lock where there is one; what failed writes left is rolled back first.
+    """Create an instant, under the table's lock where there is one; failed writes are rolled back first.
 
-    writers  how it gets along with others; None: it is alone
+    writers  how it coordinates with other writers; None: it is the only one
     Raises   WriteConflict when another writer takes the same instant, or a restore is under way; LockTimeout
     """
     writers = writers or Writers()
@@ -80,7 +80,7 @@ def begin(
         if action is Action.REPLACE_COMMIT:
             words = "DELETE_PARTITION" if operation is WriteOperation.DELETE_PARTITION else ""
             content = encode_replace_plan(ReplacePlan(operation=words), state.storage.root)
-        # A write without a heartbeat would be taken for dead: it comes first.
+        # A write without a heartbeat would be considered dead: the heartbeat comes first.
         heart = beating(state.storage, time, writers.concurrency) if _lazy(writers) else None
         try:
             requested = create_requested(state.storage, time, action, content)
@@ -96,16 +96,16 @@ def _lazy(writers: Writers) -> bool:
 
 
 def clean_up(state: TableState, clock: Clock = utc_now, writers: Writers | None = None) -> TableState:
-    """Finish rollbacks that died, roll back writes that did, by the policy for failed writes; the state afterwards.
+    """Finish interrupted rollbacks and roll back dead writes, by the policy for failed writes; the state afterwards.
 
     The caller holds the table's lock, where there is one.
-    Raises WriteConflict when a writer without a lock does the same at this moment
+    Raises WriteConflict when a writer without a lock does the same concurrently
     """
     try:
         return _clean_up(state, clock, writers or Writers())
     except (FileNotFoundError, InstantNotFound) as error:
         raise WriteConflict(
-            f"another writer takes back the same failed writes at this moment ({error}). Try again; several writers "
+            f"another writer is rolling back the same failed writes ({error}). Try again; several writers "
             "need a lock: hoodie.write.concurrency.mode=optimistic_concurrency_control. If the message stays, "
             "`hoodie doctor` says what the timeline lacks"
         ) from error
@@ -118,7 +118,7 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
     if stale:
         state = state.reload()
     for failed in dead_writes(state, writers):
-        with suppress(WriteConflict):  # it is published: its writer was alive, and done before it was too late
+        with suppress(WriteConflict):  # it is published: its writer was alive and finished in time
             listing = not writers.rollback.using_markers
             roll_back(state.storage, failed, new_time(state.timeline, state.config.timezone, clock), listing=listing)
         remove_heartbeat(state.storage, failed.requested)
@@ -134,8 +134,8 @@ def dead_writes(state: TableState, writers: Writers) -> list[Instant]:
         return []
     if policy is FailedWrites.EAGER:
         return failed
-    silent = expired(state.storage, [each.requested for each in failed], writers.concurrency)
-    return [each for each in failed if each.requested in silent]
+    silent = expired(state.storage, [instant.requested for instant in failed], writers.concurrency)
+    return [instant for instant in failed if instant.requested in silent]
 
 
 def _is_clustering(state: TableState, instant: Instant) -> bool:
@@ -143,7 +143,7 @@ def _is_clustering(state: TableState, instant: Instant) -> bool:
 
 
 def to_work(transaction: Transaction, plan: WritePlan | None) -> Transaction:
-    """Announce what is going to be written: the workload profile that rollback and conflict checks read."""
+    """Write the workload profile, which rollback and conflict checks read."""
     inserts: dict[str, int] = {}
     updates: dict[FileGroupId, tuple[str, int]] = {}
     for task in plan.tasks if plan else ():
@@ -161,10 +161,10 @@ def describe(
     replaced: Mapping[str, Collection[str]],
     extra: Mapping[str, str],
 ) -> CommitMetadata:
-    """What the commit will say.
+    """The metadata of the commit.
 
     stats     of the winning attempts
-    replaced  partition path -> ids of file groups that this write takes away
+    replaced  partition path -> ids of file groups that this write replaces
     extra     the schema as Avro JSON under "schema", and what the user wants kept with the commit
     Raises    HoodieError when statistics contradict each other
     """
@@ -234,10 +234,10 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> 
     except HoodieError as error:
         storage = transaction.state.storage
         storage.delete(instant_path(replace(transaction.instant, state=State.COMPLETED)))
-        if isinstance(error, InstantNotFound):  # whoever rolls it back may have looked for files too early
+        if isinstance(error, InstantNotFound):  # the writer that rolls it back may have looked for files too early
             paths = {stat.path for part in metadata.stats.values() for stat in part if stat.path}
             remove_with_temporaries(storage, sorted(paths))
-        error.add_note(f"Instant {transaction.time} was visible for a moment, and is withdrawn.")
+        error.add_note(f"Instant {transaction.time} was visible for a moment and is withdrawn.")
         raise
 
 
@@ -246,7 +246,7 @@ def _confirm_under(lock: Lock, transaction: Transaction, metadata: CommitMetadat
         lock.check()
         return None
     except LockLost:
-        # Whoever had it meanwhile saw this commit, or did not: that shows once it is done.
+        # A writer that held the lock meanwhile saw this commit or did not: that shows once it is done.
         again = transaction.writers.lock_on(transaction.state.storage)
         if not again.acquire(transaction.writers.lock.wait / 1000):
             raise
@@ -262,21 +262,21 @@ def _look_again(transaction: Transaction, metadata: CommitMetadata, *, alone: bo
 
 
 def abandon(transaction: Transaction, clock: Clock = utc_now) -> bool:
-    """Roll this write back, now that it failed. When that fails too the next write does it.
+    """Roll this failed write back. If that fails too, the next write does it.
 
-    returns  False when there is nothing to take back: readers see the write, though its writer had no answer; or
+    returns  False when there is nothing to roll back: readers see the write, though its writer got no response; or
              another writer has rolled it back
     Raises   LockTimeout
     """
     lock = transaction.writers.lock_on(transaction.state.storage)
     if not lock.acquire(transaction.writers.lock.wait / 1000):
         transaction.fall_silent()
-        raise LockTimeout(f"the {lock.what} was not to be had")
+        raise LockTimeout(f"could not acquire the {lock.what}")
     with lock.keeping():
         try:
             state = transaction.state.reload()
-            found = state.timeline.find(transaction.time, transaction.instant.action)
-            if found is None or found.state is State.COMPLETED:
+            current = state.timeline.find(transaction.time, transaction.instant.action)
+            if current is None or current.state is State.COMPLETED:
                 return False
             listing = not transaction.writers.rollback.using_markers
             roll_back(
@@ -306,7 +306,7 @@ def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteSt
 
 
 def _remove_leftovers(transaction: Transaction, published: Collection[str | None]) -> None:
-    """Files that markers name and no statistics do: of task attempts that lost or were retried."""
+    """Files that only markers name, not statistics: of task attempts that lost or were retried."""
     storage = transaction.state.storage
     lost = [marker.path for marker in read_markers(storage, transaction.time) if marker.path not in published]
     remove_with_temporaries(storage, lost)

@@ -11,7 +11,7 @@ from hoodie.errors import InvalidOption
 
 
 class Trigger(StrEnum):
-    """What a compaction is waited for."""
+    """What triggers a compaction."""
 
     NUM_COMMITS = "NUM_COMMITS"
     NUM_COMMITS_AFTER_LAST_REQUEST = "NUM_COMMITS_AFTER_LAST_REQUEST"
@@ -30,7 +30,7 @@ def _not_negative(value: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InlineCompaction:
-    """What a writer does about compaction after its commit, by itself."""
+    """What a writer does about compaction after its commit."""
 
     run: bool = option(
         "hoodie.compact.inline",
@@ -49,13 +49,13 @@ class InlineCompaction:
 
 def inline_compaction(options: Mapping[str, str]) -> InlineCompaction:
     """Raises InvalidOption on a malformed value, or when both are on."""
-    found = read_options(InlineCompaction, options)
-    if found.run and found.schedule:
+    inline = read_options(InlineCompaction, options)
+    if inline.run and inline.schedule:
         raise InvalidOption(
             "hoodie.compact.inline and hoodie.compact.schedule.inline are both true: the first plans and runs "
             "compactions in the writer, the second plans them for others to run. Set one of them"
         )
-    return found
+    return inline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,12 +70,15 @@ class CompactionOptions:
         "(NUM_AND_TIME) or after one of them (NUM_OR_TIME).",
     )
     delta_commits: int = option(
-        "hoodie.compact.inline.max.delta.commits", 5, "Delta commits that a compaction waits for.", check=_positive
+        "hoodie.compact.inline.max.delta.commits",
+        5,
+        "Delta commits after which a compaction is planned.",
+        check=_positive,
     )
     delta_seconds: int = option(
         "hoodie.compact.inline.max.delta.seconds",
         3600,
-        "Seconds since the last compaction, else the first delta commit, that one waits for.",
+        "Seconds since the last compaction, or else the first delta commit, after which one is planned.",
         check=_positive,
     )
     strategy: str = option(
@@ -91,7 +94,7 @@ class CompactionOptions:
     target_io: int = option(
         "hoodie.compaction.target.io",
         512_000,
-        "MB that a compaction reads and writes, about; the slice that goes beyond is still taken.",
+        "About how many MB a compaction reads and writes; the slice that exceeds it is still taken.",
         expected="MB, such as 512000",
         check=_not_negative,
     )

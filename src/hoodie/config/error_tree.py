@@ -63,7 +63,7 @@ def public() -> list[type[BaseException]]:
 
 
 def _children(parent: type[BaseException]) -> list[type[BaseException]]:
-    return [found for found in public() if parent in found.__bases__]
+    return [error for error in public() if parent in error.__bases__]
 
 
 def _tree(parent: type[BaseException], indent: str = "", branch: str = "") -> Iterator[str]:
@@ -77,10 +77,10 @@ def _tree(parent: type[BaseException], indent: str = "", branch: str = "") -> It
 
 def _meanings(parent: type[BaseException]) -> str:
     lines = ["| class | what happened |", "|---|---|"]
-    for found in public():
-        if issubclass(found, parent):
-            meaning = (inspect.getdoc(found) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
-            lines.append(f"| `{found.__name__}` | {meaning} |")
+    for error in public():
+        if issubclass(error, parent):
+            meaning = (inspect.getdoc(error) or "").split("\n\n")[0].replace("\n", " ").replace("|", "\\|")
+            lines.append(f"| `{error.__name__}` | {meaning} |")
     return "\n".join(lines)
 
 

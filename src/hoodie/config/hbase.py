@@ -1,4 +1,4 @@
-"""The options of the HBase index: where HBase is, which table holds the index, how much is asked of it at a time."""
+"""The options of the HBase index: where HBase is, which table holds the index, how large its requests are."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ class HBaseOptions:
         "hoodie.index.hbase.thrift.max.retries",
         5,
         "How often a call that failed is repeated on a new connection, after 0.1 s, 0.2 s, 0.4 s and so on, within the "
-        "time for a call (zk.session_timeout_ms). Errors that will not pass are not repeated.",
+        "time for a call (zk.session_timeout_ms). Permanent errors are not repeated.",
         check=_not_negative,
     )
     table: str = option(
@@ -109,13 +109,13 @@ class HBaseOptions:
     get_batch: int = option(
         "hoodie.index.hbase.get.batch.size",
         100,
-        "Keys asked for at once. A task asks for at most ten batches a second, as Hudi's do: raise it for more.",
+        "Keys looked up in one request. A task sends at most ten batches a second, as Hudi's do: raise it for more.",
         check=_positive,
     )
     put_batch: int = option(
         "hoodie.index.hbase.put.batch.size",
         100,
-        "Entries written at once. A task writes at most one batch a second, as Hudi's do: raise it for more.",
+        "Entries written in one request. A task sends at most one batch a second, as Hudi's do: raise it for more.",
         check=_positive,
     )
     put_autocompute: bool = option(
@@ -133,7 +133,7 @@ class HBaseOptions:
     region_server_qps: int = option(
         "hoodie.index.hbase.max.qps.per.region.server",
         1000,
-        "Requests per second that a region server is taken to serve, with put.batch.size.autocompute.",
+        "Assumed requests per second of a region server, with put.batch.size.autocompute.",
         check=_positive,
     )
     call_timeout: int = option(
@@ -151,8 +151,8 @@ class HBaseOptions:
     moves: bool = option(
         "hoodie.hbase.index.update.partition.path",
         False,
-        "A record that comes with another partition path is deleted where it is and inserted where it says; off: it "
-        "is updated where it is.",
+        "A record with another partition path than the stored one is deleted there and inserted in the new partition; "
+        "off: it is updated where it is.",
     )
     rollback_sync: bool = option(
         "hoodie.index.hbase.rollback.sync",

@@ -32,7 +32,7 @@ class TimeUnit(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyOptions:
-    """What identifies a row, and how rows are spread over partitions."""
+    """What identifies a row, and how rows are assigned to partitions."""
 
     record_key: tuple[str, ...] = option(
         "hoodie.datasource.write.recordkey.field", (), "Columns that identify a row, separated by commas.",

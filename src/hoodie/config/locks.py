@@ -1,4 +1,4 @@
-"""The options of several writers: which lock they take, what a conflict does, who is taken for dead."""
+"""The options of concurrent writers: which lock they take, what a conflict does, when a writer is considered dead."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _PACKAGES = ("org.apache.hudi.client.transaction.lock.",)
 
 
 class LockProvider(StrEnum):
-    """What keeps writers apart. The value is the short name of Hudi's class."""
+    """The kind of lock. The value is the short name of Hudi's class."""
 
     ZOOKEEPER = "ZookeeperBasedLockProvider"
     ZOOKEEPER_IMPLICIT = "ZookeeperBasedImplicitBasePathLockProvider"
@@ -22,14 +22,14 @@ class LockProvider(StrEnum):
 
 
 class ConcurrencyMode(StrEnum):
-    """How many writers a table has at a time."""
+    """How many writers a table may have at a time."""
 
     SINGLE_WRITER = "SINGLE_WRITER"
     OPTIMISTIC_CONCURRENCY_CONTROL = "OPTIMISTIC_CONCURRENCY_CONTROL"
 
 
 class FailedWrites(StrEnum):
-    """Which pending writes of others are taken for dead and rolled back."""
+    """Which pending writes of other writers are considered failed and rolled back."""
 
     EAGER = "EAGER"
     LAZY = "LAZY"
@@ -45,7 +45,7 @@ def _not_negative(value: int) -> bool:
 
 
 def provider_of(name: str) -> LockProvider | None:
-    """The provider that a class name means; None for one that is not known."""
+    """The provider of a class name; None for an unknown one."""
     for package in _PACKAGES:
         name = name.removeprefix(package)
     return next((provider for provider in LockProvider if provider.value == name), None)
@@ -61,7 +61,7 @@ class LockOptions:
     provider: str = option(
         "hoodie.write.lock.provider",
         "",
-        "Who keeps writers apart, by full or short name of Hudi's class: " + ", ".join(LockProvider) + ". Without one "
+        "The lock between writers, by full or short name of Hudi's class: " + ", ".join(LockProvider) + ". Without one "
         "nobody does, unless hoodie.write.lock.zookeeper.url is set, which means ZookeeperBasedLockProvider.",
         expected=f"one of {', '.join(LockProvider)}",
         check=lambda value: not value or provider_of(value) is not None,
@@ -69,12 +69,12 @@ class LockOptions:
     wait: int = option(
         "hoodie.write.lock.wait_time_ms",
         60_000,
-        "Milliseconds that one attempt to get the lock waits.",
+        "Milliseconds that one attempt to acquire the lock waits.",
         expected=_MILLIS,
         check=_not_negative,
     )
     retries: int = option(
-        "hoodie.write.lock.client.num_retries", 50, "Further attempts to get the lock.", check=_not_negative
+        "hoodie.write.lock.client.num_retries", 50, "Further attempts to acquire the lock.", check=_not_negative
     )
     retry_wait: int = option(
         "hoodie.write.lock.client.wait_time_ms_between_retry",
@@ -112,21 +112,21 @@ class LockOptions:
     zookeeper_base_path: str = option(
         "hoodie.write.lock.zookeeper.base_path",
         "",
-        "Path in ZooKeeper below which the lock lies; all writers of a table have the same.",
+        "Path in ZooKeeper below which the lock is kept; the same for all writers of a table.",
         expected="an absolute path, such as /hudi",
         check=lambda value: not value or value.startswith("/"),
     )
     zookeeper_lock_key: str = option(
         "hoodie.write.lock.zookeeper.lock_key",
         "",
-        "Name of the lock below the base path, such as the table's; all writers of a table have the same.",
+        "Name of the lock below the base path, such as the table's; the same for all writers of a table.",
         expected="a name without '/'",
         check=lambda value: "/" not in value,
     )
     zookeeper_session_timeout: int = option(
         "hoodie.write.lock.zookeeper.session_timeout_ms",
         60_000,
-        "Milliseconds after which ZooKeeper frees the lock of a writer that it does not hear from.",
+        "Milliseconds without a sign of life after which ZooKeeper releases a writer's lock.",
         expected=_MILLIS,
         check=_positive,
     )
@@ -145,14 +145,14 @@ class LockOptions:
     filesystem_expire: int = option(
         "hoodie.write.lock.filesystem.expire",
         0,
-        "FileSystemBasedLockProvider: minutes after which the lock of a writer that died is free; 0: never.",
+        "FileSystemBasedLockProvider: minutes after which the lock of a dead writer expires; 0: never.",
         expected="minutes, such as 10",
         check=_not_negative,
     )
     storage_validity: int = option(
         "hoodie.write.lock.storage.validity.timeout.secs",
         300,
-        "StorageBasedLockProvider: seconds after which the lock of a writer that died is free.",
+        "StorageBasedLockProvider: seconds after which the lock of a dead writer expires.",
         expected="seconds, such as 300",
         check=_positive,
     )
@@ -174,7 +174,7 @@ class LockOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConcurrencyOptions:
-    """Several writers of one table."""
+    """Concurrent writers of one table."""
 
     mode: ConcurrencyMode = option(
         "hoodie.write.concurrency.mode",
@@ -185,7 +185,7 @@ class ConcurrencyOptions:
     conflict_retries: int = option(
         "hoodie.write.num.retries.on.conflict.failures",
         0,
-        "How often a write that lost to another is done again, on the table as it is then.",
+        "How often a write that lost a conflict is retried, on the table as it is then.",
         check=_not_negative,
     )
     failed_writes: FailedWrites = option(
@@ -204,7 +204,7 @@ class ConcurrencyOptions:
     heartbeat_misses: int = option(
         "hoodie.client.heartbeat.tolerable.misses",
         2,
-        "A writer is taken for dead once this many heartbeats are missing.",
+        "A writer is considered dead once this many heartbeats are missing.",
         check=_positive,
     )
 
@@ -214,14 +214,14 @@ class ConcurrencyOptions:
 
     @property
     def policy(self) -> FailedWrites:
-        """What holds: EAGER is for a single writer."""
+        """The effective policy: EAGER is for a single writer."""
         if self.optimistic and self.failed_writes is FailedWrites.EAGER:
             return FailedWrites.LAZY
         return self.failed_writes
 
     @property
     def heartbeat_expiry(self) -> int:
-        """Milliseconds without a heartbeat after which a writer is taken for dead."""
+        """Milliseconds without a heartbeat after which a writer is considered dead."""
         return self.heartbeat_interval * self.heartbeat_misses
 
 

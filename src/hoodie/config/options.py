@@ -57,22 +57,22 @@ def read_options(group: type[T], properties: Mapping[str, object]) -> T:
     Raises InvalidOption naming key, value and what was expected.
     """
     values = {}
-    for found, spec in declared(group):
+    for member, spec in declared(group):
         for key in spec.keys:
             if key in properties:
-                values[found.name] = _parse(key, properties[key], found.default, spec)
+                values[member.name] = _parse(key, properties[key], member.default, spec)
                 break
     return group(**values)
 
 
 def alias_sets(groups: Iterable[type]) -> dict[str, frozenset[str]]:
     """Each key of the groups' options with all keys that name the same option, itself among them."""
-    found: dict[str, frozenset[str]] = {}
+    sets: dict[str, frozenset[str]] = {}
     for group in groups:
         for _, spec in declared(group):
-            keys = frozenset(spec.keys).union(*(found.get(key, ()) for key in spec.keys))
-            found |= dict.fromkeys(keys, keys)
-    return found
+            keys = frozenset(spec.keys).union(*(sets.get(key, ()) for key in spec.keys))
+            sets |= dict.fromkeys(keys, keys)
+    return sets
 
 
 def override(

@@ -17,7 +17,7 @@ class QueryType(StrEnum):
 
 
 class IncrementalFormat(StrEnum):
-    """What an incremental query tells of changed rows."""
+    """What an incremental query returns of changed rows."""
 
     LATEST_STATE = "latest_state"
 
@@ -37,14 +37,14 @@ class MergeOptions:
     max_bytes: int = option(
         "hoodie.memory.merge.max.size",
         1 * GiB,
-        "Rows of logs that a merge holds at a time; what is more waits on local disk.",
+        "Rows of logs that a merge holds in memory; more are spilled to local disk.",
         expected="bytes, such as 1073741824",
         check=lambda size: size > 0,
     )
     spill_folder: str = option(
         "hoodie.memory.spillable.map.path",
         "",
-        "Local folder for rows that wait on disk; not set: the system's folder for temporary files.",
+        "Local folder for spilled rows; not set: the system's folder for temporary files.",
     )
 
 
@@ -82,7 +82,7 @@ class IncrementalOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MissingFileOptions:
-    """What a read does about published files that are gone."""
+    """What a read does about published files that are missing."""
 
     ignore: bool = option(
         "hoodie.read.ignore.missing.files",

@@ -55,7 +55,7 @@ SECTIONS = (
     ),
     Section(
         title="The write",
-        text="What becomes of a batch. `hoodie.datasource.write.operation` and `partitions.to.delete` are for "
+        text="What a write does with a batch. `hoodie.datasource.write.operation` and `partitions.to.delete` are for "
         "`hoodie.write`; the methods of a table say what they do by their names.",
         groups=(DatasourceOptions, WriteOptions),
     ),
@@ -81,7 +81,7 @@ SECTIONS = (
     ),
     Section(
         title="Missing files",
-        text="What a read does when a data file is gone that a completed commit published. "
+        text="What a read does when a data file is missing that a completed commit published. "
         "More: [reading](reading.md#missing-files).",
         groups=(MissingFileOptions,),
         main=False,
@@ -101,27 +101,27 @@ SECTIONS = (
     ),
     Section(
         title="Cleaning and archiving",
-        text="What runs by itself after a commit, and by `table.clean()` and `table.archive()`. More: "
+        text="What runs automatically after a commit, and by `table.clean()` and `table.archive()`. More: "
         "[services](services.md).",
         groups=(ServiceOptions, CleanOptions, ArchiveOptions),
         main=False,
     ),
     Section(
         title="Rollback",
-        text="How what a failed write left is found: [recovery](recovery.md).",
+        text="How a rollback finds the files of a failed write: [recovery](recovery.md).",
         groups=(RollbackOptions,),
         main=False,
     ),
     Section(
         title="Several writers",
-        text="What happens when more than one writer is at work, and which batches are known already: "
+        text="What happens when several writers work at once, and which batches are recognised as written: "
         "[concurrency](concurrency.md).",
         groups=(ConcurrencyOptions, BatchOptions),
         main=False,
     ),
     Section(
         title="Locks",
-        text="What keeps several writers apart: [concurrency](concurrency.md).",
+        text="The lock between concurrent writers: [concurrency](concurrency.md).",
         groups=(LockOptions,),
         main=False,
     ),
@@ -140,7 +140,7 @@ SECTIONS = (
     ),
     Section(
         title="HBase",
-        text="Where the index HBASE is kept, and how much is asked of it. Background: [indexes](indexes.md#hbase).",
+        text="Where the index HBASE is kept, and how large its requests are. Background: [indexes](indexes.md#hbase).",
         groups=(HBaseOptions,),
         main=False,
     ),
@@ -234,20 +234,20 @@ def _section(section: Section, options: Iterable[Row]) -> str:
     return f"## {section.title}\n\n{section.text}\n\n{_TABLE_HEAD}\n{rows}\n"
 
 
-def _row(found: dataclasses.Field[object], spec: Declared, aliases: bool) -> str:
+def _row(option_field: dataclasses.Field[object], spec: Declared, aliases: bool) -> str:
     key, *others = spec.keys
-    meaning = spec.help + _words(found, spec.help)
+    meaning = spec.help + _words(option_field, spec.help)
     if aliases and others:
         meaning += f" Also read from {', '.join(f'`{other}`' for other in others)}."
-    cells = (f"`{key}`", _default(found.default, spec.expected.startswith("bytes")), meaning)
+    cells = (f"`{key}`", _default(option_field.default, spec.expected.startswith("bytes")), meaning)
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _words(found: dataclasses.Field[object], help: str) -> str:
+def _words(option_field: dataclasses.Field[object], help: str) -> str:
     """The values of an option that takes one of a few words, unless its text names them all."""
-    if not isinstance(found.default, Enum):
+    if not isinstance(option_field.default, Enum):
         return ""
-    words = [_word(member) for member in type(found.default)]
+    words = [_word(member) for member in type(option_field.default)]
     if all(word.lower() in help.lower() for word in words):
         return ""
     return f" One of {', '.join(words)}."

@@ -23,16 +23,16 @@ def _positive(value: int) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceOptions:
-    """Whether anything runs by itself."""
+    """Whether table services run automatically."""
 
     enabled: bool = option(
-        "hoodie.table.services.enabled", True, "false: no table service runs by itself after a commit."
+        "hoodie.table.services.enabled", True, "false: no table service runs automatically after a commit."
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanOptions:
-    """Which file versions stay for readers of the past. Older ones are deleted."""
+    """Which file versions are kept for reads of earlier states. Older ones are deleted."""
 
     automatic: bool = option("hoodie.clean.automatic", True, "Clean after each commit.")
     policy: CleanPolicy = option(
@@ -66,27 +66,27 @@ class CleanOptions:
     every: int = option(
         "hoodie.clean.max.commits",
         1,
-        "Clean by itself once so many commits were made since the last clean.",
+        "Clean after a commit once there are so many commits since the last clean.",
         aliases=("hoodie.clean.trigger.max.commits",),
         check=_positive,
     )
     incremental: bool = option(
         "hoodie.cleaner.incremental.mode",
         True,
-        "Look only where commits since the last clean replaced files; off: list the whole table each time.",
+        "List only partitions where commits since the last clean replaced files; off: list the whole table each time.",
         aliases=("hoodie.clean.incremental.enabled",),
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArchiveOptions:
-    """How long the active timeline gets. Older instants go to the archive: `history(archived=True)` has them still."""
+    """How long the active timeline gets. Older instants move to the archive: `history(archived=True)` includes them."""
 
     automatic: bool = option("hoodie.archive.automatic", True, "Archive after each commit, when there is enough.")
     min_commits: int = option(
         "hoodie.keep.min.commits",
         20,
-        "Commits that stay on the active timeline at least. Cleaning may need more; then more stay.",
+        "The least commits that stay on the active timeline. More stay if cleaning needs them.",
         check=_positive,
     )
     max_commits: int = option(
@@ -110,7 +110,7 @@ class ArchiveOptions:
         if self.max_commits <= self.min_commits:
             raise InvalidOption(
                 f"hoodie.keep.max.commits={self.max_commits} must be greater than "
-                f"hoodie.keep.min.commits={self.min_commits}: archiving begins above the one and stops at the other"
+                f"hoodie.keep.min.commits={self.min_commits}: archiving starts above the first and stops at the second"
             )
 
 

@@ -1,4 +1,4 @@
-"""What `hoodie.properties` says of a table, as a typed value, and whether this library may read or write such a table.
+"""The settings in `hoodie.properties` as a typed value, and whether this library may read or write such a table.
 
 Source: docs/format/table-and-timeline.md 2 and 9 (HoodieTableConfig).
 """
@@ -127,7 +127,7 @@ def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) 
 
     path    for errors
     Raises  CorruptFile on a missing or malformed entry; UnsupportedTable when the entries are of a version or a base
-            file format that this library does not know, so that they may mean something else
+            file format that this library does not know, so their meaning may differ
     """
     if not properties.get(NAME):
         raise CorruptFile(path, f"{NAME} is missing")
@@ -147,16 +147,16 @@ def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) 
         raise UnsupportedTable(f"{path}: timeline layout {layout} does not go with table version {config.version}.")
     for folder in (config.timeline_path, config.history_path, config.archive_path):
         if folder.startswith("/") or not {"", ".", ".."}.isdisjoint(folder.split("/")):
-            raise CorruptFile(path, f"{folder!r} is no folder inside the table")
+            raise CorruptFile(path, f"{folder!r} is not a folder inside the table")
     return dataclasses.replace(config, layout=layout, properties=dict(properties))
 
 
 def require_readable(config: TableConfig) -> None:
-    """Raise UnsupportedTable, telling why, unless the rows of such a table can be read."""
+    """Raise UnsupportedTable, saying why, unless the rows of such a table can be read."""
     if config.version == 7:
         raise UnsupportedTable(
             f"{config.name}: version 7 is a table amid an upgrade from 6 to 8; "
-            "finish it with the Hudi release that began."
+            "finish it with the Hudi release that started it."
         )
     if config.drop_partition_columns:
         raise UnsupportedTable(
@@ -171,7 +171,7 @@ def require_readable(config: TableConfig) -> None:
 
 
 def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
-    """Raise UnsupportedTable, telling what to do, unless this library can write the table without harm to others.
+    """Raise UnsupportedTable, saying what to do, unless this library can write the table without harm to others.
 
     payloads  full names of the payload classes whose rule the caller can apply; no class at all is the default one
     """

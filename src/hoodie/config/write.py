@@ -1,4 +1,4 @@
-"""The options of a write: how files grow, how keys are found, how duplicates are treated, how work is spread."""
+"""The options of a write: how files grow, how keys are found, how duplicates are treated, where a write runs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class IndexType(StrEnum):
 
 
 class BucketEngine(StrEnum):
-    """How a bucket index deals its keys out."""
+    """How a bucket index assigns keys to buckets."""
 
     SIMPLE = "SIMPLE"
     CONSISTENT_HASHING = "CONSISTENT_HASHING"
@@ -94,7 +94,7 @@ class FileSizing:
     max_size: int = option(
         "hoodie.parquet.max.file.size",
         120 * MiB,
-        "A base file is closed near this size.",
+        "A base file is closed at about this size.",
         expected=_BYTES,
         check=_positive,
     )
@@ -120,14 +120,14 @@ class FileSizing:
     record_size: int = option(
         "hoodie.copyonwrite.record.size.estimate",
         1024,
-        "Bytes a record takes in a base file, until an earlier commit is large enough to learn from.",
+        "Estimated bytes of a record in a base file, until a commit is large enough to measure it.",
         expected=_BYTES,
         check=_positive,
     )
-    learn_threshold: float = option(
+    measure_threshold: float = option(
         "hoodie.record.size.estimation.threshold",
         1.0,
-        "The record size is learnt from the newest commit that wrote more bytes than this many small-file limits.",
+        "The record size is measured on the newest commit that wrote more bytes than this many small-file limits.",
         check=lambda value: value >= 0,
     )
     auto_split: bool = option(
@@ -151,7 +151,7 @@ class FileSizing:
     log_ratio: float = option(
         "hoodie.logfile.to.parquet.compression.ratio",
         0.35,
-        "Bytes that one byte of log takes in a base file: what a file group will grow to by its next compaction.",
+        "Bytes in a base file for one byte of log: estimates the size of a file group after its next compaction.",
         check=_positive,
     )
 
@@ -163,7 +163,7 @@ class LogOptions:
     max_size: int = option(
         "hoodie.logfile.max.size",
         1 * GiB,
-        "After this many bytes a write goes on in a further log file.",
+        "After this many bytes a write continues in another log file.",
         expected=_BYTES,
         check=_positive,
     )
@@ -196,7 +196,7 @@ class BloomOptions:
     fpp: float = option(
         "hoodie.index.bloom.fpp",
         1e-9,
-        "Chance that a filter takes a key for present that is not, at its designed number of keys.",
+        "False positive rate of a filter at its designed number of keys.",
         expected="a probability, such as 0.000001",
         check=lambda value: 0 < value < 1,
     )
@@ -246,7 +246,7 @@ class WriteOptions:
     duplicates_on_insert: bool = option(
         "hoodie.merge.allow.duplicate.on.inserts",
         True,
-        "An insert into a small file appends without looking for its key; off: a key that is there is updated.",
+        "An insert into a small file appends without looking for its key; off: an existing key is updated.",
     )
     bulk_sort: BulkInsertSort = option(
         "hoodie.bulkinsert.sort.mode",
@@ -260,7 +260,7 @@ class WriteOptions:
         check=_not_negative,
     )
     auto_commit: bool = option(
-        "hoodie.auto.commit", True, "HoodieWriteClient: a write is committed at once; off: commit() does."
+        "hoodie.auto.commit", True, "HoodieWriteClient: a write is committed at once; off: by commit()."
     )
     metadata_prefix: str = option(
         "hoodie.datasource.write.commitmeta.key.prefix",
@@ -270,26 +270,26 @@ class WriteOptions:
     metadata_table: bool = option(
         "hoodie.metadata.enable",
         True,
-        "false: remove the metadata table that another writer left, as this library does not maintain one; "
+        "false: remove the metadata table of another writer, as this library does not maintain one; "
         "otherwise a write to such a table is refused.",
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions:
-    """Settings of single indexes. The buckets of a table never change, but by clustering with CONSISTENT_HASHING."""
+    """Settings of single indexes. The buckets of a table change only by clustering, with CONSISTENT_HASHING."""
 
     own: str = option(
         "hoodie.index.class",
         "",
-        "Import path, `package.module:attribute`, of a function that makes an index of your own: it is taken whatever "
-        "`hoodie.index.type` says. Never read from a table.",
+        "Import path, `package.module:attribute`, of a function that makes an index of your own; it overrides "
+        "`hoodie.index.type`. Never read from a table.",
     )
     bloom_moves: bool = option(
         "hoodie.bloom.index.update.partition.path",
         True,
-        "GLOBAL_BLOOM: a record that comes with another partition is deleted in the old one and inserted in the new; "
-        "off: it is updated where it is.",
+        "GLOBAL_BLOOM: a record with another partition than the stored one is deleted there and inserted in the new "
+        "one; off: it is updated where it is.",
     )
     simple_moves: bool = option(
         "hoodie.simple.index.update.partition.path", True, "GLOBAL_SIMPLE: as for GLOBAL_BLOOM."
@@ -297,7 +297,7 @@ class IndexOptions:
     buckets: int = option(
         "hoodie.bucket.index.num.buckets",
         256,
-        "BUCKET: buckets of each partition, a file group each. Kept with a table that is created for it. With the "
+        "BUCKET: buckets of each partition, a file group each. Stored in a table that is created for it. With the "
         "engine CONSISTENT_HASHING: what a new partition begins with.",
         check=_positive,
     )
@@ -316,12 +316,12 @@ class IndexOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EngineOptions:
-    """When a write runs in driver threads (near) and when on Spark's executors (spread). Not options of Hudi."""
+    """When a write runs in threads of the driver and when on Spark's executors. Not options of Hudi."""
 
     driver_batch: int = option(
         "hoodie.spark.driver.max.batch.bytes",
         256 * MiB,
-        "A batch up to this size is brought to the driver as Arrow; 0: every write is spread over executors.",
+        "A batch up to this size is collected to the driver as Arrow; 0: every write runs on executors.",
         expected=_BYTES,
         aliases=("hoodie.spark.near.max.batch.bytes",),
         check=_not_negative,

@@ -1,1 +1,1 @@
-"""Whether what must always hold does hold, and how to mend what does not."""
+"""Checks the invariants of a table, and repairs violations."""

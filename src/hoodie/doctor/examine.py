@@ -1,6 +1,6 @@
-"""Examining a table: whether what must always hold does, and what to do where it does not.
+"""Examining a table: checks its invariants, and says what to do about violations.
 
-Nothing is changed; `hoodie.doctor.repair` mends what can be mended without a person.
+Nothing is changed; `hoodie.doctor.repair` repairs what is safe without a person.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ from hoodie.view.load import data_files, load_view
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
 
-#: Seconds within which what looks left behind may be the work of a process that is alive.
+#: Seconds within which apparent leftovers may be the work of a live process.
 GRACE = 3600.0
 
 
 class _Hiding(WrappedStorage):
-    """Leaves out of listings what has been found to be no instant."""
+    """Hides files from listings that were found not to be instants."""
 
     def __init__(self, inner: Storage, names: frozenset[str], folder: str) -> None:
         super().__init__(inner)
@@ -56,32 +56,32 @@ def examine(
     grace: float = GRACE,
     now: int | None = None,
 ) -> tuple[Finding, ...]:
-    """What is wrong with a table, the worst first; nothing: it is healthy.
+    """The problems of a table, worst first; none: it is healthy.
 
     options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
     rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
     whole_table  a key must be unique in the table, not only in its partition (global indexes)
-    grace        seconds; pending instants and leftovers that are younger are taken for the work of a live process
+    grace        seconds; younger pending instants and leftovers count as the work of a live process
     now          milliseconds since 1970; None: the clock's
     Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read
     """
-    properties, found = read_settings(storage)
+    properties, findings = read_settings(storage)
     if properties is None:
-        return tuple(found)
+        return tuple(findings)
     try:
         config = from_properties(properties)
     except CorruptFile as error:
         advice = error.advice.rstrip(".") or "Restore it from a copy of the table"
-        return (*found, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice))
+        return (*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice))
     require_readable(config)
 
-    # Files before the timeline: of a commit that is published meanwhile we know the instant, and not yet the files.
+    # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
     aside = storage.list_tree(".hoodie", skip=("metadata",))
     tree = storage.list_tree("", skip=(".hoodie",))
     folder = config.timeline_folder
     entries = storage.list(folder)
     states, unknown = read_names(entries, config.layout, folder)
-    found += unknown
+    findings += unknown
     seen = _Hiding(storage, frozenset(f.where.rpartition("/")[2] for f in unknown), folder)
     timeline = load_timeline(seen, config)
     files = data_files(tree)
@@ -100,30 +100,30 @@ def examine(
         grace=int(grace * 1000),
     )
     contents, broken = read_contents(scene)
-    found += broken
-    found += pending_instants(scene, contents)
-    found += leftovers(scene)
-    found += temporaries(scene, tree)
+    findings += broken
+    findings += pending_instants(scene, contents)
+    findings += leftovers(scene)
+    findings += temporaries(scene, tree)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
-        problem = "data files: the timeline does not tell which of them count"
-        found.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Mend the timeline first"))
+        problem = "data files: the timeline does not say which of them count"
+        findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
-        found += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
-    return tuple(sorted(found, key=lambda f: (-f.severity, f.fault, f.where)))
+        findings += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
+    return tuple(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 
 def _examine_data(
     scene: Scene, contents: Contents, options: Mapping[str, str], *, rows: bool, whole_table: bool
 ) -> list[Finding]:
-    found = list(examine_files(scene, contents))
+    findings = list(examine_files(scene, contents))
     if not rows:
-        return found
+        return findings
     try:
         state = TableState(scene.storage, scene.config, scene.timeline)
         view = load_view(scene.storage, scene.timeline, scene.config)
-        found += examine_rows(scene, contents, state, view, options, whole_table=whole_table)
+        findings += examine_rows(scene, contents, state, view, options, whole_table=whole_table)
     except (HoodieError, FileNotFoundError) as error:
         problem = f"rows: {str(error).rstrip('.')}"
-        advice = "Mend what is found first; if a writer was at work, look again"
-        found.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
-    return found
+        advice = "Repair the other findings first; if a writer was active, examine again"
+        findings.append(Finding(Severity.ERROR, Fault.UNEXAMINED, "", problem, advice))
+    return findings

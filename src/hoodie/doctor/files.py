@@ -1,4 +1,4 @@
-"""What the doctor looks for among data files: those that are missing, too many, or not as a commit has them.
+"""The doctor's checks of data files: missing, superfluous, or different from their commit.
 
 Source: docs/design/invariants.md 3, 5, 7.
 """
@@ -41,12 +41,12 @@ class Named:
 
 
 def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Everything that names and sizes of files tell."""
-    named = Named.by(contents)
-    yield from _missing(scene, contents, named)
+    """All findings from names and sizes of files."""
+    published = Named.by(contents)
+    yield from _missing(scene, contents, published)
     yield from _twice(contents)
-    yield from _sizes(scene, named)
-    yield from _orphans(scene, contents, named)
+    yield from _sizes(scene, published)
+    yield from _orphans(scene, contents, published)
     yield from _invisible(scene, contents)
     yield from _plans(scene, contents)
     yield from _savepoints(scene, contents)
@@ -60,21 +60,21 @@ def _present(scene: Scene) -> dict[str, int]:
 # --- files that should be there ---
 
 
-def _missing(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding]:
+def _missing(scene: Scene, contents: Contents, published: Named) -> Iterator[Finding]:
     present = _present(scene)
     removed = _removed(contents)
-    newest = _newest_bases(named)
+    newest = _newest_bases(published)
     replaced = {
         FileGroupId(partition, file_id)
         for metadata in contents.commits.values()
         for partition, ids in metadata.replaced.items()
         for file_id in ids
     }
-    # Cleans leave the timeline before the commits whose files they removed do.
+    # Cleans leave the timeline before the commits whose files they removed.
     cleaned_before = any(i.action is Action.CLEAN for i in scene.timeline.instants) or bool(
         scene.storage.list(scene.config.history_folder)
     )
-    for path, (instant, stat) in sorted(named.stats.items()):
+    for path, (instant, stat) in sorted(published.stats.items()):
         if path in present or path in removed:
             continue
         folder, name = split(path)
@@ -93,28 +93,28 @@ def _missing(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding
             Severity.ERROR,
             Fault.MISSING,
             path,
-            f"{instant.action} {instant.requested} published it ({stat.num_writes} rows), and it is gone: {what}",
+            f"{instant.action} {instant.requested} published it ({stat.num_writes} rows), and it is missing: {what}",
             "Restore it from a copy of the table, or restore the table to an earlier instant",
         )
 
 
 def _removed(contents: Contents) -> set[str]:
-    """Files that instants of the timeline removed, or are about to."""
-    found: set[str] = set()
+    """Files that instants of the timeline removed, or will remove."""
+    removed: set[str] = set()
     for clean in contents.cleans.values():
         for partition, done in clean.partitions.items():
-            found |= {join(partition, name) for name in (*done.planned, *done.deleted, *done.failed)}
+            removed |= {join(partition, name) for name in (*done.planned, *done.deleted, *done.failed)}
     for plan in contents.clean_plans.values():
-        found |= {join(partition, name) for partition, names in plan.files.items() for name in names}
+        removed |= {join(partition, name) for partition, names in plan.files.items() for name in names}
     for rollback in contents.rollbacks.values():
-        found |= {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
-    return found
+        removed |= {join(partition, name) for partition, done in rollback.partitions.items() for name in done.deleted}
+    return removed
 
 
-def _newest_bases(named: Named) -> dict[FileGroupId, str]:
+def _newest_bases(published: Named) -> dict[FileGroupId, str]:
     """The newest instant at which each file group got a base file."""
     newest: dict[FileGroupId, str] = {}
-    for path in named.stats:
+    for path in published.stats:
         file = parse_data_file(*split(path), 0)
         if isinstance(file, BaseFile):
             newest[file.group] = max(newest.get(file.group, ""), file.instant)
@@ -122,14 +122,14 @@ def _newest_bases(named: Named) -> dict[FileGroupId, str]:
 
 
 def _plans(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Pending plans whose files are gone: they can never be carried out."""
+    """Pending plans whose files are missing: they can never be carried out."""
     present = _present(scene)
     for instant, plan in contents.compactions.items():
         for operation in plan.operations:
             names = [name for name in (operation.base_file, *operation.log_files) if name]
             paths = [join(operation.group.partition, name) for name in names]
             if gone := [path for path in paths if path not in present]:
-                yield _unplanned(scene, instant, gone, "Unschedule it, and plan anew")
+                yield _unplanned(scene, instant, gone, "Unschedule it and plan again")
     for instant, replace in contents.replaces.items():
         for group in replace.clustering.groups if replace.clustering else ():
             paths = [
@@ -144,7 +144,7 @@ def _plans(scene: Scene, contents: Contents) -> Iterator[Finding]:
 
 def _unplanned(scene: Scene, instant: Instant, gone: list[str], advice: str) -> Finding:
     more = f" and {len(gone) - 1} more" if len(gone) > 1 else ""
-    problem = f"the pending {instant.action} needs {gone[0]}{more}, which is gone"
+    problem = f"the pending {instant.action} needs {gone[0]}{more}, which is missing"
     return Finding(Severity.ERROR, Fault.PLAN, scene.timeline.path(instant), problem, advice)
 
 
@@ -158,7 +158,7 @@ def _savepoints(scene: Scene, contents: Contents) -> Iterator[Finding]:
                 Severity.ERROR,
                 Fault.MISSING,
                 gone[0],
-                f"the savepoint {instant.requested} keeps it{more}, and it is gone",
+                f"the savepoint {instant.requested} keeps it{more}, and it is missing",
                 "The table cannot be restored to that instant: restore the file, or delete the savepoint",
             )
 
@@ -177,13 +177,13 @@ def _twice(contents: Contents) -> Iterator[Finding]:
                         Fault.TWICE,
                         path,
                         f"both {other.requested} and {instant.requested} say that they published it",
-                        "A commit was copied, or two writers shared a name: compare the two commits",
+                        "A commit was copied, or two writers used one name: compare the two commits",
                     )
 
 
-def _sizes(scene: Scene, named: Named) -> Iterator[Finding]:
+def _sizes(scene: Scene, published: Named) -> Iterator[Finding]:
     present = _present(scene)
-    for path, (instant, stat) in sorted(named.stats.items()):
+    for path, (instant, stat) in sorted(published.stats.items()):
         if stat.file_size and path in present and present[path] != stat.file_size:
             yield Finding(
                 Severity.ERROR,
@@ -194,7 +194,7 @@ def _sizes(scene: Scene, named: Named) -> Iterator[Finding]:
             )
 
 
-def _orphans(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding]:
+def _orphans(scene: Scene, contents: Contents, published: Named) -> Iterator[Finding]:
     """Data files that no completed instant names."""
     visible = scene.timeline.visible()
     active = {instant.requested for instant in contents.commits}
@@ -209,7 +209,7 @@ def _orphans(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding
     for file in scene.files:
         instant = file.instant if isinstance(file, BaseFile) else file.base_instant
         path = file.path
-        if instant in pending or path in kept or path in named.stats or path in named.changes:
+        if instant in pending or path in kept or path in published.stats or path in published.changes:
             continue
         if not scene.settled(mtimes[path]):
             continue
@@ -219,7 +219,7 @@ def _orphans(scene: Scene, contents: Contents, named: Named) -> Iterator[Finding
             yield _attempt(scene, file, contents, path)
         elif not visible.committed(instant):
             problem = f"of instant {instant}, which is not on the timeline: a write that was never published"
-            advice = "No reader looks at it, until the timeline begins after it: it can be deleted"
+            advice = "Readers ignore it as long as the timeline begins before it: it can be deleted"
             yield Finding(Severity.WARNING, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
 
 
@@ -229,30 +229,30 @@ def _attempt(scene: Scene, file: BaseFile, contents: Contents, path: str) -> Fin
     winners = [stat.path for stat in commit.stats.get(file.group.partition, ()) if stat.file_id == file.group.file_id]
     present = _present(scene)
     safe = [winner for winner in winners if winner in present]
-    problem = f"of the completed instant {file.instant}, which does not name it: readers may take it for rows"
+    problem = f"of the completed instant {file.instant}, which does not name it: readers may read its rows"
     if safe:
         advice = f"It is a lost attempt of the task that wrote {safe[0]}: it can be deleted"
         return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
-    advice = "Compare it with the commit; delete it if its rows are not wanted"
+    advice = "Compare it with the commit; delete it if its rows are superfluous"
     return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
 
 
 def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Folders with data files that have no metafile: Hudi's readers, and others, do not look into them."""
-    named = {partition for commit in contents.commits.values() for partition in (*commit.stats, *commit.replaced)}
+    """Folders with data files that have no metafile: Hudi's readers, and others, ignore them."""
+    partitions = {partition for commit in contents.commits.values() for partition in (*commit.stats, *commit.replaced)}
     marked = {folder for folder, entries in scene.tree.items() if _has_metafile(entries)}
     visible = scene.timeline.visible()
     for folder, entries in scene.tree.items():
         files = data_files({folder: entries})
         if folder in marked or not files or any(join(folder, "").startswith(f"{m}/" if m else "") for m in marked):
             continue
-        if folder in named:
+        if folder in partitions:
             yield Finding(
                 Severity.ERROR,
                 Fault.INVISIBLE,
                 folder,
-                "the folder has data files, commits name the partition, and its .hoodie_partition_metadata is gone: "
-                "other readers do not look into it",
+                "the folder has data files, commits name the partition, and its .hoodie_partition_metadata is missing: "
+                "other readers ignore it",
                 "The next write to the partition restores the metafile; --repair does so now",
                 Remedy(Mend.METAFILE, folder),
             )
@@ -262,7 +262,7 @@ def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:
                 Fault.INVISIBLE,
                 folder,
                 "the folder has data files of completed instants and no .hoodie_partition_metadata, and no commit of "
-                "the active timeline names it: no reader looks into it",
+                "the active timeline names it: readers ignore it",
                 "If it is a partition, restore the metafile as in another one of the same depth; if not, move it away",
             )
 

@@ -1,4 +1,4 @@
-"""What an examination of a table has to say: findings, and what would mend them."""
+"""The results of an examination: findings, and their remedies."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from hoodie.timeline.timeline import Timeline
 class Severity(IntEnum):
     """How much a finding matters."""
 
-    NOTE = 1  # takes space, or could not be looked at; no reader is affected
+    NOTE = 1  # takes space, or could not be examined; no reader is affected
     WARNING = 2  # readers see the right rows; a writer, a service or a later state of the timeline is affected
     ERROR = 3  # some reader fails, or sees wrong rows
 
 
 class Fault(StrEnum):
-    """What can be wrong. The value is how it is called."""
+    """The kinds of problems. The value is the name in messages."""
 
     PROPERTIES = "damaged properties"
     CHECKSUM = "wrong checksum"
@@ -62,14 +62,14 @@ class Fault(StrEnum):
 
 
 class Mend(StrEnum):
-    """What a repair can do, each safe by itself. The value is how it is told."""
+    """What a repair can do, each safe on its own. The value is the description in messages."""
 
     DELETE = "delete the file"
     DELETE_TREE = "delete the folder"
     ROLL_BACK = "roll the failed write back"
     RESUME = "finish the rollback"
-    RECOVER = "settle hoodie.properties and its backup"
-    CHECKSUM = "write the checksum anew"
+    RECOVER = "restore hoodie.properties from its backup, or remove the backup"
+    CHECKSUM = "rewrite the checksum"
     METAFILE = "restore the partition's .hoodie_partition_metadata"
 
 
@@ -86,7 +86,7 @@ class Remedy:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that is not as it should be.
+    """One problem of a table.
 
     where    path relative to the table's base path, or a partition path
     problem  what is wrong
@@ -107,7 +107,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """What the files of the timeline hold, those that could be read."""
+    """The content of the timeline's files, of those that could be read."""
 
     commits: Mapping[Instant, CommitMetadata] = field(default_factory=dict)  # completed
     compactions: Mapping[Instant, CompactionPlan] = field(default_factory=dict)  # pending, log compactions too
@@ -126,7 +126,7 @@ class Scene:
     aside      files below `.hoodie/.temp` and `.hoodie/.heartbeat`, by folder
     tree       the files of the table outside `.hoodie`, by folder
     now        milliseconds since 1970
-    grace      milliseconds; what is younger may be the work of a process that is alive
+    grace      milliseconds; younger files may be the work of a live process
     """
 
     storage: Storage
@@ -140,5 +140,5 @@ class Scene:
     grace: int
 
     def settled(self, mtime: int) -> bool:
-        """Whether something is old enough to be nobody's work any more. mtime 0: the storage does not say."""
+        """Whether something is too old to be the work of a live process. mtime 0: the storage has no times."""
         return mtime > 0 and self.now - mtime >= self.grace

@@ -1,5 +1,5 @@
-"""Mending what an examination found, as far as it is safe without a person: what a write would do by itself, and
-removing what no instant, marker, plan or savepoint can still need.
+"""Repairing what an examination found, as far as it is safe without a person: what a write would do anyway, and
+removing files that no instant, marker, plan or savepoint can still need.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.state import load_state
 from hoodie.timeline.clock import Clock, new_time, utc_now
 
-#: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes files
-#: by itself.
+#: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes
+#: files too.
 _ORDER = (Mend.RECOVER, Mend.CHECKSUM, Mend.METAFILE, Mend.RESUME, Mend.ROLL_BACK, Mend.DELETE, Mend.DELETE_TREE)
 
 
 def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple[Remedy, ...]:
-    """What a repair would do, in order.
+    """The remedies of a repair, in order.
 
     checksum  whether hoodie.properties with a wrong checksum gets a right one: only where its names are known to be
               right
     """
-    wanted = {f.remedy for f in findings if f.remedy is not None}
-    chosen = [remedy for remedy in wanted if checksum or remedy.mend is not Mend.CHECKSUM]
+    remedies = {f.remedy for f in findings if f.remedy is not None}
+    chosen = [remedy for remedy in remedies if checksum or remedy.mend is not Mend.CHECKSUM]
     newest_first = sorted(chosen, reverse=True)
     return tuple(sorted(newest_first, key=lambda remedy: _ORDER.index(remedy.mend)))
 
@@ -46,15 +46,15 @@ def repair(
     now: int | None = None,
     clock: Clock = utc_now,
 ) -> tuple[Remedy, ...]:
-    """Do what is safe to do about the table; what was done, or (dry run) would be.
+    """Repair what is safe to repair; returns what was done, or (dry run) would be.
 
-    The table is examined anew before anything is done, and after its settings were mended. All of that happens under
-    the table's lock where the options name one; without one the caller sees to it that no writer is at work.
+    The table is examined again before anything is done, and after its settings were repaired. All of it happens under
+    the table's lock where the options name one; without one the caller must ensure that no writer is active.
 
     options  `hoodie.write.lock.*` as the table's writers have them
     grace, now  as `examine` takes them
-    Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: each
-             remedy is taken up again by the next repair. InvalidOption; LockTimeout: nothing has changed; LockLost
+    Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: the
+             next repair resumes each remedy. InvalidOption; LockTimeout: nothing has changed; LockLost
     """
     lock = Writers.read(options or {}).lock_on(storage)
     if dry_run:
@@ -70,7 +70,7 @@ def _repair(
 
     def plan(checksum: bool) -> list[Remedy]:
         planned = plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
-        # The table's lock is ours: its file is no leftover.
+        # We hold the table's lock: its file is not a leftover.
         return [remedy for remedy in planned if not (lock.real and remedy.target.startswith(f"{LOCKS}/table."))]
 
     def mend(remedy: Remedy) -> None:
@@ -100,15 +100,15 @@ def _metafile(storage: Storage, target: str, clock: Clock) -> None:
 
 
 def _resume(storage: Storage, target: str, clock: Clock) -> None:
-    found = load_state(storage).timeline.find(target, Action.ROLLBACK)
-    if found is not None and found.state is not State.COMPLETED:
-        resume(storage, found)
+    rollback = load_state(storage).timeline.find(target, Action.ROLLBACK)
+    if rollback is not None and rollback.state is not State.COMPLETED:
+        resume(storage, rollback)
 
 
 def _roll_back(storage: Storage, target: str, clock: Clock) -> None:
     state = load_state(storage)
-    found = [i for i in state.timeline.pending() if i.requested == target]
-    for failed in found:
+    instants = [i for i in state.timeline.pending() if i.requested == target]
+    for failed in instants:
         roll_back(storage, failed, new_time(state.timeline, state.config.timezone, clock))
 
 

@@ -1,4 +1,4 @@
-"""What the doctor looks for inside data files: keys that a look-up would miss, keys that occur twice, damage.
+"""The doctor's checks of data files' content: keys that a look-up would miss, duplicate keys, damage.
 
 Source: docs/design/invariants.md 1 and 4; docs/format/base-files-and-bloom.md 1, 2 and 4,
 docs/format/log-files.md 7 and 8.
@@ -54,10 +54,10 @@ def examine_rows(
     *,
     whole_table: bool,
 ) -> Iterator[Finding]:
-    """Everything that the files which a snapshot reader opens tell. Held are the keys of one partition.
+    """All findings from the files that a snapshot reader opens. The keys of one partition are in memory.
 
     options      of reads, such as the import paths of mergers that may be loaded
-    whole_table  a key must be unique in the table, not only in its partition: the keys of the table are held
+    whole_table  a key must be unique in the table, not only in its partition: all keys of the table are in memory
     """
     slices = list(merged_slices(view).values())
     schema = table_schema(state, view)
@@ -68,48 +68,48 @@ def examine_rows(
         try:
             reader = slice_reader(state, schema, options=options)
         except (UnsupportedTable, InvalidOption) as error:
-            advice = "Duplicate keys among base files are looked for all the same"
+            advice = "Base files are checked for duplicate keys anyway"
             problem = f"rows of logs: {str(error).rstrip('.')}"
             yield Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, advice)
-    named = Named.by(contents)
+    published = Named.by(contents)
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
         by_partition.setdefault("" if whole_table else slice_.group.partition, []).append(slice_)
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hoodie-doctor") as pool:
         for partition, part in by_partition.items():
-            calls = [pool.submit(_examine_slice, scene, named, reader, schema, slice_) for slice_ in part]
+            calls = [pool.submit(_examine_slice, scene, published, reader, schema, slice_) for slice_ in part]
             results = [call.result() for call in calls]
-            for found, _ in results:
-                yield from found
+            for findings, _ in results:
+                yield from findings
             yield from _duplicates(partition, [keys for _, keys in results if keys is not None])
 
 
 def _examine_slice(
-    scene: Scene, named: Named, reader: SliceReader | None, schema: pa.Schema, slice_: FileSlice
+    scene: Scene, published: Named, reader: SliceReader | None, schema: pa.Schema, slice_: FileSlice
 ) -> tuple[list[Finding], _Keys | None]:
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         keys = None
         if slice_.base is not None and scene.config.meta_fields:
-            keys = _base_keys(scene, slice_.base, named.stats.get(slice_.base.path), found)
+            keys = _base_keys(scene, slice_.base, published.stats.get(slice_.base.path), findings)
         if slice_.logs:
-            found += _logs(scene, named, slice_)
+            findings += _logs(scene, published, slice_)
         if reader is not None and (slice_.logs or not scene.config.meta_fields):
-            keys = _merged_keys(reader, slice_, found)
-        return found, None if keys is None else _Keys(slice_, keys)
+            keys = _merged_keys(reader, slice_, findings)
+        return findings, None if keys is None else _Keys(slice_, keys)
     except CorruptFile as error:
         advice = error.advice.rstrip(".") or "Restore it from a copy of the table, or roll its commit back"
-        return [*found, Finding(Severity.ERROR, Fault.DAMAGED, error.path, error.problem, advice)], None
+        return [*findings, Finding(Severity.ERROR, Fault.DAMAGED, error.path, error.problem, advice)], None
     except FileNotFoundError as error:
-        advice = "If no writer or cleaner was at work meanwhile, restore it from a copy of the table"
-        problem = f"it went away during the examination ({error})"
-        return [*found, Finding(Severity.WARNING, Fault.MISSING, _name(slice_), problem, advice)], None
+        advice = "If no writer or cleaner was active meanwhile, restore it from a copy of the table"
+        problem = f"it was removed during the examination ({error})"
+        return [*findings, Finding(Severity.WARNING, Fault.MISSING, _name(slice_), problem, advice)], None
     except HoodieError as error:
         problem = str(error).rstrip(".")
-        advice = "This reader cannot read it; the Hudi that wrote it may"
+        advice = "This reader cannot read it; the Hudi release that wrote it may"
         fault = Fault.DAMAGED if isinstance(error, SchemaMismatch) else Fault.UNEXAMINED
         severity = Severity.ERROR if isinstance(error, SchemaMismatch) else Severity.NOTE
-        return [*found, Finding(severity, fault, _name(slice_), problem, advice)], None
+        return [*findings, Finding(severity, fault, _name(slice_), problem, advice)], None
 
 
 def _name(slice_: FileSlice) -> str:
@@ -120,35 +120,37 @@ def _name(slice_: FileSlice) -> str:
 
 
 def _base_keys(
-    scene: Scene, file: BaseFile, named: tuple[Instant, WriteStat] | None, found: list[Finding]
+    scene: Scene, file: BaseFile, published: tuple[Instant, WriteStat] | None, findings: list[Finding]
 ) -> pa.ChunkedArray:
-    """The keys of a base file, having compared them with what its footer and its commit say."""
+    """The keys of a base file, checked against its footer and its commit."""
     footer = footer_of(scene.storage, file)
     target = pa.schema([(RECORD_KEY, pa.string()), (PARTITION_PATH, pa.string())])
     rows = pa.concat_tables([target.empty_table(), *base_batches(scene.storage, file, target)])
     keys, path = rows.column(RECORD_KEY), file.path
-    if named is not None and named[1].num_writes != footer.rows:
-        problem = f"{footer.rows} rows, and {named[0].requested} says {named[1].num_writes}"
-        advice = "The file is another than was published: restore it from a copy of the table"
-        found.append(Finding(Severity.ERROR, Fault.COUNT, path, problem, advice))
+    if published is not None and published[1].num_writes != footer.rows:
+        problem = f"{footer.rows} rows, and {published[0].requested} says {published[1].num_writes}"
+        advice = "The file is not the published one: restore it from a copy of the table"
+        findings.append(Finding(Severity.ERROR, Fault.COUNT, path, problem, advice))
     bad = keys.null_count + pc.sum(pc.equal(pc.binary_length(keys), 0)).as_py() if len(keys) else 0
     if bad:
         advice = "Such rows cannot be updated or deleted; write them again with a key"
-        found.append(Finding(Severity.ERROR, Fault.KEY, path, f"{bad} of {len(keys)} rows have no record key", advice))
+        findings.append(
+            Finding(Severity.ERROR, Fault.KEY, path, f"{bad} of {len(keys)} rows have no record key", advice)
+        )
         keys = keys.filter(pc.greater(pc.binary_length(keys), 0))
     partition = file.group.partition
     if len(rows) and not pc.all(pc.fill_null(pc.equal(rows.column(PARTITION_PATH), partition), False)).as_py():
-        problem = "some rows say that they are of another partition"
-        found.append(Finding(Severity.ERROR, Fault.KEY, path, problem, "Restore the file from a copy of the table"))
+        problem = "some rows belong to another partition by their meta column"
+        findings.append(Finding(Severity.ERROR, Fault.KEY, path, problem, "Restore the file from a copy of the table"))
     if len(keys):
-        _against_footer(footer, keys, path, found)
+        _against_footer(footer, keys, path, findings)
     return keys
 
 
-def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, found: list[Finding]) -> None:
-    advice = "Upserts by the BLOOM index miss such keys and write them twice: rewrite the file by cluster or overwrite"
+def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, findings: list[Finding]) -> None:
+    advice = "BLOOM upserts miss such keys and write them twice: rewrite the file by cluster or overwrite"
     bounds = java_min_max(keys)
-    assert bounds is not None  # there are keys
+    assert bounds is not None  # there is a key
     if footer.min_key is not None and footer.max_key is not None:
         low, high, least, most = java_order(
             pa.array([*bounds, footer.min_key, footer.max_key], pa.string())
@@ -157,7 +159,7 @@ def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, found:
             problem = (
                 f"keys from {bounds[0]!r} to {bounds[1]!r}, the footer says {footer.min_key!r} to {footer.max_key!r}"
             )
-            found.append(Finding(Severity.ERROR, Fault.RANGE, path, problem, advice))
+            findings.append(Finding(Severity.ERROR, Fault.RANGE, path, problem, advice))
     bloom = footer.bloom(path)
     if bloom is None:
         return
@@ -165,28 +167,28 @@ def _against_footer(footer: BaseFooter, keys: pa.ChunkedArray, path: str, found:
     if not inside.all():
         lost = keys.filter(pa.array(~inside))
         problem = f"{len(lost)} of {len(keys)} keys are not in it, such as {lost[0].as_py()!r}"
-        found.append(Finding(Severity.ERROR, Fault.FILTER, path, problem, advice))
+        findings.append(Finding(Severity.ERROR, Fault.FILTER, path, problem, advice))
 
 
 # --- logs ---
 
 
-def _logs(scene: Scene, named: Named, slice_: FileSlice) -> list[Finding]:
+def _logs(scene: Scene, published: Named, slice_: FileSlice) -> list[Finding]:
     """Logs with blocks of a commit that does not name them."""
     by_time = {instant.requested: instant for instant in scene.timeline.commits}
     names: dict[str, set[str]] = {}
-    for path, (instant, _) in named.stats.items():
+    for path, (instant, _) in published.stats.items():
         names.setdefault(instant.requested, set()).add(path)
-    found = []
+    findings = []
     for log in slice_.logs:
-        if log.path in named.stats or log.cdc:
+        if log.path in published.stats or log.cdc:
             continue
         writers = _writers(scene, log)
         for time in sorted(writers & by_time.keys() & names.keys()):
             problem = f"it holds rows of the completed instant {time}, which does not name it"
-            advice = "A lost attempt of a task: the same rows are in another log. Compaction takes both away"
-            found.append(Finding(Severity.WARNING, Fault.ORPHAN, log.path, problem, advice))
-    return found
+            advice = "A lost attempt of a task: the same rows are in another log. Compaction removes both"
+            findings.append(Finding(Severity.WARNING, Fault.ORPHAN, log.path, problem, advice))
+    return findings
 
 
 def _writers(scene: Scene, log: LogFile) -> set[str]:
@@ -199,18 +201,18 @@ def _writers(scene: Scene, log: LogFile) -> set[str]:
     return {head.header.instant for head in heads if head.kind.is_data or head.kind is BlockKind.DELETE}
 
 
-def _merged_keys(reader: SliceReader, slice_: FileSlice, found: list[Finding]) -> pa.ChunkedArray:
+def _merged_keys(reader: SliceReader, slice_: FileSlice, findings: list[Finding]) -> pa.ChunkedArray:
     keygen = reader.keygen
     columns = [RECORD_KEY] if keygen is None else roots(keygen.record_keys, reader.schema.names)
 
     def keep(damage: DamagedLog) -> None:
-        advice = "If the writer died there nothing is lost: compact the slice. Else restore the file"
-        found.append(Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice))
+        advice = "If the writer died while writing it nothing is lost: compact the slice. Else restore the file"
+        findings.append(Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice))
 
-    # Not by catching warnings: their filters belong to the whole process, and to other threads' reads.
+    # Not by catching warnings: their filters affect the whole process, and other threads' reads.
     parts = list(merged_batches(reader, slice_, columns, keep))
     arrays = [part.column(0) if keygen is None else record_key_arrow(part, keygen) for part in parts]
-    return pa.chunked_array([chunk for each in arrays for chunk in _chunks(each.cast(pa.string()))], pa.string())
+    return pa.chunked_array([chunk for array in arrays for chunk in _chunks(array.cast(pa.string()))], pa.string())
 
 
 def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
@@ -221,7 +223,7 @@ def _chunks(array: pa.Array | pa.ChunkedArray) -> list[pa.Array]:
 
 
 def _duplicates(partition: str, slices: Sequence[_Keys]) -> Iterator[Finding]:
-    everything = pa.chunked_array([chunk for each in slices for chunk in each.keys.chunks], pa.string())
+    everything = pa.chunked_array([chunk for slice_keys in slices for chunk in slice_keys.keys.chunks], pa.string())
     counts = pc.value_counts(everything)
     repeated = counts.field("values").filter(pc.greater(counts.field("counts"), 1))
     if not len(repeated):
@@ -229,11 +231,11 @@ def _duplicates(partition: str, slices: Sequence[_Keys]) -> Iterator[Finding]:
     shown = repeated[:_SHOWN]
     where = []
     for key in shown.to_pylist():
-        groups = [each.slice for each in slices if pc.any(pc.equal(each.keys, key)).as_py()]
+        groups = [slice_keys.slice for slice_keys in slices if pc.any(pc.equal(slice_keys.keys, key)).as_py()]
         where.append(f"{key!r} in {', '.join(_name(slice_) for slice_ in groups)}")
     problem = f"{len(repeated)} keys occur more than once: {'; '.join(where)}"
     advice = (
-        "insert and bulk_insert look no key up, and bring them in again as asked. If only upserts wrote here: upsert "
-        "one version of each key, which changes all copies, or delete the keys and write them anew"
+        "insert and bulk_insert look no key up and write duplicates as asked. If only upserts wrote here: upsert "
+        "one version of each key, which changes all copies, or delete the keys and write them again"
     )
     yield Finding(Severity.WARNING, Fault.DUPLICATE, partition, problem, advice)

@@ -1,4 +1,4 @@
-"""What the doctor looks for in `.hoodie`: settings, instants and what they hold, what dead writers left there.
+"""The doctor's checks of `.hoodie`: settings, instants and their content, leftovers of dead writers.
 
 Source: docs/design/invariants.md 2, 6; docs/format/table-and-timeline.md 2, 4, 5.
 """
@@ -32,7 +32,7 @@ from hoodie.timeline.load import read_commit
 MARKERS = ".hoodie/.temp"
 HEARTBEATS = ".hoodie/.heartbeat"
 
-#: Instants whose pending state means a write that failed, unless its writer is alive.
+#: Instants that are failed writes when pending, unless their writer is alive.
 _FAILED = COMMITS
 
 States = dict[tuple[str, Action], dict[State, Entry]]
@@ -42,17 +42,19 @@ States = dict[tuple[str, Action], dict[State, Entry]]
 
 
 def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding]]:
-    """The table's settings, None when they cannot be read, and what is wrong with them. Raises TableNotFound"""
-    found: list[Finding] = []
+    """The table's settings, None when they cannot be read, and their problems. Raises TableNotFound"""
+    findings: list[Finding] = []
     if storage.exists(BACKUP):
-        problem = "a writer that was changing the table's settings died, or is at it"
-        advice = "The next change of settings ends it; --repair does so now"
-        found.append(Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, Remedy(Mend.RECOVER, PROPERTIES)))
+        problem = "a writer that was changing the table's settings died, or is still changing them"
+        advice = "The next change of settings finishes it; --repair does so now"
+        findings.append(
+            Finding(Severity.WARNING, Fault.BACKUP, BACKUP, problem, advice, Remedy(Mend.RECOVER, PROPERTIES))
+        )
     try:
-        return load_properties(storage, sleep=lambda seconds: None), found
+        return load_properties(storage, sleep=lambda seconds: None), findings
     except CorruptFile as error:
         fault = error
-    remedy = found[0].remedy if found else None
+    remedy = findings[0].remedy if findings else None
     try:
         properties = parse_properties(storage.read(PROPERTIES), PROPERTIES)
         verify_checksum(properties, PROPERTIES)
@@ -63,34 +65,34 @@ def read_settings(storage: Storage) -> tuple[dict[str, str] | None, list[Finding
             advice = "If the names in it are right, repair with --checksum; else restore the file"
             remedy = Remedy(Mend.CHECKSUM, PROPERTIES)
             return properties, [
-                *found,
+                *findings,
                 Finding(Severity.ERROR, Fault.CHECKSUM, error.path, error.problem, advice, remedy),
             ]
         properties = {}
     advice = fault.advice.rstrip(".") or "Restore it from a copy of the table"
-    return None, [*found, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
+    return None, [*findings, Finding(Severity.ERROR, Fault.PROPERTIES, fault.path, fault.problem, advice, remedy)]
 
 
 # --- names and contents ---
 
 
 def read_names(entries: list[Entry], layout: int, folder: str) -> tuple[States, list[Finding]]:
-    """The files of the timeline's folder by instant and state, and those that look like an instant and are none."""
+    """The files of the timeline's folder by instant and state, and those that only look like an instant."""
     states: States = {}
-    found = []
+    findings = []
     for entry in entries:
         if entry.is_dir:
             continue
         try:
             instant = parse_name(entry.name, layout, folder)
         except CorruptFile as error:
-            advice = "Every reader stops at it: move it away if it is not the table's"
-            found.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, error.path, error.problem, advice))
+            advice = "Every reader fails on it: move it away if it is not the table's"
+            findings.append(Finding(Severity.ERROR, Fault.UNKNOWN_NAME, error.path, error.problem, advice))
             continue
         if instant is not None:
             key = (instant.requested, comparable_action(instant.action))
             states.setdefault(key, {})[instant.state] = entry
-    return states, found
+    return states, findings
 
 
 Decoder = Callable[[bytes, str], Any]
@@ -114,8 +116,8 @@ _PLANS = {Action.CLEAN, Action.ROLLBACK}
 
 
 def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
-    """What the instants hold, and which of their files are empty or cannot be read."""
-    found: list[Finding] = []
+    """The content of the instants, and which of their files are empty or unreadable."""
+    findings: list[Finding] = []
     kept: dict[tuple[Action, State], dict[Instant, Any]] = {}
     highest = {(i.requested, comparable_action(i.action)): i for i in scene.timeline.instants}
     for key, states in sorted(scene.states.items()):
@@ -123,12 +125,12 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
             path = join(scene.timeline.folder, entry.name)
             instant = _instant_of(scene, entry)
             value, finding = _content(scene, instant, entry, path, states)
-            found += finding
+            findings += finding
             if value is not None:
-                # A plan is filed under the pending instant that it belongs to.
+                # A plan is stored under its pending instant.
                 owner = instant if state is State.COMPLETED else highest[key]
                 kept.setdefault((instant.action, state), {})[owner] = value
-        found += _half(scene, key, states)
+        findings += _half(scene, key, states)
 
     def pending(action: Action) -> dict[Instant, Any]:
         plans = kept.get((action, State.REQUESTED), {})
@@ -145,13 +147,13 @@ def read_contents(scene: Scene) -> tuple[Contents, list[Finding]]:
         cleans=completed(Action.CLEAN),
         rollbacks=completed(Action.ROLLBACK),
         savepoints=completed(Action.SAVEPOINT),
-    ), found
+    ), findings
 
 
 def _instant_of(scene: Scene, entry: Entry) -> Instant:
     instant = parse_name(entry.name, scene.timeline.layout, scene.timeline.folder)
     assert instant is not None  # read_names left others out
-    if instant.state is State.COMPLETED:  # the loaded one knows its completion time
+    if instant.state is State.COMPLETED:  # the loaded one has its completion time
         instant = scene.timeline.find(instant.requested, instant.action) or instant
     return instant
 
@@ -159,7 +161,7 @@ def _instant_of(scene: Scene, entry: Entry) -> Instant:
 def _content(
     scene: Scene, instant: Instant, entry: Entry, path: str, states: Mapping[State, Entry]
 ) -> tuple[Any, list[Finding]]:
-    """What an instant's file holds, None when it holds nothing of interest or cannot be read."""
+    """The content of an instant's file, None when it is irrelevant or unreadable."""
     writes = instant.action in COMMITS and instant.state is not State.REQUESTED
     decode = _DECODERS.get((instant.action, instant.state))
     try:
@@ -172,21 +174,21 @@ def _content(
     except FileNotFoundError:  # archived, or rolled back, since it was listed
         return None, []
     except CorruptFile as error:
-        advice = "Restore it from a copy; if it was never whole, roll its instant back"
+        advice = "Restore it from a copy; if it was never complete, roll its instant back"
         return None, [Finding(Severity.ERROR, Fault.UNREADABLE, path, error.problem, advice)]
 
 
 def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Entry]) -> list[Finding]:
     action, state = instant.action, instant.state
     if state is State.COMPLETED:
-        problem = "the instant is completed and says nothing: its writer died while it published"
-        advice = f"Roll instant {instant.requested} back, or restore the file: readers take it for a commit of no files"
+        problem = "the instant is completed and its file is empty: its writer died while publishing"
+        advice = f"Roll instant {instant.requested} back, or restore the file: readers see a commit without files"
         return [Finding(Severity.ERROR, Fault.EMPTY, path, problem, advice)]
     needs = (action, state) in _DECODERS and (action, state) not in _MAY_BE_EMPTY
     if not needs or (scene.timeline.layout == 2 and state is State.INFLIGHT):
         return []
-    problem = f"the plan of a {action} is empty: its writer died while it wrote it"
-    # Nothing was done by a plan that nobody could read.
+    problem = f"the plan of a {action} is empty: its writer died while writing it"
+    # A plan that could not be read was never carried out.
     harmless = action in _PLANS and State.COMPLETED not in states
     advice = "It can be deleted" if harmless else "Restore it, or delete it if no log names the instant"
     remedy = Remedy(Mend.DELETE, path) if harmless else None
@@ -194,7 +196,7 @@ def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Ent
 
 
 def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) -> list[Finding]:
-    """An inflight instant that was never requested: no writer leaves it so. (Archiving leaves completed ones alone.)"""
+    """An inflight instant that was never requested: no writer leaves that. (Archiving leaves only completed ones.)"""
     if set(states) != {State.INFLIGHT} or key[1] is Action.SAVEPOINT:
         return []
     path = join(scene.timeline.folder, states[State.INFLIGHT].name)
@@ -203,17 +205,17 @@ def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) 
     return [Finding(Severity.ERROR, Fault.HALF, path, problem, advice)]
 
 
-# --- what is pending, what was left ---
+# --- pending instants and leftovers ---
 
 
 def pending_instants(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Instants that nobody is working on any more."""
+    """Pending instants whose process is no longer active."""
     newest = scene.timeline.newest_commit
     for instant in scene.timeline.instants:
         if instant.state is State.COMPLETED or not scene.settled(_sign_of_life(scene, instant)):
             continue
         path = scene.timeline.path(instant)
-        # Fewer than three states: it did not get so far as to have any effect that a plan must undo.
+        # Fewer than three states: it did not get as far as any effect that a plan must undo.
         if instant.action in _FAILED and not _is_clustering(contents, instant):
             hollow = instant.requested < newest
             fault = Fault.HOLLOW if hollow else Fault.STALE
@@ -226,7 +228,7 @@ def pending_instants(scene: Scene, contents: Contents) -> Iterator[Finding]:
             advice = "The next write finishes it; --repair does so now"
             remedy = None if _is_empty(scene, instant) else Remedy(Mend.RESUME, instant.requested)
             yield Finding(Severity.WARNING, Fault.STALE, path, "a rollback began and did not end", advice, remedy)
-        elif instant.action is Action.SAVEPOINT:  # it keeps nothing before it is completed, and hinders nobody
+        elif instant.action is Action.SAVEPOINT:  # it keeps nothing before it is completed, and blocks nothing
             advice = "Make the savepoint again, or delete the file"
             remedy = Remedy(Mend.DELETE, path)
             problem = "a savepoint was begun, or is half deleted"
@@ -237,10 +239,10 @@ def pending_instants(scene: Scene, contents: Contents) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, Fault.STALE, path, problem, advice)
 
 
-#: Instants that wait for somebody to run them: requested is no fault.
+#: Instants that wait to be run: requested is not a problem.
 _SCHEDULED = {Action.COMPACTION, Action.LOG_COMPACTION, Action.CLUSTERING, Action.REPLACE_COMMIT, Action.INDEXING}
 _FINISH = {
-    Action.COMPACTION: "Run it again: it begins anew",
+    Action.COMPACTION: "Run it again: it starts over",
     Action.CLEAN: "The next clean finishes it",
     Action.RESTORE: "No write is accepted before it is finished: run the restore again",
 }
@@ -257,7 +259,7 @@ def _is_empty(scene: Scene, rollback: Instant) -> bool:
 
 
 def _sign_of_life(scene: Scene, instant: Instant) -> int:
-    """When a writer of the instant was last seen at work: by its instant files, its heartbeat, its markers."""
+    """When a writer of the instant was last active: by its instant files, its heartbeat, its markers."""
     time = instant.requested
     files = list(scene.states[time, comparable_action(instant.action)].values())
     files += [entry for entry in scene.aside.get(HEARTBEATS, ()) if entry.name == time]
@@ -278,7 +280,7 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
     for time, mtime in sorted(last.items()):
         if scene.settled(mtime):
             folder = f"{MARKERS}/{time}"
-            problem, advice = f"markers of instant {time}, which is over", "They mean nothing and can be deleted"
+            problem, advice = f"markers of instant {time}, which is over", "They have no effect and can be deleted"
             yield Finding(Severity.NOTE, Fault.MARKERS, folder, problem, advice, Remedy(Mend.DELETE_TREE, folder))
     for entry in scene.aside.get(HEARTBEATS, ()):
         if entry.name.isdigit() and entry.name not in pending and scene.settled(entry.mtime):
@@ -288,12 +290,12 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
     for entry in scene.aside.get(LOCKS, ()):
         if not is_temporary(entry.name) and scene.settled(entry.mtime):
             path = join(LOCKS, entry.name)
-            problem, advice = "a lock of a process that is dead", "Its lease has ended: the next one takes it over"
+            problem, advice = "a lock of a process that is dead", "Its lease has expired: the next writer takes it over"
             yield Finding(Severity.NOTE, Fault.LOCK, path, problem, advice, Remedy(Mend.DELETE, path))
     for entry in scene.aside.get(".hoodie", ()):
         if (entry.name == "lock" or entry.name.startswith("lock-")) and scene.settled(entry.mtime):
-            problem = "a lock file that nobody renews: its writer may be dead, and others wait for it"
-            advice = "If no writer with FileSystemBasedLockProvider is at work, delete it"
+            problem = "a lock file that is not renewed: its writer may be dead, and others wait for it"
+            advice = "If no writer with FileSystemBasedLockProvider is active, delete it"
             yield Finding(Severity.WARNING, Fault.LOCK, join(".hoodie", entry.name), problem, advice)
     yield from temporaries(scene, scene.aside, {f"{MARKERS}/{time}" for time in last})
 
@@ -301,7 +303,7 @@ def leftovers(scene: Scene) -> Iterator[Finding]:
 def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Collection[str] = ()) -> Iterator[Finding]:
     """Temporary files of dead processes.
 
-    besides  folders below `.hoodie/.temp` that go as a whole
+    besides  folders below `.hoodie/.temp` that are removed whole
     """
     for folder, entries in tree.items():
         if "/".join(folder.split("/")[:3]) in besides:
@@ -309,7 +311,7 @@ def temporaries(scene: Scene, tree: Mapping[str, Sequence[Entry]], besides: Coll
         for entry in entries:
             if is_temporary(entry.name) and scene.settled(entry.mtime):
                 path = join(folder, entry.name)
-                problem = "a process died while it wrote this file; nothing refers to it"
+                problem = "a process died while writing this file; nothing refers to it"
                 yield Finding(
                     Severity.NOTE,
                     Fault.TEMPORARY,

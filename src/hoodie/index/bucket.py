@@ -1,7 +1,7 @@
 """The BUCKET index, engine SIMPLE: a key's file group follows from a hash of the key; nothing is looked up.
 
 Each partition has one file group a bucket, whose file id begins with the bucket's number. So a write of a new key into
-a bucket that is there is an update of its file group, whatever the key.
+an existing bucket is an update of its file group, whatever the key.
 Source: docs/format/indexing-and-write-path.md 4.
 """
 
@@ -43,10 +43,10 @@ _FILE_ID = re.compile(r"(\d{8})-")
 #: Base files whose keys a write looks at when the table does not say how many buckets it has.
 _FILES_CHECKED = 2
 
-#: Keys from which the number of buckets is told, at least, and base files that are opened for them, at most. That so
+#: The least keys from which the number of buckets is inferred, and the most base files opened for them. That so
 #: many keys agree on a multiple of the number has a chance of one in 2 ** 24.
-_KEYS_TOLD_BY = 24
-_FILES_TOLD_BY = 16
+_KEYS_SAMPLED = 24
+_FILES_SAMPLED = 16
 #: File ids have room for fewer buckets.
 _MOST_BUCKETS = 100_000
 
@@ -62,7 +62,7 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
     recorded = {BUCKETS: config.properties[BUCKETS]} if BUCKETS in config.properties else {}
     chosen = read_options(IndexOptions, {**recorded, **options})
     if BUCKETS in recorded and chosen.buckets != int(recorded[BUCKETS]):
-        raise TableMismatch(f"{BUCKETS}={chosen.buckets}: {config.name} has {recorded[BUCKETS]} buckets, for good")
+        raise TableMismatch(f"{BUCKETS}={chosen.buckets}: {config.name} has {recorded[BUCKETS]} buckets for good")
     fields = hash_fields(options, config)
     look_up = ByKey(partial(_tagger, fields, chosen.buckets), names_new=True, every_write=True)
     return Index(name=NAME, look_up=look_up, check=partial(_check, fields, chosen.buckets))
@@ -85,7 +85,7 @@ def hash_fields(options: Mapping[str, str], config: TableConfig) -> tuple[str, .
         )
     own = read_options(IndexOptions, recorded).hash_fields or tuple(keys)
     if BUCKETS in recorded and tuple(fields) != own:
-        raise TableMismatch(f"{HASH_FIELDS}={','.join(fields)}: {config.name} has {','.join(own)}, for good")
+        raise TableMismatch(f"{HASH_FIELDS}={','.join(fields)}: {config.name} has {','.join(own)}, which cannot change")
     return tuple(fields)
 
 
@@ -97,9 +97,9 @@ def buckets_of(keys: pa.Array, fields: Sequence[str], count: int) -> Buckets:
     returns  int64[n], in [0, count)
     """
     hashes = (string_hashes(keys).view(np.uint32) + np.uint32(31)).view(np.int32)  # of a list of one
-    named = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
-    if len(named):
-        hashes[named] = _hashes_of_pairs(keys.take(pa.array(named)), fields)
+    pairs = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
+    if len(pairs):
+        hashes[pairs] = _hashes_of_pairs(keys.take(pa.array(pairs)), fields)
     return (hashes.astype(np.int64) & 0x7FFFFFFF) % count
 
 
@@ -109,15 +109,15 @@ def hashed_text(keys: pa.Array, fields: Sequence[str]) -> pa.Array:
     keys     string[n], no nulls
     returns  string[n]
     """
-    named = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
-    if not len(named):
+    pairs = np.flatnonzero(np.asarray(pc.match_substring(keys, ":")))
+    if not len(pairs):
         return keys
-    values, absent, bounds = _values_of_pairs(keys.take(pa.array(named)), fields)
+    values, absent, bounds = _values_of_pairs(keys.take(pa.array(pairs)), fields)
     values = pc.if_else(pa.array(absent), "null", values)  # as Java joins a null
     lists = pa.ListArray.from_arrays(pa.array(bounds, pa.int32()), values)
     joined = pc.binary_join(lists, "").cast(keys.type)
     mask = np.zeros(len(keys), np.bool_)
-    mask[named] = True
+    mask[pairs] = True
     return pc.replace_with_mask(keys, pa.array(mask), joined)
 
 
@@ -133,8 +133,8 @@ def _values_of_pairs(
 ) -> tuple[pa.Array, npt.NDArray[np.bool_], npt.NDArray[np.int64]]:
     """The values of keys such as "name:value,name:value": string[v], which of them are null, and bounds [n + 1].
 
-    A value with a colon of a simple key is taken apart, too, as Hudi does: its first part is no field, so that such
-    keys all come to one bucket.
+    A value with a colon of a simple key is split, too, as Hudi does: its first part is not a field, so that all
+    such keys go to one bucket.
     """
     lists = pc.split_pattern(keys, ",")
     pieces, bounds = lists.flatten(), lists.offsets.to_numpy().astype(np.int64)
@@ -164,31 +164,31 @@ def _after_colon(pieces: pa.Array) -> pa.Array:
 
 
 def bucket_of(file_id: str) -> int | None:
-    """The bucket whose file group it is; None: it is no file id of a bucket index."""
-    found = _FILE_ID.match(file_id)
-    return int(found[1]) if found else None
+    """The bucket of a file id; None: it is not a file id of a bucket index."""
+    match = _FILE_ID.match(file_id)
+    return int(match[1]) if match else None
 
 
-def told_by_keys(options: Mapping[str, str], there: IndexContext) -> int | None:
-    """How many buckets a table has, by keys in base files of its newest commit; None: they are too few, or hashed by
-    other fields.
+def buckets_by_keys(options: Mapping[str, str], context: IndexContext) -> int | None:
+    """How many buckets a table has, inferred from keys in base files of its newest commit; None: they are too few, or
+    hashed by other fields.
 
     The number divides what hash and bucket of each key differ by. Opens the key columns of a few files, the smaller
     ones first.
     """
-    recorded = {key: there.config.properties[key] for key in (HASH_FIELDS,) if key in there.config.properties}
+    recorded = {key: context.config.properties[key] for key in (HASH_FIELDS,) if key in context.config.properties}
     fields = read_options(IndexOptions, {**recorded, **options}).hash_fields
-    fields = fields or key_generator(there.config.properties).record_keys
+    fields = fields or key_generator(context.config.properties).record_keys
     divisor, count = 0, 0
-    for path, bucket in _some_files(there.written, _FILES_TOLD_BY):
-        if count >= _KEYS_TOLD_BY:
+    for path, bucket in _some_files(context.written, _FILES_SAMPLED):
+        if count >= _KEYS_SAMPLED:
             break
-        with suppress(FileNotFoundError):  # cleaned away meanwhile
-            hashes = np.unique(buckets_of(keys_in(there.storage, path), fields, 1 << 31))
+        with suppress(FileNotFoundError):  # removed by cleaning meanwhile
+            hashes = np.unique(buckets_of(keys_in(context.storage, path), fields, 1 << 31))
             divisor = int(np.gcd(divisor, np.gcd.reduce(np.abs(hashes - bucket)))) if len(hashes) else divisor
             count += len(hashes)
-    most = max((found for stat in there.written if (found := bucket_of(stat.file_id)) is not None), default=0)
-    return divisor if count >= _KEYS_TOLD_BY and most < divisor <= _MOST_BUCKETS else None
+    most = max((found for stat in context.written if (found := bucket_of(stat.file_id)) is not None), default=0)
+    return divisor if count >= _KEYS_SAMPLED and most < divisor <= _MOST_BUCKETS else None
 
 
 def file_id_of(bucket: int, seed: str) -> str:
@@ -197,26 +197,26 @@ def file_id_of(bucket: int, seed: str) -> str:
     return f"{bucket:08d}{str(made)[8:]}-0"
 
 
-def _tagger(fields: Sequence[str], count: int, there: IndexContext) -> TagKeys:
+def _tagger(fields: Sequence[str], count: int, context: IndexContext) -> TagKeys:
     groups = {
-        partition: _by_bucket(partition, there.slices.get(partition, ()), count) for partition in there.partitions
+        partition: _by_bucket(partition, context.slices.get(partition, ()), count) for partition in context.partitions
     }
     return partial(_tag, tuple(fields), count, groups, uuid4().hex)
 
 
 def _by_bucket(partition: str, slices: Iterable[FileSlice], count: int) -> dict[int, str]:
-    """File ids by bucket. Raises TableMismatch on a file group that is none of the buckets', or a bucket's second."""
-    found: dict[int, str] = {}
+    """File ids by bucket. Raises TableMismatch on a file group of no bucket, or a second one of a bucket."""
+    file_ids: dict[int, str] = {}
     for slice_ in slices:
         bucket = _require_bucket(slice_.group, count)
-        if bucket in found:
+        if bucket in file_ids:
             raise UnsupportedTable(
-                f"partition {partition!r}: bucket {bucket} has two file groups, {found[bucket]} and "
-                f"{slice_.group.file_id}, and a key cannot tell which is its own. A writer without the bucket index, "
-                "or two at a time, made them; take the later commit back."
+                f"partition {partition!r}: bucket {bucket} has two file groups, {file_ids[bucket]} and "
+                f"{slice_.group.file_id}, so the bucket of a key is ambiguous. A writer without the bucket index, "
+                "or two concurrent ones, made them; roll the later commit back."
             )
-        found[bucket] = slice_.group.file_id
-    return found
+        file_ids[bucket] = slice_.group.file_id
+    return file_ids
 
 
 def _require_bucket(group: FileGroupId, count: int) -> int:
@@ -224,7 +224,7 @@ def _require_bucket(group: FileGroupId, count: int) -> int:
     if bucket is None:
         raise TableMismatch(
             f"partition {group.partition!r}: file group {group.file_id} is of no bucket. The table was not written "
-            "with the BUCKET index: leave hoodie.index.type unset"
+            "with the BUCKET index: leave hoodie.index.type unset."
         )
     if bucket >= count:
         raise TableMismatch(
@@ -246,48 +246,48 @@ def _tag(
     paths = encoded.dictionary.to_pylist()
     places = encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64) * count + buckets_of(keys, fields, count)
     distinct, which = np.unique(places, return_inverse=True)
-    ids, there = [], np.zeros(len(distinct), np.bool_)
+    ids, exists = [], np.zeros(len(distinct), np.bool_)
     for number, place in enumerate(distinct.tolist()):
         path, bucket = paths[place // count], place % count
         known = groups.get(path, {}).get(bucket)
-        there[number] = known is not None
+        exists[number] = known is not None
         ids.append(known or file_id_of(bucket, f"{seed}/{path}/{bucket}"))
     file_ids = pa.array(ids, pa.string()).take(pa.array(which.reshape(-1)))
-    hits = int(np.count_nonzero(there[which]))
+    hits = int(np.count_nonzero(exists[which]))
     return Tags(partitions, file_ids, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))
 
 
-def _check(fields: Sequence[str], count: int, there: IndexContext) -> None:
-    """Refuse a number of buckets, or hash fields, by which the keys of a file that is there would be elsewhere.
+def _check(fields: Sequence[str], count: int, context: IndexContext) -> None:
+    """Refuse a number of buckets, or hash fields, that put the keys of an existing file into other buckets.
 
     Raises TableMismatch
     """
-    for stat in there.written:
+    for stat in context.written:
         _require_bucket(FileGroupId(stat.partition or "", stat.file_id), count)
-    if BUCKETS in there.config.properties:
+    if BUCKETS in context.config.properties:
         return
-    # Hudi records neither number nor fields: a file whose keys are all where these put them has been dealt out so.
-    for path, bucket in _some_files(there.written):
-        with suppress(FileNotFoundError):  # cleaned away meanwhile
-            _require_here(keys_in(there.storage, path), path, bucket, fields, count)
+    # Hudi records neither number nor fields: they fit if all keys of a file are in the bucket that they give.
+    for path, bucket in _some_files(context.written):
+        with suppress(FileNotFoundError):  # removed by cleaning meanwhile
+            _require_here(keys_in(context.storage, path), path, bucket, fields, count)
 
 
 def _require_here(keys: pa.Array, path: str, bucket: int, fields: Sequence[str], count: int) -> None:
     elsewhere = np.flatnonzero(buckets_of(keys, fields, count) != bucket)
     if len(elsewhere):
         raise TableMismatch(
-            f"{BUCKETS}={count}, {HASH_FIELDS}={','.join(fields)}: by these the key "
+            f"{BUCKETS}={count}, {HASH_FIELDS}={','.join(fields)}: with these the key "
             f"{keys[int(elsewhere[0])].as_py()!r} of {path} would not be in bucket {bucket}, as it is. Give those that "
             "the table was made with."
         )
 
 
 def _some_files(written: Sequence[WriteStat], most: int = _FILES_CHECKED) -> list[tuple[str, int]]:
-    """A few base files beside which, or as which, a commit wrote, each with its bucket; the smaller ones of many."""
-    found = []
+    """A few base files that a commit wrote, or wrote logs for, each with its bucket; of many the smallest."""
+    files = []
     for stat in sorted(written, key=lambda stat: stat.file_size or 0):
         name = stat.base_file if stat.log_version is not None else (stat.path or "").rpartition("/")[2]
         bucket = bucket_of(stat.file_id)
         if name and bucket is not None:
-            found.append((join(stat.partition or "", name), bucket))
-    return found[:most]
+            files.append((join(stat.partition or "", name), bucket))
+    return files[:most]

@@ -1,4 +1,4 @@
-"""The indexes there are, by name."""
+"""The available indexes, by name."""
 
 from __future__ import annotations
 
@@ -37,8 +37,10 @@ def _global_simple(options: Mapping[str, str], config: TableConfig) -> Index:
 
 def bucket_engine(options: Mapping[str, str], config: TableConfig) -> BucketEngine:
     """The engine of a bucket index that the options name, else the one that the table was created for."""
-    named = next((found[bucket.ENGINE] for found in (options, config.properties) if bucket.ENGINE in found), None)
-    return read_options(IndexOptions, {} if named is None else {bucket.ENGINE: named}).engine
+    engine = next(
+        (settings[bucket.ENGINE] for settings in (options, config.properties) if bucket.ENGINE in settings), None
+    )
+    return read_options(IndexOptions, {} if engine is None else {bucket.ENGINE: engine}).engine
 
 
 def _bucket(options: Mapping[str, str], config: TableConfig) -> Index:

@@ -46,7 +46,7 @@ METADATA = f".hoodie/{BUCKET_INDEX}/consistent_hashing_metadata"
 
 #: The instant of the ring that a partition begins with.
 INITIAL = "00000000000000"
-_LARGEST = 0x7FFFFFFF  # hash values are masked to it, and the last node of a ring has it
+_LARGEST = 0x7FFFFFFF  # hash values are masked to it; it is the value of a ring's last node
 _NAME = re.compile(r"(\d+)\.hashing_meta", re.ASCII)
 _MARKER = ".commit"
 _NORMAL = "NORMAL"
@@ -114,9 +114,9 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
 
 
 def keeps_metadata(storage: Storage, timeline: Timeline) -> bool:
-    """Whether a table has the rings of this engine, whatever anybody's options say.
+    """Whether a table has the rings of this engine, whatever the options say.
 
-    One listing, and none where the timeline's listing has shown that there is no such folder.
+    One listing; none where the timeline's listing has shown that the folder does not exist.
     """
     if timeline.layout == 1 and BUCKET_INDEX not in timeline.folders:
         return False
@@ -160,13 +160,13 @@ def encode_ring(ring: Ring) -> bytes:
 def decode_ring(data: bytes, path: str) -> Ring:
     """The ring of a file. Raises CorruptFile; UnsupportedTable on a node that is being split or merged."""
     try:
-        found = json.loads(data)
-        nodes = [(int(node["value"]), str(node["fileIdPrefix"]), node.get("tag")) for node in found["nodes"]]
+        document = json.loads(data)
+        nodes = [(int(node["value"]), str(node["fileIdPrefix"]), node.get("tag")) for node in document["nodes"]]
         ring = Ring(
-            str(found["partitionPath"]),
-            str(found["instant"]),
-            int(found["numBuckets"]),
-            int(found["seqNo"]),
+            str(document["partitionPath"]),
+            str(document["instant"]),
+            int(document["numBuckets"]),
+            int(document["seqNo"]),
             tuple(Node(value, prefix) for value, prefix, _ in sorted(nodes, key=lambda node: node[0])),
         )
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -175,11 +175,11 @@ def decode_ring(data: bytes, path: str) -> Ring:
         raise UnsupportedTable(f"{path}: a node has the tag {', '.join(map(str, tags))}; only {_NORMAL} is known")
     values, prefixes = {node.value for node in ring.nodes}, {node.file_id_prefix for node in ring.nodes}
     if not nodes or len(values) < len(nodes) or len(prefixes) < len(nodes) or "" in prefixes:
-        raise CorruptFile(path, "its nodes are no ring: none, or two with one value or file id", advice=_RESTORE)
+        raise CorruptFile(path, "its nodes are no ring: none, or two with the same value or file id", advice=_RESTORE)
     return ring
 
 
-_RESTORE = "Restore it from a copy of the table: without it nobody can tell where the partition's keys are."
+_RESTORE = "Restore it from a copy of the table: without it the partition's keys cannot be located."
 
 
 def load_ring(storage: Storage, timeline: Timeline, partition: str, groups: Collection[str]) -> Ring | None:
@@ -190,7 +190,7 @@ def load_ring(storage: Storage, timeline: Timeline, partition: str, groups: Coll
     """
     folder = join(METADATA, partition)
     names = {entry.name for entry in storage.list(folder) if not entry.is_dir}
-    instants = sorted((found[1] for name in names if (found := _NAME.fullmatch(name))), reverse=True)
+    instants = sorted((match[1] for name in names if (match := _NAME.fullmatch(name))), reverse=True)
     for instant in instants:
         path = f"{folder}/{instant}.hashing_meta"
         counts = instant == INITIAL or f"{instant}{_MARKER}" in names or _is_completed(timeline, instant)
@@ -212,8 +212,8 @@ def load_ring(storage: Storage, timeline: Timeline, partition: str, groups: Coll
 
 
 def _is_completed(timeline: Timeline, instant: str) -> bool:
-    found = timeline.find(instant, Action.REPLACE_COMMIT)
-    return found is not None and found.state is State.COMPLETED
+    replace = timeline.find(instant, Action.REPLACE_COMMIT)
+    return replace is not None and replace.state is State.COMPLETED
 
 
 def _may_be_archived(timeline: Timeline, instant: str) -> bool:
@@ -223,29 +223,29 @@ def _may_be_archived(timeline: Timeline, instant: str) -> bool:
 # --- a write ---
 
 
-def _check(there: IndexContext) -> None:
-    """Refuse a table whose files were placed in another way.
+def _check(context: IndexContext) -> None:
+    """Refuse a table whose files were written without this index.
 
     Raises TableMismatch
     """
-    if there.written and not keeps_metadata(there.storage, there.timeline):
+    if context.written and not keeps_metadata(context.storage, context.timeline):
         raise TableMismatch(
-            f"{ENGINE}=CONSISTENT_HASHING: {there.config.name} has files and no hashing metadata, so its keys were "
-            f"placed in another way. Leave {ENGINE} unset; if the folder {METADATA} was lost, restore it from a copy."
+            f"{ENGINE}=CONSISTENT_HASHING: {context.config.name} has files and no hashing metadata: its keys were "
+            f"not placed by it. Leave {ENGINE} unset; if the folder {METADATA} was lost, restore it from a copy."
         )
 
 
-def _prepare(buckets: int | None, there: IndexContext) -> None:
-    """See that rows of the partitions can be placed, and give those that are new their ring, as Hudi does.
+def _prepare(buckets: int | None, context: IndexContext) -> None:
+    """Check that rows of the partitions can be placed, and create the rings of new partitions, as Hudi does.
 
     A write that fails leaves the ring of a new partition in place: it belongs to the partition, not to the write.
 
     Raises UnsupportedTable while a clustering resizes buckets of a partition, or when the file group of a bucket was
            replaced, so that readers would not see what is written to it; as `load_ring`
     """
-    _refuse_pending_clustering(there)
-    replaced = _replaced(there)
-    rings = _rings(buckets, there)
+    _refuse_pending_clustering(context)
+    replaced = _replaced(context)
+    rings = _rings(buckets, context)
     for ring, _ in rings:
         for file_id in ring.file_ids:
             if (instant := replaced.get(FileGroupId(ring.partition, file_id))) is not None:
@@ -255,71 +255,71 @@ def _prepare(buckets: int | None, there: IndexContext) -> None:
                     "now. Write the rows to another table, or to this one once its cleaning and archiving have "
                     "removed that file group and that instant."
                 )
-    _at_once(partial(_begin, there.storage), [ring for ring, is_new in rings if is_new])
+    _at_once(partial(_begin, context.storage), [ring for ring, is_new in rings if is_new])
 
 
 def _begin(storage: Storage, ring: Ring) -> None:
-    # Where another writer was faster its ring counts: keys are tagged by what is there then.
+    # Where another writer came first its ring counts: keys are tagged by the ring on storage.
     with suppress(FileExistsError):
         storage.create_new(f"{join(METADATA, ring.partition)}/{INITIAL}.hashing_meta", encode_ring(ring))
 
 
-def _refuse_pending_clustering(there: IndexContext) -> None:
-    for instant in there.timeline.pending_replaces:
-        plan = read_replace_plan(there.storage, there.timeline, instant).clustering
+def _refuse_pending_clustering(context: IndexContext) -> None:
+    for instant in context.timeline.pending_replaces:
+        plan = read_replace_plan(context.storage, context.timeline, instant).clustering
         groups = (slice_.group for group in (plan.groups if plan else ()) for slice_ in group.slices)
-        touched = {group.partition for group in groups} & set(there.partitions)
+        touched = {group.partition for group in groups} & set(context.partitions)
         if touched:
             raise UnsupportedTable(
                 f"partition {min(touched)!r}: the pending clustering {instant.requested} resizes buckets, and rows "
-                "written now would be missing in the new ones. Let Hudi run or withdraw the clustering, then write."
+                "written now would be missing in the new ones. Have Hudi run or withdraw the clustering, then write."
             )
 
 
-def _replaced(there: IndexContext) -> dict[FileGroupId, str]:
-    """The file groups that completed replace commits took away, with the instant."""
+def _replaced(context: IndexContext) -> dict[FileGroupId, str]:
+    """The file groups that completed replace commits replaced, with the instant."""
     return {
         FileGroupId(partition, file_id): instant.requested
-        for instant in there.timeline.completed({Action.REPLACE_COMMIT})
-        for partition, file_ids in read_commit(there.storage, there.timeline, instant).replaced.items()
+        for instant in context.timeline.completed({Action.REPLACE_COMMIT})
+        for partition, file_ids in read_commit(context.storage, context.timeline, instant).replaced.items()
         for file_id in file_ids
     }
 
 
-def _buckets(given: int | None, there: IndexContext) -> int:
-    """With how many buckets a new partition begins: as the options or the table say, else as another partition did."""
+def _buckets(given: int | None, context: IndexContext) -> int:
+    """The number of buckets of a new partition: as the options or the table say, else as another partition began."""
     if given is not None:
         return given
-    for folder, entries in sorted(there.storage.list_tree(METADATA).items()):
+    for folder, entries in sorted(context.storage.list_tree(METADATA).items()):
         for entry in entries:
             if entry.name == f"{INITIAL}.hashing_meta":
                 path = f"{folder}/{entry.name}"
-                return decode_ring(there.storage.read(path), path).began_with
+                return decode_ring(context.storage.read(path), path).began_with
     return read_options(IndexOptions, {}).buckets
 
 
-def _rings(buckets: int | None, there: IndexContext) -> list[tuple[Ring, bool]]:
-    """The ring of each partition of the batch; and whether it is new: the one that the partition is to begin with."""
-    found = _at_once(partial(_ring, there), there.partitions)
-    begins = _buckets(buckets, there) if None in found else 0
+def _rings(buckets: int | None, context: IndexContext) -> list[tuple[Ring, bool]]:
+    """The ring of each partition of the batch; and whether it is new: the partition's first one."""
+    rings = _at_once(partial(_ring, context), context.partitions)
+    begins = _buckets(buckets, context) if None in rings else 0
     return [
         (first_ring(partition, begins), True) if ring is None else (ring, False)
-        for partition, ring in zip(there.partitions, found, strict=True)
+        for partition, ring in zip(context.partitions, rings, strict=True)
     ]
 
 
 def _at_once(call: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """Calls to storage: they wait, they do not compute."""
+    """Concurrent calls to storage."""
     if len(items) < 2:
         return [call(item) for item in items]
     with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:
         return list(pool.map(call, items))
 
 
-def _ring(there: IndexContext, partition: str) -> Ring | None:
+def _ring(context: IndexContext, partition: str) -> Ring | None:
     """As `load_ring`. Raises UnsupportedTable when a file group of the partition is of no bucket."""
-    groups = {slice_.group.file_id for slice_ in there.slices.get(partition, ())}
-    ring = load_ring(there.storage, there.timeline, partition, groups)
+    groups = {slice_.group.file_id for slice_ in context.slices.get(partition, ())}
+    ring = load_ring(context.storage, context.timeline, partition, groups)
     if ring is not None and (strange := sorted(groups.difference(ring.file_ids))):
         raise UnsupportedTable(
             f"partition {partition!r}: file groups such as {strange[0]} are of no bucket of its hashing metadata "
@@ -330,10 +330,10 @@ def _ring(there: IndexContext, partition: str) -> Ring | None:
     return ring
 
 
-def _tagger(fields: Sequence[str], buckets: int | None, there: IndexContext) -> TagKeys:
-    rings = {ring.partition: ring.nodes for ring, _ in _rings(buckets, there)}
+def _tagger(fields: Sequence[str], buckets: int | None, context: IndexContext) -> TagKeys:
+    rings = {ring.partition: ring.nodes for ring, _ in _rings(buckets, context)}
     known = frozenset(
-        (path, slice_.group.file_id) for path in there.partitions for slice_ in there.slices.get(path, ())
+        (path, slice_.group.file_id) for path in context.partitions for slice_ in context.slices.get(path, ())
     )
     return partial(_tag, tuple(fields), rings, known)
 
@@ -349,16 +349,16 @@ def _tag(
     encoded = partitions.dictionary_encode()
     owner = encoded.indices.to_numpy(zero_copy_only=False)
     file_ids: list[str] = []
-    there: list[bool] = []
+    exists: list[bool] = []
     which = np.empty(len(keys), np.int64)
     for number, path in enumerate(encoded.dictionary.to_pylist()):
         rows = np.flatnonzero(owner == number)
         which[rows] = len(file_ids) + nodes_of(hashes[rows], rings[path])
         ids = [node.file_id for node in rings[path]]
         file_ids += ids
-        there += [(path, file_id) in known for file_id in ids]
+        exists += [(path, file_id) in known for file_id in ids]
     placed = pa.array(file_ids, pa.string()).take(pa.array(which))
-    hits = int(np.count_nonzero(np.asarray(there, np.bool_)[which]))
+    hits = int(np.count_nonzero(np.asarray(exists, np.bool_)[which]))
     return Tags(partitions, placed, IndexStats(candidates=len(keys), checked=len(keys), hits=hits))
 
 
@@ -375,5 +375,5 @@ def hash_values(keys: pa.Array, fields: Sequence[str]) -> npt.NDArray[np.int64]:
 def nodes_of(hashes: npt.NDArray[np.int64], nodes: Iterable[Node]) -> npt.NDArray[np.int64]:
     """The number of each hash's node, of nodes by value: the first whose value is not below it, else the first."""
     values = np.asarray([node.value for node in nodes], np.int64)
-    found = np.searchsorted(values, hashes, side="left")
-    return np.where(found == len(values), 0, found).astype(np.int64)
+    positions = np.searchsorted(values, hashes, side="left")
+    return np.where(positions == len(values), 0, positions).astype(np.int64)

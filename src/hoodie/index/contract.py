@@ -1,27 +1,27 @@
 """The contract of an index: what a write asks of it, as functions handed over in one frozen value.
 
-An `Index` answers one question, where a key of the batch lives, and hears what became of the keys it answered for. It
-is made on the driver from the user's options (`hoodie.index.choose`); everything in it can be pickled, as its kernels
-run in driver threads (near) and in Spark's tasks (spread), which know no Spark. In the order of a write:
+An `Index` answers one question, which file group holds a key of the batch, and is notified of what the write did with
+the keys. It is made on the driver from the user's options (`hoodie.index.choose`); everything in it can be pickled, as
+its kernels run in driver threads and in tasks on executors, without Spark's API. In the order of a write:
 
-1. `check(there)`       may this index be used on this table, with these options? Raises if not; nothing is on disk yet.
+1. `check(context)`     may this index be used on this table, with these options? Raises if not; nothing is on disk yet.
 2. `look_up`            which file group holds each key. Either `ByFile`: the write itself looks keys up in base files;
-                        or `ByKey`: `tagger(there)` makes, once a write and on the driver, a kernel that tags keys.
-   `prepare(there)`     before that, of a write that has its instant, with the partitions and slices of its batch: what
-                        must be on disk for the look-up (a new partition's buckets). Raises if the rows cannot be placed
+                        or `ByKey`: `tagger(context)` makes, once a write and on the driver, a kernel that tags keys.
+   `prepare(context)`   before that, once the write has its instant, with the partitions and slices of its batch: put
+                        on disk what the look-up needs (a new partition's buckets). Raises if rows cannot be placed
 3. tasks write their data files.
-4. `record_writes(...)` in each task, after its files are written and before anything is published: which keys went to
-                        which file group. An error fails the write: nothing is published, its files are rolled back.
+4. `record_writes(placed)`  in each task, after its files are written and before anything is published: which keys went
+                        to which file group. An error fails the write: nothing is published, its files are rolled back.
                         An attempt may be repeated, and a write may still fail afterwards: what is recorded must not
                         count until the instant is completed on the timeline.
-5. `announce(...)`      on the driver, once all tasks are done, with the instant, their statistics and what
-                        `record_writes` returned: the last word before publication. What it returns is kept with the
-                        commit. An error fails the write.
+5. `announce(...)`      on the driver, once all tasks are done, with the instant, their statistics and the results of
+                        `record_writes`: the last step before publication. What it returns is kept with the commit. An
+                        error fails the write.
 6. the commit is published.
-7. `finalize(...)`      once, on the driver, after publication: what `record_writes` returned, to be done only now (such
-                        as forgetting deleted keys: before, a failing commit would make them unknown). An error becomes
-                        a warning: the commit stands.
-   or `rolled_back(i)`  on the driver, after instant i was rolled back and its files are gone.
+7. `finalize(...)`      once, on the driver, after publication: what `record_writes` deferred until now (such as
+                        removing deleted keys: done earlier, a failed commit would lose them). An error becomes a
+                        warning: the commit stands.
+   or `rolled_back(i)`  on the driver, after instant i was rolled back and its files are removed.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ from hoodie.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class IndexContext:
-    """What an index is told of the table when it is to tag a batch, as the write sees it.
+    """The table as the write sees it, for an index that is to tag a batch.
 
     timeline    as of the write; an instant counts by `Timeline`'s rules
     partitions  partition paths of the batch
@@ -60,7 +60,7 @@ class IndexContext:
 
 @dataclass(frozen=True, slots=True)
 class Tags:
-    """Where keys are. Row i of each column is about key i of those asked for.
+    """Where keys are. Row i of each column is about key i of those looked up.
 
     partitions  string[n], the partition path of the file group; null where file_ids is null
     file_ids    string[n], its file id; null: the index knows the key in no file group, it is new
@@ -94,10 +94,10 @@ class Placed:
     looked_up: bool = True
 
 
-#: keys string[n] and partition paths string[n] of a batch, no nulls -> their places. Called in a thread or a Spark task
+#: keys string[n] and partition paths string[n] of a batch, no nulls -> where they are. Called in a thread or Spark task
 #: with some ten thousand up to some million keys at a time; must be picklable (a partial of a module's function).
 TagKeys = Callable[[pa.Array, pa.Array], Tags]
-#: What a task did -> rows that `finalize` is to be given once the instant is published, or None. All of one schema.
+#: What a task did -> rows for `finalize` once the instant is published, or None. All of one schema.
 RecordWrites = Callable[[Sequence[Placed]], "pa.Table | None"]
 
 
@@ -113,12 +113,12 @@ class ByFile:
 
 @dataclass(frozen=True, slots=True)
 class ByKey:
-    """Each key is asked about; no base file is opened.
+    """Each key is looked up in the index; no base file is opened.
 
     tagger       on the driver, once a write -> the kernel that tags
-    names_new    the kernel names a file group for new keys, too, which may not be there yet (BUCKET): a row is never
+    names_new    the kernel names a file group for new keys, too, which may not exist yet (BUCKET): a row is never
                  null, inserts take no other group, small files are not filled, and a new group never rolls over
-    every_write  operations that look no key up (insert, bulk_insert, insert_overwrite) are tagged all the same, as the
+    every_write  operations that look no key up (insert, bulk_insert, insert_overwrite) are tagged too, as the
                  file group follows from the key
     """
 
@@ -127,8 +127,8 @@ class ByKey:
     every_write: bool = False
 
 
-def _no_check(there: IndexContext) -> None:
-    """An index that goes with any table."""
+def _no_check(context: IndexContext) -> None:
+    """An index that works with any table."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,7 +142,7 @@ class Index:
                  inserted where it says (True), or updated where it is stored (False)
     replaceable  whether whole file groups may be replaced (overwrites, deletes of partitions); False: their ids are
                  used again, and readers would leave out what is written to a replaced one
-    prepare, record_writes, announce, finalize, rolled_back  see the module's head; None: the index keeps nothing itself
+    prepare, record_writes, announce, finalize, rolled_back  see the module's docstring; None: the index keeps no state
     """
 
     name: str

@@ -1,8 +1,8 @@
 """The HBase index: global, kept outside the table, and shared with Hudi's writers.
 
-In the order of a write: keys are asked for; each task puts the entries of its new keys before the write is published,
-which count only once it is; keys that moved get theirs beside the old one; after publication these take its place,
-and deleted keys are deleted. So neither a failed write nor a dead one leaves an entry that misleads.
+In the order of a write: keys are looked up; each task puts the entries of its new keys before the write is published,
+which count only afterwards; moved keys get their new entry beside the old one; after publication it replaces the old
+one, and entries of deleted keys are deleted. So neither a failed write nor a crashed one leaves a wrong entry.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ _ROWS_GO = frozenset({Operation.INSERT_OVERWRITE, Operation.INSERT_OVERWRITE_TAB
 _FINALIZE = pa.schema(
     [("row", pa.binary()), *((name, pa.string()) for name in ("file_id", "partition", "old_file_id", "old_partition"))]
 )
-#: Rows that are settled at a time.
+#: Rows that are finalized at a time.
 _FINALIZE_ROWS = 10_000
 
 
@@ -89,7 +89,7 @@ class HBaseIndex:
     def timestamp(self, instant: str) -> int:
         """HBase's timestamp of all cells that a write at `instant` makes, ms since 1970.
 
-        Instants increase with writes, clocks of machines need not: so a later write's cells are later, whoever writes.
+        Instants increase with writes, clocks of machines need not: so a later write's cells are later, on any machine.
         """
         # The gateway closes the connection on one that is negative.
         return max(0, int((parse_time(instant).replace(tzinfo=dt.UTC).timestamp() - self.ahead) * 1000))
@@ -125,10 +125,10 @@ def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
             f"reached through its Thrift gateway, which `hbase thrift start` runs.{also}"
         )
     check_reachable(given)
-    named = options.get("hoodie.index.class", "")
-    if named.startswith("org.apache.hudi.") and named not in CLASSES:
-        raise InvalidOption(f"hoodie.index.class={named!r}: of Hudi's classes only {', '.join(CLASSES)} are known")
-    rebalanced = CLASSES.get(named, False)
+    class_name = options.get("hoodie.index.class", "")
+    if class_name.startswith("org.apache.hudi.") and class_name not in CLASSES:
+        raise InvalidOption(f"hoodie.index.class={class_name!r}: of Hudi's classes only {', '.join(CLASSES)} are known")
+    rebalanced = CLASSES.get(class_name, False)
     zone = config.timezone
     ahead = (
         dt.timedelta(0) if zone is TimelineZone.UTC else dt.datetime.now().astimezone().utcoffset() or dt.timedelta()
@@ -136,49 +136,49 @@ def reach(options: Mapping[str, str], config: TableConfig) -> HBaseIndex:
     return HBaseIndex(given, given.buckets if rebalanced else 0, ahead.total_seconds(), config.name)
 
 
-def _check(hbase: HBaseIndex, there: IndexContext) -> None:
+def _check(hbase: HBaseIndex, context: IndexContext) -> None:
     with hbase.client() as client:
         client.check_table()
-        require_seen(client, there, hbase.where)
+        require_seen(client, context, hbase.where)
 
 
 # --- tagging ---
 
 
-def _tagger(hbase: HBaseIndex, there: IndexContext) -> partial[Tags]:
-    require_told(hbase, there)
-    return partial(tag, hbase, validity_of(there))
+def _tagger(hbase: HBaseIndex, context: IndexContext) -> partial[Tags]:
+    require_up_to_date(hbase, context)
+    return partial(tag, hbase, validity_of(context))
 
 
-def require_told(hbase: HBaseIndex, there: IndexContext) -> None:
-    """Raises CorruptIndex while instants are taken back of which the index has not heard: a write sees to it when it
-    begins, so this is somebody who only reads, or a rollback that goes on at this moment. One listing."""
-    missed = due(remembered(there.storage), there.timeline)
+def require_up_to_date(hbase: HBaseIndex, context: IndexContext) -> None:
+    """Raises CorruptIndex while the index lacks the entries of a rolled back instant: a write restores them when it
+    begins, so this is a reader, or a rollback is in progress. One listing."""
+    missed = due(remembered(context.storage), context.timeline)
     if missed:
         raise CorruptIndex(
-            f"{hbase.where} is out of date: {', '.join(each.instant for each in missed)} was rolled back, and entries "
-            "of rows that came back are missing. The next write with this index puts them, or hoodie index rebuild "
-            f"{there.storage.root}"
+            f"{hbase.where} is out of date: {', '.join(undone.instant for undone in missed)} was rolled back; entries "
+            "of restored rows are missing. The next write with this index puts them, or hoodie index rebuild "
+            f"{context.storage.root}"
         )
 
 
-def validity_of(there: IndexContext) -> Validity:
-    """Which entries count for a table as it is: reads replace commits, rollbacks and restores of the active timeline.
+def validity_of(context: IndexContext) -> Validity:
+    """Which entries count for a table: reads replace commits, rollbacks and restores of the active timeline.
 
     Raises CorruptFile
     """
     replaced: dict[tuple[str, str], bool] = {}
-    for instant in there.timeline.completed({Action.REPLACE_COMMIT}):
-        commit = read_commit(there.storage, there.timeline, instant)
+    for instant in context.timeline.completed({Action.REPLACE_COMMIT}):
+        commit = read_commit(context.storage, context.timeline, instant)
         rows_gone = commit.operation in _ROWS_GO
         replaced.update({(part, file_id): rows_gone for part, ids in commit.replaced.items() for file_id in ids})
-    return Validity(there.timeline.visible(), frozenset(_undone(there)), replaced)
+    return Validity(context.timeline.visible(), frozenset(_undone(context)), replaced)
 
 
-def _undone(there: IndexContext) -> Iterator[str]:
-    for instant in there.timeline.completed({Action.ROLLBACK, Action.RESTORE}):
-        path = there.timeline.path(instant)
-        content = there.storage.read(path)
+def _undone(context: IndexContext) -> Iterator[str]:
+    for instant in context.timeline.completed({Action.ROLLBACK, Action.RESTORE}):
+        path = context.timeline.path(instant)
+        content = context.storage.read(path)
         if instant.action is Action.ROLLBACK:
             yield from decode_rollback_metadata(content, path).commits
         else:
@@ -205,20 +205,20 @@ def tag(hbase: HBaseIndex, validity: Validity, keys: pa.Array, partitions: pa.Ar
 
 
 def _record_writes(hbase: HBaseIndex, placed: Sequence[Placed]) -> pa.Table | None:
-    """Put the entries of new keys, and those of moved keys beside their old ones. Returns what is to be settled."""
+    """Put the entries of new keys, and those of moved keys beside their old ones. Returns the rows to finalize."""
     later: list[pa.Table] = []
     with hbase.client() as client:
         for part in placed:
             entry = _entry_of(part)
-            at = hbase.timestamp(part.instant)
+            timestamp = hbase.timestamp(part.instant)
             new = row_keys(part.inserted, hbase.buckets)
             moved = row_keys(part.moved, hbase.buckets)
             elsewhere: dict[bytes, Entry] = {}
             if not part.looked_up:
                 elsewhere = _of_others(client, new, entry)
                 new = [row for row in new if row not in elsewhere] if elsewhere else new
-            put_entries(client, new, [entry] * len(new), at)
-            put_entries(client, [*moved, *elsewhere], [entry] * (len(moved) + len(elsewhere)), at, NEXT)
+            put_entries(client, new, [entry] * len(new), timestamp)
+            put_entries(client, [*moved, *elsewhere], [entry] * (len(moved) + len(elsewhere)), timestamp, NEXT)
             later.append(_to_finalize(moved, entry))
             later.append(_to_finalize(list(elsewhere), entry, list(elsewhere.values())))
             later.append(_to_finalize(row_keys(part.deleted, hbase.buckets), None))
@@ -232,10 +232,10 @@ def _entry_of(part: Placed) -> Entry:
 
 def _of_others(client: HBaseClient, rows: Sequence[bytes], entry: Entry) -> dict[bytes, Entry]:
     """Those of the rows that have an entry of another write, which must stay should this one fail."""
-    found = client.get(rows, ENTRY)
+    cells_by_row = client.get(rows, ENTRY)
     return {
         row: Entry(*(cells[name].value if name in cells else b"" for name in ENTRY))
-        for row, cells in found.items()
+        for row, cells in cells_by_row.items()
         if ENTRY[0] not in cells or cells[ENTRY[0]].value != entry.commit
     }
 
@@ -246,7 +246,10 @@ def _to_finalize(rows: Sequence[bytes], entry: Entry | None, old: Sequence[Entry
     place = (None, None) if entry is None else (entry.file_id.decode(), entry.partition.decode())
     before: list[pa.Array] = [pa.nulls(count, pa.string())] * 2
     if old:
-        before = [pa.array([each[part].decode(errors="replace") for each in old], pa.string()) for part in (1, 2)]
+        before = [
+            pa.array([entry_cells[part].decode(errors="replace") for entry_cells in old], pa.string())
+            for part in (1, 2)
+        ]
     columns = [
         pa.array(rows, pa.binary()),
         *(pa.repeat(pa.scalar(value, pa.string()), count) for value in place),
@@ -258,7 +261,7 @@ def _to_finalize(rows: Sequence[bytes], entry: Entry | None, old: Sequence[Entry
 def _announce(
     hbase: HBaseIndex, instant: str, stats: Sequence[WriteStat], later: Sequence[pa.Table]
 ) -> Mapping[str, str]:
-    """Before publication, once all entries are there: mark the index as having them. What the commit is to say."""
+    """Before publication, once all entries are put: mark the index as having them. Returns the extra metadata."""
     said = {SEEN: ""}
     old = {
         (partition, file_id)
@@ -279,7 +282,7 @@ def _announce(
 def lost_keys(commit: CommitMetadata) -> frozenset[FileGroupId]:
     """The file groups whose keys lost their entries by a commit, and need them again when it is rolled back.
 
-    Raises ValueError when it says so in a form that is not ours
+    Raises ValueError when the metadata has another form
     """
     lost = {
         FileGroupId(partition, stat.file_id)
@@ -293,7 +296,7 @@ def lost_keys(commit: CommitMetadata) -> frozenset[FileGroupId]:
 
 
 def _finalize(hbase: HBaseIndex, instant: str, rows: pa.Table) -> None:
-    """After publication: new entries of moved keys take the place of the old ones, deleted keys lose theirs."""
+    """After publication: new entries of moved keys replace the old ones, those of deleted keys are removed."""
     gone = pc.is_null(rows.column("file_id"))
     try:
         with hbase.client() as client:
@@ -303,16 +306,18 @@ def _finalize(hbase: HBaseIndex, instant: str, rows: pa.Table) -> None:
                 delete_rows(client, part.column("row").to_pylist(), hbase.timestamp(instant), instant)
     except IndexUnavailable as problem:
         raise IndexUnavailable(
-            f"{problem} Entries of deleted keys may be left, and of moved keys Hudi's writers see the old ones, until "
-            "they are made anew: hoodie index rebuild"
+            f"{problem} Entries of deleted keys may be left, and Hudi's writers see the old ones of moved keys, until "
+            "the index is rebuilt: hoodie index rebuild"
         ) from problem
 
 
-def _promote(client: HBaseClient, instant: str, at: int, moved: pa.Table) -> None:
+def _promote(client: HBaseClient, instant: str, timestamp: int, moved: pa.Table) -> None:
     keys = moved.column("row").to_pylist()
     places = zip(moved.column("file_id").to_pylist(), moved.column("partition").to_pylist(), strict=True)
-    put_entries(client, keys, [Entry(instant.encode(), file.encode(), path.encode()) for file, path in places], at)
-    client.delete(keys, NEXT, at)  # in a call of its own: a put and a delete of a row must not meet
+    put_entries(
+        client, keys, [Entry(instant.encode(), file.encode(), path.encode()) for file, path in places], timestamp
+    )
+    client.delete(keys, NEXT, timestamp)  # in a call of its own: a put and a delete of a row must not meet
 
 
 def _parts(rows: pa.Table) -> Iterator[pa.Table]:
@@ -321,20 +326,22 @@ def _parts(rows: pa.Table) -> Iterator[pa.Table]:
 
 
 def roll_back(hbase: HBaseIndex, instant: str) -> None:
-    """Take back the entries of an instant that was rolled back (`hoodie.index.hbase.rollback.sync`).
+    """Remove the entries of an instant that was rolled back (`hoodie.index.hbase.rollback.sync`).
 
     A row gets the version before back where HBase still has it, and is deleted otherwise. Costs a scan.
     """
-    wanted = (
+    row_filter = (
         b"SingleColumnValueFilter('" + FAMILY + b"', 'commit_ts', =, 'binary:" + instant.encode() + b"', true, true)"
     )
     with hbase.client() as client:
-        for row, cells in client.scan(ENTRY, wanted):
+        for row, cells in client.scan(ENTRY, row_filter):
             if row == MARK:
                 continue
-            at = max(cell.timestamp for cell in cells.values())
+            timestamp = max(cell.timestamp for cell in cells.values())
             before = client.get_before(row, ENTRY, min(cell.timestamp for cell in cells.values()))
             if all(name in before for name in ENTRY):
-                put_entries(client, [row], [Entry(*(before[name].value for name in ENTRY))], at + 1, last=NO_LATER)
+                put_entries(
+                    client, [row], [Entry(*(before[name].value for name in ENTRY))], timestamp + 1, last=NO_LATER
+                )
             else:
-                client.delete([row], [FAMILY], at)
+                client.delete([row], [FAMILY], timestamp)

@@ -46,7 +46,7 @@ _MESSAGE_BYTES, _ROW_BYTES, _CELL_BYTES = 256, 16, 23
 
 @dataclass(slots=True)
 class Rate:
-    """At most `limit` rows a second; as many may go at once when none did for a second."""
+    """At most `limit` rows a second; as many may be sent at once after an idle second."""
 
     limit: float
     clock: Callable[[], float] = time.monotonic
@@ -59,7 +59,7 @@ class Rate:
         self._left, self._at = self.limit, self.clock()
 
     def take(self, rows: int) -> None:
-        """Wait until `rows` may go."""
+        """Wait until `rows` may be sent."""
         if math.isinf(self.limit):
             return
         self._refill()
@@ -82,7 +82,7 @@ class HBaseClient:
     All methods raise IndexUnavailable once a call has failed as often as it may or takes longer than it may, when table
     or family is missing, and when the table is disabled.
 
-    limited  keep to the rates of the options, as writes do; False: repairs, which hold everybody else up
+    limited  keep to the rates of the options, as writes do; False: repairs, which block other writers
     """
 
     def __init__(self, options: HBaseOptions, *, limited: bool = True) -> None:
@@ -133,12 +133,12 @@ class HBaseClient:
 
     def get(self, rows: Sequence[bytes], columns: Sequence[bytes]) -> dict[bytes, Cells]:
         """The newest cells of some rows; rows that have none are left out."""
-        found: dict[bytes, Cells] = {}
+        cells: dict[bytes, Cells] = {}
         for batch in batches(rows, self._options.get_batch, _get_bytes, self._options.max_message):
             self._gets.take(len(batch))
             answer = self._call("getRowsWithColumns", partial(_get, self._name, batch, list(columns)))
-            found.update((row.row, row.columns) for row in answer)
-        return found
+            cells.update((row.row, row.columns) for row in answer)
+        return cells
 
     def get_before(self, row: bytes, columns: Sequence[bytes], timestamp: int) -> Cells:
         """The newest cells of a row that are older than a timestamp."""
@@ -190,7 +190,7 @@ class HBaseClient:
 
     def _limit_puts(self, limited: bool) -> None:
         regions = self._call("getTableRegions", lambda client: client.getTableRegions(self._name))
-        if not regions:  # what the gateway says of a table that is missing
+        if not regions:  # the gateway's error for a missing table
             self.check_table()
         servers = len({(region.serverName, region.port) for region in regions})
         self._put_batch = put_batch_size(self._options, max(1, servers))
@@ -216,11 +216,11 @@ class HBaseClient:
             self._refuse_disabled()
             count = tries.statistics["attempt_number"]
             times = "once" if count == 1 else f"{count} times"
-            advice = "Is the Thrift gateway up, and does it reach the region servers?"
+            advice = "Is the Thrift gateway running, and does it reach the region servers?"
             if took >= 0.9 * seconds:
                 advice = (
-                    "The gateway took the call and did not answer: a region server may be down, or its regions on the "
-                    "move. hoodie.index.hbase.zk.session_timeout_ms is the time for a call."
+                    "The gateway accepted the call and did not answer: a region server may be down, or its regions "
+                    "moving. hoodie.index.hbase.zk.session_timeout_ms is the time for a call."
                 )
             raise IndexUnavailable(
                 f"{self.where}: {name} of table {self._options.table!r} failed {times} in {took:.1f} s, at last "
@@ -229,7 +229,7 @@ class HBaseClient:
         return result
 
     def _once(self, call: Callable[[Any], T]) -> T:
-        """One try. Raises _TryAgain where another may succeed."""
+        """One attempt. Raises _TryAgain where another may succeed."""
         from Hbase_thrift import IllegalArgument
         from Hbase_thrift import IOError as HBaseIOError
         from thriftpy2.protocol.exc import TProtocolException
@@ -302,9 +302,9 @@ class HBaseClient:
         return IndexUnavailable(f"{self.where} refuses a call on table {self._options.table!r}: {_shown(problem)}")
 
     def _refuse_unfit(self, client: Any) -> None:
-        """Raises IndexUnavailable when the table is missing, disabled, without the family, or forgets by itself.
+        """Raises IndexUnavailable when the table is missing, disabled, without the family, or expires its cells.
 
-        A call on a disabled table may block for minutes: so it is asked about first.
+        A call on a disabled table may block for minutes: so its state is checked first.
         """
         from Hbase_thrift import IOError as HBaseIOError
 
@@ -332,8 +332,8 @@ class HBaseClient:
         seconds = families[FAMILY].timeToLive
         if 0 < (seconds or 0) < _FOREVER:
             raise IndexUnavailable(
-                f"{self.where}: the cells of table {table!r} expire after {seconds} s (TTL), and keys that the index "
-                f"forgets are written twice. Set in the HBase shell: alter '{table}', {{NAME => "
+                f"{self.where}: the cells of table {table!r} expire after {seconds} s (TTL), and keys missing from the "
+                f"index are written twice. Set in the HBase shell: alter '{table}', {{NAME => "
                 f"'{FAMILY.decode()}', TTL => 'FOREVER'}}; then `hoodie index rebuild`."
             )
 
@@ -392,20 +392,20 @@ def _mutate(table: bytes, mutations: Sequence[Any], timestamp: int, client: Any)
 def _scan_part(table: bytes, scan: Any, count: int, client: Any) -> list[Any]:
     """The first rows of a scan: one scanner, opened and closed."""
     number = client.scannerOpenWithScan(table, scan, {})
-    found: list[Any] = []
+    scanned: list[Any] = []
     try:
-        while len(found) < count:
-            rows = client.scannerGetList(number, count - len(found))
+        while len(scanned) < count:
+            rows = client.scannerGetList(number, count - len(scanned))
             if not rows:
                 break
-            found += rows
+            scanned += rows
     finally:
         client.scannerClose(number)
-    return found
+    return scanned
 
 
 def may_pass(problem: Any) -> bool:
-    """Whether an IOError of HBase's may be gone when the call is repeated.
+    """Whether a repeated call may succeed after an IOError of HBase's.
 
     HBase 2 says so; before, the message holds the Java exception and its causes.
     """
@@ -437,7 +437,7 @@ def _get_bytes(row: bytes) -> int:
 
 def _put_bytes(batch: Any) -> int:
     """What a row takes in a message, in the binary protocol: the compact one takes less."""
-    cells = sum(len(each.column) + len(each.value or b"") + _CELL_BYTES for each in batch.mutations)
+    cells = sum(len(mutation.column) + len(mutation.value or b"") + _CELL_BYTES for mutation in batch.mutations)
     return len(batch.row) + _ROW_BYTES + cells
 
 

@@ -224,9 +224,9 @@ def _http_transport(options: HBaseOptions, seconds: float) -> Any:
             self._answer = BytesIO(answer)
 
         def read(self, size: int) -> bytes:
-            found = self._answer.read(size)
-            if not found:
+            data = self._answer.read(size)
+            if not data:
                 raise TTransportException(type=TTransportException.END_OF_FILE, message="the answer ends too early")
-            return found
+            return data
 
     return HttpTransport()

@@ -1,4 +1,4 @@
-"""What a row of an HBase index says: row keys, cells, which entry counts, and writing entries so that they stay.
+"""The rows of an HBase index: row keys, cells, which entry counts, and verified writes of entries.
 
 An entry is three cells of family `_s`, as Hudi has them. A key that moves to another partition gets its new entry first
 beside the old one, in three cells of its own that Hudi does not read: should the write fail, or its process die before
@@ -24,15 +24,15 @@ from hoodie.timeline.timeline import Visible
 
 #: The cells of an entry: instant that inserted the key, file id (not a file name), partition path; UTF-8.
 ENTRY = (b"_s:commit_ts", b"_s:file_name", b"_s:partition_path")
-#: Those of the entry that takes its place once its instant is published.
+#: Those of the entry that replaces it once its instant is published.
 NEXT = (b"_s:next_commit_ts", b"_s:next_file_name", b"_s:next_partition_path")
 #: The longest row key of HBase, bytes.
 MAX_KEY = 32_767
 #: How far HBase's clock may be ahead of this machine's without hiding what is put, ms.
 _AHEAD = 1000
-#: For `put_entries`: an instant after all.
+#: For `put_entries`: an instant after all others.
 NO_LATER = b"~"
-_REBUILD = "Make the index anew: hoodie index rebuild <path of the table>."
+_REBUILD = "Rebuild the index: hoodie index rebuild <path of the table>."
 
 
 class Entry(NamedTuple):
@@ -47,10 +47,10 @@ class Entry(NamedTuple):
 class Validity:
     """Which entries count.
 
-    undone    instants that a rollback or restore of the active timeline took back; where they are older than it, they
-              would pass for archived ones
-    replaced  (partition path, file id) of file groups that an instant of the active timeline took away -> whether their
-              rows went with them (an overwrite, a delete of partitions) or live on in other groups (a clustering)
+    undone    instants that a rollback or restore of the active timeline rolled back; older than it, they would look
+              archived
+    replaced  (partition path, file id) of file groups that an instant of the active timeline replaced -> whether their
+              rows were removed too (an overwrite, a delete of partitions) or are in other groups now (a clustering)
     """
 
     visible: Visible
@@ -62,11 +62,11 @@ class Validity:
         return self.visible.committed(commit) and commit not in self.visible.open and commit not in self.undone
 
     def without(self, undone: Collection[str]) -> Validity:
-        """The same once further instants were taken back."""
+        """The same once further instants were rolled back."""
         return replace(self, undone=self.undone.union(undone))
 
     def has_published(self, commit: str) -> bool:
-        """Whether an instant is completed for certain: of one older than the active timeline nobody knows any more."""
+        """Whether an instant is certainly completed: of one older than the active timeline this is no longer known."""
         return commit in self.visible.completed
 
 
@@ -100,12 +100,12 @@ def _prefix(code: int, buckets: int) -> str:
 
 
 def find_entries(client: HBaseClient, rows: Sequence[bytes], validity: Validity) -> list[Entry | None]:
-    """The entry of each row that is to be believed, whether it counts or not; None where there is none.
+    """The authoritative entry of each row, whether it counts or not; None where there is none.
 
     Raises CorruptIndex on a row with some of the cells only
     """
-    found = client.get(rows, (*ENTRY, *NEXT))
-    return [_entry(row, found[row], validity) if row in found else None for row in rows]
+    cells = client.get(rows, (*ENTRY, *NEXT))
+    return [_entry(row, cells[row], validity) if row in cells else None for row in rows]
 
 
 def _entry(row: bytes, cells: Cells, validity: Validity) -> Entry | None:
@@ -132,7 +132,7 @@ def places(
     """Partition path and file id of each row whose entry counts, null for others: string[n], string[n].
 
     where   the index, for errors
-    Raises  CorruptIndex naming the first row with cells of the wrong form, or with a file group that is gone
+    Raises  CorruptIndex naming the first row with cells of the wrong form, or with a file group that was replaced
     """
     columns = [
         pa.array([None if entry is None else entry[part] for entry in entries], pa.binary()).dictionary_encode()
@@ -202,41 +202,41 @@ def put_entries(
     *,
     last: bytes | None = None,
 ) -> None:
-    """Put an entry for each row, and see that it is there.
+    """Put an entry for each row, and verify that it is stored.
 
     timestamp  ms since 1970, of all cells: later than that of any earlier mutation of the rows
-    last       an entry of an instant later than this is left as it is: another writer has the last word. None: later
+    last       an entry of an instant later than this is kept: it is another writer's. None: later
                than the entry's own instant; NO_LATER: none is
     Raises     IndexUnavailable when HBase took the entries but does not show them
     """
-    wanted = dict(zip(rows, entries, strict=True))
+    entry_of = dict(zip(rows, entries, strict=True))
 
-    def put(left: Sequence[bytes], at: int) -> None:
-        client.put(left, [list(zip(columns, wanted[row], strict=True)) for row in left], at)
+    def put(left: Sequence[bytes], timestamp: int) -> None:
+        client.put(left, [list(zip(columns, entry_of[row], strict=True)) for row in left], timestamp)
 
     def differs(row: bytes, cells: Cells | None) -> bool:
         if cells is None or any(name not in cells for name in columns):
             return True
-        if cells[columns[0]].value > (wanted[row][0] if last is None else last):
+        if cells[columns[0]].value > (entry_of[row][0] if last is None else last):
             return False
-        return any(cells[name].value != value for name, value in zip(columns, wanted[row], strict=True))
+        return any(cells[name].value != value for name, value in zip(columns, entry_of[row], strict=True))
 
-    _until_kept(client, list(wanted), columns, timestamp, put, differs, "put")
+    _until_kept(client, list(entry_of), columns, timestamp, put, differs, "put")
 
 
 def delete_rows(client: HBaseClient, rows: Sequence[bytes], timestamp: int, instant: str) -> None:
-    """Delete rows, and see that they are gone. Raises as `put_entries`.
+    """Delete rows, and verify that they are deleted. Raises as `put_entries`.
 
     instant  entries of later ones are another writer's, and stay
     """
 
-    def delete(left: Sequence[bytes], at: int) -> None:
-        client.delete(left, [b"_s"], at)
+    def delete(left: Sequence[bytes], timestamp: int) -> None:
+        client.delete(left, [b"_s"], timestamp)
 
-    def there(row: bytes, cells: Cells | None) -> bool:
+    def exists(row: bytes, cells: Cells | None) -> bool:
         return cells is not None and (ENTRY[0] not in cells or cells[ENTRY[0]].value <= instant.encode())
 
-    _until_kept(client, list(dict.fromkeys(rows)), (*ENTRY, *NEXT), timestamp, delete, there, "delete")
+    _until_kept(client, list(dict.fromkeys(rows)), (*ENTRY, *NEXT), timestamp, delete, exists, "delete")
 
 
 def _until_kept(
@@ -250,19 +250,19 @@ def _until_kept(
 ) -> None:
     """Mutate rows, read them back, and mutate those that missed once more, later than all that was seen.
 
-    A mutation is without effect, and HBase does not say so, where another writer's clock ran ahead: cells that are
-    newer, or a tombstone that is, hide what is put.
+    A mutation has no effect, without an error of HBase's, where another writer's clock ran ahead: newer cells, or a
+    newer tombstone, hide what is put.
     """
     left = rows
     for _ in range(2):
         mutate(left, timestamp)
-        found = client.get(left, columns)
-        left = [row for row in left if missed(row, found.get(row))]
+        cells = client.get(left, columns)
+        left = [row for row in left if missed(row, cells.get(row))]
         if not left:
             return
-        seen = [cell.timestamp for row in left for cell in found.get(row, {}).values()]
+        seen = [cell.timestamp for row in left for cell in cells.get(row, {}).values()]
         timestamp = max([timestamp, time.time_ns() // 1_000_000 + _AHEAD, *seen]) + 1
     raise IndexUnavailable(
-        f"{client.where} acknowledged a {word} of {len(rows)} entries, but {len(left)} are not as they were written, "
-        f"such as row {left[0]!r}. Look at its logs and at the clocks of its region servers."
+        f"{client.where} acknowledged a {word} of {len(rows)} entries, but {len(left)} are not stored as written, "
+        f"such as row {left[0]!r}. Check its logs and the clocks of its region servers."
     )

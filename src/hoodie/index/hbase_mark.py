@@ -1,10 +1,10 @@
-"""What a table and its HBase index say of each other: that the index has the keys of a commit. So it is no other
-table's, no older copy, and nobody has emptied it.
+"""The mark that ties an HBase index to its table: the index has the keys of a commit. So it is not another table's, not
+an older copy, and not emptied.
 
 A write that puts entries also puts one row of its own, the mark, before it is published: with its instant, and the name
-of the table. The commit says that it did. So the index is never behind the table, whoever dies when; and commits of
-Hudi's writers, which know no mark, ask for none. The mark has the form of an entry and the time of its commit's
-entries: what takes those away (a scan of Hudi's `rollback.sync`, an older snapshot) takes it along.
+of the table. The commit records that. So the index is never behind the table, whichever process crashes; and commits
+of Hudi's writers, which have no mark, require none. The mark has the form of an entry and the time of its commit's
+entries: what removes those (a scan of Hudi's `rollback.sync`, an older snapshot) removes the mark too.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from hoodie.index.hbase_entries import ENTRY, NO_LATER, Entry, put_entries
 from hoodie.model.commit import WriteStat
 from hoodie.timeline.load import read_commit
 
-#: The row of the mark. No record key begins so, unless somebody wants it to.
+#: The row of the mark. No ordinary record key begins so.
 MARK = b"\0hoodie.index"
 #: In the extra metadata of a commit whose keys went to the index: the table's name as in the mark; "" when the commit
 #: put no entries, and no mark.
 SEEN = "hoodie.index.hbase.seen"
-_FILE_ID = b"hoodie-index-mark"  # for readers that take the mark for an entry
+_FILE_ID = b"hoodie-index-mark"  # for readers that read the mark as an entry
 #: Commits that are looked at, at most, for the newest one that put a mark.
 _LOOKED_AT = 10
 
@@ -50,27 +50,27 @@ def read_mark(client: HBaseClient) -> Mark | None:
 
 
 def put_mark(client: HBaseClient, mark: Mark, timestamp: int, *, force: bool = False) -> None:
-    """Put the mark, and see that it is there, or that of a later write. Raises IndexUnavailable.
+    """Put the mark, and verify that it, or that of a later write, is stored. Raises IndexUnavailable.
 
-    force  in place of another table's, too
+    force  replace another table's, too
     """
     entry = Entry(mark.instant.encode(), _FILE_ID, mark.table.encode())
     put_entries(client, [MARK], [entry], timestamp, last=NO_LATER if force else None)
 
 
 def puts_entries(stats: Sequence[WriteStat]) -> bool:
-    """Whether a write put entries, as far as its statistics tell."""
+    """Whether a write put entries, by its statistics."""
     return any(stat.num_inserts > 0 for stat in stats)
 
 
-def newest_seen(there: IndexContext) -> Mark | None:
+def newest_seen(context: IndexContext) -> Mark | None:
     """The newest of the last commits that put a mark, with the table's name then.
 
-    Costs a small read for each commit up to it, which is mostly one.
+    Costs a small read for each commit up to it, usually one.
     """
-    for instant in list(reversed(there.timeline.commits))[:_LOOKED_AT]:
+    for instant in list(reversed(context.timeline.commits))[:_LOOKED_AT]:
         with suppress(FileNotFoundError):  # rolled back meanwhile
-            if name := read_commit(there.storage, there.timeline, instant).extra.get(SEEN):
+            if name := read_commit(context.storage, context.timeline, instant).extra.get(SEEN):
                 return Mark(instant.requested, name)
     return None
 
@@ -80,30 +80,30 @@ def told_the_index(extra: Mapping[str, str]) -> bool:
     return SEEN in extra
 
 
-def require_seen(client: HBaseClient, there: IndexContext, where: str) -> None:
-    """Before keys that the index does not know are taken for new: see that it is the table's, and as new as the table.
+def require_seen(client: HBaseClient, context: IndexContext, where: str) -> None:
+    """Check that the index is the table's and as new as the table, before keys missing from it are considered new.
 
     where   the index, for errors
     Raises  CorruptIndex saying what is wrong
     """
-    expected, found = newest_seen(there), read_mark(client)
-    rebuild = f"Rows would be written twice. Make the index anew: hoodie index rebuild {there.storage.root}"
+    expected, mark = newest_seen(context), read_mark(client)
+    rebuild = f"Rows would be written twice. Rebuild the index: hoodie index rebuild {context.storage.root}"
     if expected is None:
-        rows = any(stat.num_writes > 0 for stat in there.written)
-        if found is None and rows and client.is_empty():
+        rows = any(stat.num_writes > 0 for stat in context.written)
+        if mark is None and rows and client.is_empty():
             raise CorruptIndex(f"{where} is empty, and the table has rows. {rebuild}")
         return
-    if found is None:
+    if mark is None:
         raise CorruptIndex(
-            f"{where} does not know that commit {expected.instant} put its keys there: it was emptied or made anew "
-            f"since, or is that of another table. {rebuild}"
+            f"{where} does not know that commit {expected.instant} put its keys there: it was emptied or rebuilt "
+            f"since, or belongs to another table. {rebuild}"
         )
-    if found.table != expected.table:
+    if mark.table != expected.table:
         raise CorruptIndex(
-            f"{where} is that of the table {found.table!r}, not of {expected.table!r}: see hoodie.index.hbase.table."
+            f"{where} belongs to the table {mark.table!r}, not of {expected.table!r}: see hoodie.index.hbase.table."
         )
-    if found.instant < expected.instant:
+    if mark.instant < expected.instant:
         raise CorruptIndex(
-            f"{where} is as of {found.instant}, and does not have the keys of commit {expected.instant}: it is an "
+            f"{where} is as of {mark.instant}, and does not have the keys of commit {expected.instant}: it is an "
             f"older copy, or HBase lost what it had. {rebuild}"
         )

@@ -1,11 +1,11 @@
-"""What a table remembers of its HBase index: instants that were taken back, whose keys the index may lack since.
+"""What a table records about its HBase index: rolled back instants whose keys the index may lack.
 
-A commit that deletes or moves keys takes their entries away. When it is rolled back its rows come back; their entries
-must be put again. So before it goes a small file in `.hoodie/.hbase_index` names it, with the file groups that lost
-keys by it, and that file goes once the index has the entries. Readers and writers of Hudi's do not look there.
+A commit that deletes or moves keys removes their entries. A rollback of it brings the rows back; their entries must be
+put again. So before the rollback a small file in `.hoodie/.hbase_index` names the commit, with the file groups that
+lost keys by it; it is removed once the index has the entries. Readers and writers of Hudi's ignore it.
 
-Each file is written once and whole, and removed by whoever has done what it asks for, which may be done twice. One
-counts once its instant is completed no more: whoever wrote it may have died before, or is still at work.
+Each file is written once and whole, and removed by the process that restored the entries, which is idempotent. A file
+counts once its instant is no longer completed: until then its writer may have died, or is still working.
 """
 
 from __future__ import annotations
@@ -26,40 +26,40 @@ _END = ".missed"
 
 @dataclass(frozen=True, slots=True)
 class Missed:
-    """An instant that is taken back, and the file groups to which rows come back by that."""
+    """An instant that is rolled back, and the file groups whose rows that restores."""
 
     instant: str
     groups: frozenset[FileGroupId]
 
 
 def remember(storage: Storage, missed: Missed) -> None:
-    """Before the instant is taken back."""
+    """Record the instant, before it is rolled back."""
     groups = sorted((group.partition, group.file_id) for group in missed.groups)
     content = json.dumps({"instant": missed.instant, "groups": groups}, indent=1)
-    with suppress(FileExistsError):  # of an attempt before: the same instant lost the same keys
+    with suppress(FileExistsError):  # of an earlier attempt: the same instant lost the same keys
         storage.create_new(_path(missed.instant), content.encode())
 
 
 def forget(storage: Storage, instant: str) -> None:
-    """Once the index has what it missed, or the instant was not taken back after all."""
+    """Remove the record: the index has the entries, or the instant was not rolled back."""
     storage.delete(_path(instant))
 
 
 def remembered(storage: Storage) -> list[Missed]:
-    """All that is remembered, oldest first. One listing. Raises CorruptFile."""
-    found = []
+    """All recorded instants, oldest first. One listing. Raises CorruptFile."""
+    missed = []
     for entry in storage.list(FOLDER):
         if entry.name.endswith(_END) and not is_temporary(entry.name):
             path = join(FOLDER, entry.name)
-            with suppress(FileNotFoundError):  # done by another writer, just now
-                found.append(_parse(storage.read(path), path))
-    return found
+            with suppress(FileNotFoundError):  # done by another writer meanwhile
+                missed.append(_parse(storage.read(path), path))
+    return missed
 
 
 def due(missed: Collection[Missed], timeline: Timeline) -> Sequence[Missed]:
     """Those whose instant is not completed."""
     completed = {instant.requested for instant in timeline.commits}
-    return [each for each in missed if each.instant not in completed]
+    return [entry for entry in missed if entry.instant not in completed]
 
 
 def _path(instant: str) -> str:
@@ -73,5 +73,5 @@ def _parse(data: bytes, path: str) -> Missed:
         return Missed(str(content["instant"]), groups)
     except (ValueError, KeyError, TypeError) as problem:
         raise CorruptFile(
-            path, f"what the HBase index missed cannot be read: {problem}", advice="Run `hoodie index rebuild`."
+            path, f"the record of missed entries cannot be read: {problem}", advice="Run `hoodie index rebuild`."
         ) from problem

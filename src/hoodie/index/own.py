@@ -3,13 +3,13 @@
     def make(options, config):                      # the write's options, the table's settings
         return Index(name="mine", look_up=ByKey(tagger), is_global=True, sees_logs=True)
 
-    def tagger(there):                              # once a write, on the driver
-        return functools.partial(tag, there.config.name)
+    def tagger(context):                            # once a write, on the driver
+        return functools.partial(tag, context.config.name)
 
     def tag(table, keys, partitions):               # in threads and in Spark's tasks: it is pickled
         return Tags(...)                            # row i is about key i
 
-See `hoodie.index.contract` for what is asked of it. The path comes from the caller's options, never from a table.
+See `hoodie.index.contract` for the contract. The path comes from the caller's options, never from a table.
 """
 
 from __future__ import annotations
@@ -48,18 +48,18 @@ def _load(path: str) -> MakeIndex:
     if not (module and colon and name):
         raise InvalidOption(f"{OPTION}={path}: expected an import path such as 'package.module:attribute'")
     try:
-        found = getattr(importlib.import_module(module), name)
+        attribute = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as problem:
         raise InvalidOption(f"{OPTION}={path} cannot be imported: {problem}") from problem
-    if not callable(found):
+    if not callable(attribute):
         raise InvalidOption(
-            f"{OPTION}={path} is {type(found).__name__}, expected a function (options, config) -> Index"
+            f"{OPTION}={path} is {type(attribute).__name__}, expected a function (options, config) -> Index"
         )
-    return cast(MakeIndex, found)
+    return cast(MakeIndex, attribute)
 
 
-def _tagger(path: str, look_up: ByKey, there: IndexContext) -> TagKeys:
-    return partial(_tag, path, look_up.names_new, look_up.tagger(there))
+def _tagger(path: str, look_up: ByKey, context: IndexContext) -> TagKeys:
+    return partial(_tag, path, look_up.names_new, look_up.tagger(context))
 
 
 def _tag(path: str, names_new: bool, tag: TagKeys, keys: pa.Array, partitions: pa.Array) -> Tags:
@@ -80,5 +80,5 @@ def _tag(path: str, names_new: bool, tag: TagKeys, keys: pa.Array, partitions: p
     if not tags.partitions.is_null().equals(tags.file_ids.is_null()):
         raise InvalidInput(f"index {path}: some rows have only one of partition and file id, expected both or neither")
     if names_new and tags.file_ids.null_count:
-        raise InvalidInput(f"index {path}: {tags.file_ids.null_count} rows have no file id, and it names them all")
+        raise InvalidInput(f"index {path}: {tags.file_ids.null_count} rows have no file id, but it must name them all")
     return tags

@@ -1,6 +1,6 @@
 """Which base files may hold which keys of a batch, and which do: key ranges, bloom filters, exact look-up.
 
-All of it is about one partition's files, or with a global index about all of the table's.
+For the files of one partition, or with a global index for all files of the table.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ class IndexStats:
     """
 
     files: int = 0  # base files of the partitions looked at: the candidates before pruning
-    files_pruned_by_range: int = 0  # of these, files whose key range holds no key of the batch
+    files_pruned_by_range: int = 0  # files whose key range holds no key of the batch
     files_pruned_by_filter: int = 0  # files whose bloom filter rules out all keys that their range lets pass
     files_read: int = 0  # files whose key column was read: the rest
     candidates: int = 0  # pairs that the look-up had to decide on
     pruned_by_range: int = 0
     pruned_by_filter: int = 0
     checked: int = 0  # looked up in the file's key column
-    false_positives: int = 0  # checked and not there
+    false_positives: int = 0  # checked and not in the file
     hits: int = 0
     seconds: float = 0.0  # wall time of the look-up as a whole, of a part 0
 
@@ -65,7 +65,7 @@ def prune_by_range(
     ranges = [_Ranges.of(utf8_order(keys), utf8_order(lowest), utf8_order(highest))]
     if any(private for private, _ in groups) and any(supplementary for _, supplementary in groups):
         # Hudi's Avro writer takes the bounds in Java's order, its row writer in that of code points, and the footer
-        # does not tell which: a key within either of the two ranges is a candidate.
+        # does not say which: a key within either of the two ranges is a candidate.
         ranges.append(_Ranges.of(java_order(keys), java_order(lowest), java_order(highest)))
     everything = np.arange(len(keys))
     bounded = np.cumsum(known) - 1
@@ -73,7 +73,7 @@ def prune_by_range(
         if not known[file]:
             yield file, everything
             continue
-        within = [found.keys_of(int(bounded[file])) for found in ranges]
+        within = [key_range.keys_of(int(bounded[file])) for key_range in ranges]
         candidates = within[0] if len(within) == 1 else np.union1d(within[0], within[1])
         if len(candidates):
             yield file, candidates
@@ -89,25 +89,25 @@ def prune_by_filter(filter: BloomFilter | None, keys: KeyHashes, candidates: Ind
     return candidates if filter is None else survivors(filter, keys, candidates)
 
 
-def lookup_keys(file_keys: pa.Array | pa.ChunkedArray, wanted: pa.Array) -> npt.NDArray[np.bool_]:
-    """Which of the wanted keys are in a file.
+def lookup_keys(file_keys: pa.Array | pa.ChunkedArray, keys: pa.Array) -> npt.NDArray[np.bool_]:
+    """Which of the keys are in a file.
 
-    file_keys  string[r], the file's key column; nulls are no keys
-    wanted     string[w], no nulls; a key may occur twice
-    returns    bool[w], aligned with wanted
+    file_keys  string[r], the file's key column; nulls are ignored
+    keys       string[n], no nulls; a key may occur twice
+    returns    bool[n], aligned with keys
     """
-    hits = np.zeros(len(wanted), np.bool_)
-    if not len(wanted) or not len(file_keys):
+    hits = np.zeros(len(keys), np.bool_)
+    if not len(keys) or not len(file_keys):
         return hits
-    if file_keys.type != wanted.type:
-        file_keys = file_keys.cast(wanted.type)
+    if file_keys.type != keys.type:
+        file_keys = file_keys.cast(keys.type)
     # The hash table is made of the fewer keys; the others only stream by.
-    if len(wanted) >= len(file_keys):
-        return np.asarray(pc.is_in(wanted, value_set=file_keys))
-    first = pc.index_in(file_keys, value_set=wanted).drop_null()
+    if len(keys) >= len(file_keys):
+        return np.asarray(pc.is_in(keys, value_set=file_keys))
+    first = pc.index_in(file_keys, value_set=keys).drop_null()
     hits[np.asarray(first)] = True
     # A key that occurs twice was marked at its first place only.
-    result: npt.NDArray[np.bool_] = hits[np.asarray(pc.index_in(wanted, value_set=wanted))]
+    result: npt.NDArray[np.bool_] = hits[np.asarray(pc.index_in(keys, value_set=keys))]
     return result
 
 

@@ -33,8 +33,8 @@ def record_key_arrow(table: pa.Table, keygen: KeyGenerator) -> pa.Array:
     parts = [_text(_column(table, name), keygen, name) for name in keygen.record_keys]
     absent = [pc.fill_null(pc.equal(part, ""), True) for part in parts]
     bad = absent[0]
-    for each in absent[1:]:
-        bad = pc.and_(bad, each)
+    for mask in absent[1:]:
+        bad = pc.and_(bad, mask)
     if count := pc.sum(bad).as_py():
         first = pc.index(bad, True).as_py()
         raise InvalidInput(

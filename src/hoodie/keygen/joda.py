@@ -37,7 +37,7 @@ class Token:
 
 @dataclass(frozen=True, slots=True)
 class Parsing:
-    """How a string in a pattern is taken apart.
+    """How a string in a pattern is parsed.
 
     regex   of the whole string (to be anchored); Java's and Python's (re.ASCII); one group for each field
     fields  what each group holds: year, month, monthname, day, hour, halfhour (1-12), half (AM or PM), minute,
@@ -53,32 +53,32 @@ class Parsing:
 
 
 def tokens(pattern: str) -> tuple[Token, ...]:
-    """The pattern's tokens, in order: `'T'` and what is no letter are literal text, `''` is a quote.
+    """The pattern's tokens, in order: `'T'` and non-letters are literal text, `''` is a quote.
 
     Raises InvalidOption on a letter that Joda does not know.
     """
-    found: list[Token] = []
+    pieces: list[Token] = []
     for piece in _PIECE.finditer(pattern):
         if run := piece["letters"]:
             if run[0] not in _LETTERS:
-                raise InvalidOption(f"date pattern {pattern!r}: {run[0]!r} is no pattern letter; quote text, as in 'T'")
-            found.append(Token(run[0], len(run)))
+                raise InvalidOption(f"date pattern {pattern!r}: {run[0]!r} is not a pattern letter; quote text as 'T'")
+            pieces.append(Token(run[0], len(run)))
         elif piece["quote"]:
-            found.append(Token("", text="'"))
+            pieces.append(Token("", text="'"))
         else:
-            found.append(Token("", text=piece["plain"] or piece["quoted"].replace("''", "'")))
-    return tuple(found)
+            pieces.append(Token("", text=piece["plain"] or piece["quoted"].replace("''", "'")))
+    return tuple(pieces)
 
 
 def output_tokens(pattern: str) -> tuple[Token, ...]:
     """The tokens of a pattern to print with. Raises InvalidOption on eras and zone names, which are not supported."""
-    found = tokens(pattern)
-    for token in found:
+    parts = tokens(pattern)
+    for token in parts:
         if token.letter and (token.letter not in _PRINTED or (token.letter == "Z" and token.count > 2)):
             raise InvalidOption(
                 f"output date pattern {pattern!r}: {token.letter * token.count!r} is not supported (eras, zone names)"
             )
-    return found
+    return parts
 
 
 def parsing(pattern: str) -> Parsing:
@@ -88,10 +88,10 @@ def parsing(pattern: str) -> Parsing:
     Raises InvalidOption on a field that needs the clock (two-digit years), a calendar (weeks, days of the year) or
     names of weekdays and zones, and on a field that occurs twice.
     """
-    found = tokens(pattern)
+    parts = tokens(pattern)
     regex = ""
     fields: list[str] = []
-    for at, token in enumerate(found):
+    for position, token in enumerate(parts):
         if not token.letter:
             regex += re.escape(token.text)
             continue
@@ -104,7 +104,7 @@ def parsing(pattern: str) -> Parsing:
         if field in fields or (field == "hour" and "halfhour" in fields) or f"{field}name" in fields:
             raise InvalidOption(f"input date pattern {pattern!r}: the {field} occurs twice")
         field = {"h": "halfhour", "M": "month" if token.count < 3 else "monthname"}.get(token.letter, field)
-        number_follows = at + 1 < len(found) and found[at + 1].is_number
+        number_follows = position + 1 < len(parts) and parts[position + 1].is_number
         regex += _regex(field, token.count, number_follows)
         fields.append(field)
     if not {"year", "month", "monthname", "day", "hour", "halfhour"} & set(fields):

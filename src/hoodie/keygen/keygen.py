@@ -38,7 +38,7 @@ class FieldKind(StrEnum):
 
     SIMPLE = "SIMPLE"
     TIMESTAMP = "TIMESTAMP"
-    UNKNOWN = "UNKNOWN"  # a stored CUSTOM table that does not say; enough to read, not to write
+    UNKNOWN = "UNKNOWN"  # a stored CUSTOM table without the type; enough to read, not to write
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class KeyGenerator:
 
     prefix_single_key      COMPLEX with one key field writes "id:4" (Hudi up to 0.14.0, and 1.1 on) instead of "4":
                            a table keeps what its rows have, see `following`
-    timestamp              None where no field needs it, and in `stored_key_generator` where the table does not say
+    timestamp              None where no field needs it, and in `stored_key_generator` where the table has no settings
     consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` of the session's zone instead of numbers
     millis                 columns whose timestamps the table holds in milliseconds: keys and paths have those numbers;
                            of all others microseconds
@@ -117,7 +117,7 @@ def key_generator(properties: Mapping[str, str]) -> KeyGenerator:
 
 
 def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
-    """As `key_generator`, for reading a table: what only its writers need may be missing.
+    """As `key_generator`, for reading a table: settings that only writers need may be missing.
 
     Hudi leaves the time settings, and the types of CUSTOM fields, to the options of each write.
     """
@@ -150,7 +150,7 @@ def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
 def number_time_columns(properties: Mapping[str, str]) -> tuple[str, ...]:
     """The partition columns whose values are numbers, or times, that the key generator prints as times in a pattern.
 
-    Empty where the table does not say, and for columns of text (DATE_STRING, MIXED). Nothing is refused: reads of rows
+    Empty where it has no settings, and for columns of text (DATE_STRING, MIXED). Nothing is refused: reads of rows
     do not depend on the rest of the settings.
     """
     numbers = (TimestampType.UNIX_TIMESTAMP, TimestampType.EPOCHMILLISECONDS, TimestampType.SCALAR)
@@ -178,19 +178,19 @@ def following(keygen: KeyGenerator, stored_keys: Iterable[str]) -> KeyGenerator:
 
 def escape_path(value: str) -> str:
     """The value with the characters that Hive escapes in partition folders as "%" and two hex digits."""
-    return _ESCAPED.sub(lambda found: f"%{ord(found[0]):02X}", value)
+    return _ESCAPED.sub(lambda match: f"%{ord(match[0]):02X}", value)
 
 
 def unescape_path(value: str) -> str:
     """The value with each "%" and two hex digits turned back; any other "%" stays."""
-    return _ESCAPE.sub(lambda found: chr(int(found[1], 16)), value)
+    return _ESCAPE.sub(lambda match: chr(int(match[1], 16)), value)
 
 
 def partition_values(path: str, keygen: KeyGenerator) -> tuple[str | None, ...]:
-    """The text of each partition field's value, taken back from a partition path: best effort.
+    """The text of each partition field's value, parsed from a partition path: best effort.
 
     returns  one for each partition field. None: null or empty, the formatted time of a TIMESTAMP field (the column's
-             value is lost), or not to be told from the path. None never means that a value can be ruled out.
+             value is lost), or ambiguous in the path. None never means that a value can be ruled out.
     """
     if not keygen.partition_fields:
         return ()
@@ -217,8 +217,8 @@ def _hive_style_texts(path: str, names: list[str]) -> list[str | None]:
         if following_name is None:
             texts.append(value)
             break
-        value, found, tail = value.partition(f"/{following_name}=")
-        if not found:
+        value, separator, tail = value.partition(f"/{following_name}=")
+        if not separator:
             return [None] * len(names)
         texts.append(value)
         rest = f"{following_name}={tail}"
@@ -233,25 +233,25 @@ def _plain_texts(path: str, names: list[str]) -> list[str | None]:
 
 
 def _name(field: str) -> str:
-    return next(spec.keys[0] for found, spec in declared(KeyOptions) if found.name == field)
+    return next(spec.keys[0] for option_field, spec in declared(KeyOptions) if option_field.name == field)
 
 
 def _agreed(properties: Mapping[str, str]) -> KeyOptions:
-    """The options where table properties and write options say the same; empty text counts as not set."""
+    """The options on which table properties and write options agree; empty text counts as not set."""
     given = {key: value for key, value in properties.items() if not isinstance(value, str) or value.strip()}
     chosen = read_options(KeyOptions, given)
-    for found, spec in declared(KeyOptions):
+    for option_field, spec in declared(KeyOptions):
         present = [key for key in spec.keys if key in given]
-        values = [getattr(read_options(KeyOptions, {key: given[key]}), found.name) for key in present]
+        values = [getattr(read_options(KeyOptions, {key: given[key]}), option_field.name) for key in present]
         if len(values) < 2:
             continue
-        if found.name == "partition":  # the table may have left the types of CUSTOM fields out
+        if option_field.name == "partition":  # the table may have left the types of CUSTOM fields out
             values.sort(key=lambda value: sum(":" in text for text in value), reverse=True)
             chosen = dataclasses.replace(chosen, partition=values[0])
             values = [tuple(text.partition(":")[0] for text in value) for value in values]
-        if found.name == "generator_class":
+        if option_field.name == "generator_class":
             values = [_kind_of_class(value) for value in values]
-        if found.name == "generator_type":
+        if option_field.name == "generator_type":
             values = [_kind_of_type(value) for value in values]
         if values[0] != values[1]:
             raise InvalidOption(

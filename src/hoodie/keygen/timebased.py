@@ -47,7 +47,7 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
     Raises InvalidOption on what is missing, or a type, pattern or zone that cannot be carried out.
     """
     given = read_options(TimeOptions, properties)
-    keys = {found.name: spec.keys[0] for found, spec in declared(TimeOptions)}
+    keys = {option_field.name: spec.keys[0] for option_field, spec in declared(TimeOptions)}
     name = given.type.strip()
     if name not in TimestampType.__members__:
         raise InvalidOption(f"{keys['type']}={name!r}: expected one of {', '.join(TimestampType)}")
@@ -98,8 +98,8 @@ def _zone(key: str, text: str) -> str:
     text = text.strip()
     if not text or text in ("UTC", "GMT", "Z", "Etc/UTC", "Zulu"):
         return "UTC" if text else ""
-    if found := re.fullmatch(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?", text):
-        sign, hours, minutes = found[1], int(found[2]), found[3] or "00"
+    if match := re.fullmatch(r"GMT([+-])(\d{1,2})(?::?([0-5]\d))?", text):
+        sign, hours, minutes = match[1], int(match[2]), match[3] or "00"
         if hours <= 23:
             return f"{sign}{hours:02d}:{minutes}"
     try:

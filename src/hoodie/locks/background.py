@@ -1,18 +1,18 @@
-"""Work that goes on beside the work: renewing a lease, beating a heart."""
+"""Periodic work in a background thread: renewing a lease, writing a heartbeat."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
 
-#: Repeats some work every so many seconds; what it returns ends that, and returns once it has ended.
+#: Repeats some work every so many seconds; what it returns stops it, and returns once it has stopped.
 Background = Callable[[float, Callable[[], bool]], Callable[[], None]]
 
 
 def background(every: float, work: Callable[[], bool]) -> Callable[[], None]:
-    """Call `work` every so many seconds by a thread of its own, until it returns False or the result is called.
+    """Call `work` every so many seconds in a thread of its own, until it returns False or the result is called.
 
-    The thread does not keep the process alive: a writer that ends, ends its leases.
+    The thread does not keep the process alive: when a writer exits its leases are no longer renewed.
     """
     stopped = threading.Event()
 
@@ -33,5 +33,5 @@ def background(every: float, work: Callable[[], bool]) -> Callable[[], None]:
 
 
 def by_hand(every: float, work: Callable[[], bool]) -> Callable[[], None]:
-    """Nothing goes on by itself: for tests that decide what happens when."""
+    """Runs nothing in the background: for tests that decide what happens when."""
     return lambda: None

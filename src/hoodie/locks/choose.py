@@ -23,14 +23,14 @@ NEEDS_LOCK = (
 
 
 def has_lock(options: Mapping[str, str]) -> bool:
-    """Whether the options name a lock provider. Raises InvalidOption when it is none that is known."""
+    """Whether the options name a lock provider. Raises InvalidOption on an unknown provider."""
     return read_options(LockOptions, options).chosen is not None
 
 
 def lock_for(options: Mapping[str, str], storage: Storage, *, name: str = "") -> Lock:
-    """The lock of a table, or one beside it.
+    """The lock of a table, or an independent one with a name.
 
-    options  `hoodie.write.lock.*`; without a provider the lock is one that everybody has at all times
+    options  `hoodie.write.lock.*`; without a provider every caller holds the lock at all times
     name     "": the table's own lock, which all its writers take. Another, such as "compaction-20240102030405678": an
              independent lock of the same provider
     Raises   InvalidOption on an unknown provider, or when an option is missing that it needs, or when
@@ -40,9 +40,9 @@ def lock_for(options: Mapping[str, str], storage: Storage, *, name: str = "") ->
 
 
 def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Storage, *, name: str = "") -> Lock:
-    """As `lock_for`, of options that were read."""
+    """As `lock_for`, with parsed options."""
     if "/" in name or name.startswith("."):
-        raise InvalidInput(f"{name!r} cannot name a lock: it names a file or a node, too")
+        raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
     provider = options.chosen
     what = f"{f'lock {name}' if name else 'lock'} of table {storage.root}"
     if provider is None:

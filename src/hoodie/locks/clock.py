@@ -1,4 +1,4 @@
-"""What time it is for a storage: ages of its files are told by its clock, not by that of any writer."""
+"""The time by a storage's own clock: ages of its files are measured by it, not by the clock of any writer."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ LOCKS = ".hoodie/.locks"
 def storage_now(storage: Storage, folder: str = LOCKS) -> int:
     """Milliseconds since 1970 by the clock that gives files their modification times.
 
-    A file is written, looked at and removed. A storage that keeps no times answers with this process's clock.
+    Writes a probe file, reads its time and removes it. For a storage without file times: this process's clock.
     """
     probe = temporary_beside(f"{folder}/clock")
     storage.create_new(probe, b"")
     try:
         name = split(probe)[1]
-        found = [entry.mtime for entry in storage.list(folder) if entry.name == name]
+        times = [entry.mtime for entry in storage.list(folder) if entry.name == name]
     finally:
         storage.delete(probe)
-    return found[0] if found and found[0] else time.time_ns() // 1_000_000
+    return times[0] if times and times[0] else time.time_ns() // 1_000_000
 
 
 @dataclass(slots=True)
 class StorageClock:
-    """Ages of files by the storage's clock. It is asked once, and again before a file is called old."""
+    """Ages of files by the storage's clock. It is read once, and again before a file is considered old."""
 
     storage: Storage
     monotonic: Callable[[], float] = time.monotonic
     _ahead: float | None = None  # of the monotonic clock, seconds
 
     def age(self, entry: Entry, young: float = 0.0) -> float:
-        """Seconds since a file was written, or less: 0 of a file that the storage keeps no time of. It may be a live
-        writer's, and nothing tells when it is not.
+        """Seconds since a file was written, or less: 0 for a file without a time, which may always be a live writer's.
 
-        young  an age up to this is not looked at closely
+        young  an age up to this is not measured exactly
         """
         if not entry.mtime:
             return 0.0

@@ -1,7 +1,7 @@
 """The lock file of Hudi's FileSystemBasedLockProvider: `lock` in a folder, created exclusively, deleted at the end.
 
-A writer that died leaves it there. After `expire` minutes by the file's modification time others may delete it, and
-create it anew; a holder that lives renews it before. With 0 it stays until a person removes it.
+A writer that dies leaves it behind. After `expire` minutes by the file's modification time others may delete it and
+create it anew; a live holder renews it before. With 0 it stays until a person removes it.
 Source: docs/format/table-services.md 7.
 """
 
@@ -24,7 +24,7 @@ class FileLock:
     """Attempts at one lock.
 
     path      of the lock file
-    validity  seconds; 0: for ever
+    validity  seconds; 0: forever
     """
 
     storage: Storage
@@ -47,7 +47,7 @@ class FileLock:
         try:
             self.storage.create_new(self.path, owner.encode())
         except FileExistsError:
-            return Refused("a writer that was faster")
+            return Refused("a writer that came first")
         lease = Lease(
             what=self.what,
             owner=owner,
@@ -62,7 +62,7 @@ class FileLock:
         return lease
 
     def _free(self) -> Refused | None:
-        """Who has the lock; None when nobody has, the file of one that expired removed."""
+        """Who holds the lock; None when it is free. Removes the file of an expired lock."""
         entry = self._entry(self.path)
         if entry is None:
             return None
@@ -72,15 +72,15 @@ class FileLock:
             return Refused(f"{who} (if it is dead, delete {join(self.storage.root, self.path)})")
         if not self._expired(entry):
             return Refused(who)
-        # Of all who see the lock expired one may delete it: else the second would delete the lock of the first.
+        # Only one of those who see the lock expired may delete it: else the second would delete the lock of the first.
         right = f"{self.path}.{_identity(entry, owner)}.expired"
         try:
             self.storage.create_new(right, b"")
         except FileExistsError:
             left = self._entry(right)
-            if left is not None and self._expired(left):  # whoever had the right died with it
+            if left is not None and self._expired(left):  # the writer that was to delete it died
                 self.storage.delete(right)
-            return Refused("a writer that was faster")
+            return Refused("a writer that came first")
         try:
             if self._entry(self.path) == entry and self._owner() == owner:
                 self.storage.delete(self.path)
@@ -89,7 +89,7 @@ class FileLock:
         return None
 
     def _expired(self, entry: Entry) -> bool:
-        return self.clock.age(entry, self.validity) > self.validity + 1  # object stores tell whole seconds
+        return self.clock.age(entry, self.validity) > self.validity + 1  # object stores have whole seconds
 
     def _entry(self, path: str) -> Entry | None:
         folder, name = split(path)
@@ -107,5 +107,5 @@ class FileLock:
 
 
 def _identity(entry: Entry, owner: Owner | None) -> str:
-    """What tells one holding of the lock from all others; files of Hudi are empty and differ by their time."""
+    """Identifies one acquisition of the lock; files of Hudi are empty and differ by their time."""
     return hashlib.blake2b(f"{entry.mtime} {owner.token if owner else ''}".encode(), digest_size=8).hexdigest()

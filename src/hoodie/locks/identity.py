@@ -1,6 +1,6 @@
-"""One name for one table, however its path is written: locks that are kept by a table's path are kept by this name.
+"""One name for one table, however its path is written: locks outside the table's storage are keyed by this name.
 
-Locks in the table's own storage need none: whatever the path, they are the same file.
+Locks in the table's own storage do not need it: whatever the path, they are the same file.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 
 _URI = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/]*)(.*)", re.DOTALL)
 
-#: Schemes of one store, under the name of the first.
+#: Schemes that address the same store -> the canonical one.
 _ONE_STORE = {
     "s3a": "s3",
     "s3n": "s3",

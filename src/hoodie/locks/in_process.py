@@ -18,7 +18,7 @@ class _Held:
     key: tuple[str, str]
 
     def check(self) -> None:
-        return None  # nothing takes it away
+        return None  # it cannot be lost
 
     def release(self) -> None:
         _HOLDERS.pop(self.key, None)

@@ -1,4 +1,4 @@
-"""A lock that is had for so long, and renewed while its holder lives."""
+"""A lock with an expiry, renewed while its holder is alive."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uuid import uuid4
 
 from hoodie.errors import LockLost
 
-#: Of the time that others leave a lease alone, the holder itself relies on this share: clocks do not run alike.
+#: The holder relies on this share of a lease's validity only: clocks do not run alike.
 _RELIED_ON = 0.9
 
 
@@ -21,9 +21,9 @@ _RELIED_ON = 0.9
 class Owner:
     """Who holds a lock file: its content.
 
-    token     of one holding, never used again
-    who       host, process and thread, for people
-    validity  seconds after its last renewal for which others leave it alone; 0: for ever
+    token     of one acquisition, never reused
+    who       host, process and thread, for messages
+    validity  seconds after its last renewal in which others must not take it; 0: forever
     """
 
     token: str
@@ -40,24 +40,24 @@ def new_owner(validity: float) -> Owner:
 
 
 def decode_owner(data: bytes) -> Owner | None:
-    """The owner that a lock file names; None for an empty file, or another program's."""
+    """The owner named in a lock file; None for an empty file, or another program's."""
     try:
-        found = json.loads(data)
-        return Owner(str(found["token"]), str(found["owner"]), float(found["validitySecs"]))
+        owner = json.loads(data)
+        return Owner(str(owner["token"]), str(owner["owner"]), float(owner["validitySecs"]))
     except (ValueError, KeyError, TypeError):
         return None
 
 
 @dataclass(slots=True)
 class Lease:
-    """What the holder knows of its own lease. The clock is this process's monotonic one: no other clock matters here.
+    """The holder's view of its own lease, timed by this process's monotonic clock.
 
-    what       of which errors speak
+    what       the lock's description in errors
     owner      of the lock file
     touch      write the lock file anew
     confirm    whether the lock file still names the owner, and nothing newer has taken its place
     remove     the lock file
-    start      when the lock file was written, or before: as `monotonic` has it
+    start      when the lock file was written, or before, by `monotonic`
     monotonic  seconds
     """
 
@@ -73,7 +73,7 @@ class Lease:
     _turn: threading.Lock = field(default_factory=threading.Lock)
 
     def renew(self) -> bool:
-        """Prolong the lease; False once it is lost."""
+        """Renew the lease; False once it is lost."""
         with self._turn:
             if self._is_over():
                 return False
@@ -89,17 +89,17 @@ class Lease:
             return True
 
     def check(self) -> None:
-        """Raises LockLost unless nobody else can have the lock now."""
+        """Raises LockLost unless no other writer can hold the lock now."""
         with self._turn:
             if not self._is_over() and not self.confirm():
                 self._lost = "another writer has taken it"
-            if self._is_over():  # again: asking may have taken its time
+            if self._is_over():  # again: `confirm` may have taken long
                 raise LockLost(f"the {self.what} is lost: {self._lost}. Nothing is published; try the write again.")
 
     def release(self) -> None:
         self.stop()
         with self._turn:
-            # A lease that has ended may be another's by now, whose file must stay.
+            # An expired lease may belong to another writer by now, whose file must stay.
             if not self._is_over() and self.confirm():
                 self.remove()
             self._lost = self._lost or "it was released"

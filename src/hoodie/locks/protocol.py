@@ -1,4 +1,4 @@
-"""What a lock is: attempts to get it, checks that it is still had, and an end.
+"""What a lock is: attempts to acquire it, checks that it is still held, and its release.
 
 A provider is a function that tries once; waiting, retries and errors are the same for all.
 """
@@ -18,36 +18,36 @@ from hoodie.errors import LockLost, LockNotReleased, LockTimeout
 
 
 class Grant(Protocol):
-    """A lock that is had."""
+    """A held lock."""
 
     def check(self) -> None:
-        """Raises LockLost unless nobody else can have the lock now."""
+        """Raises LockLost unless no other writer can hold the lock now."""
 
     def release(self) -> None:
-        """Give it back; nothing to do when it is lost. May raise errors of the storage or server."""
+        """Release the lock; does nothing when it is lost. May raise errors of the storage or server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Somebody else has the lock. `holder` says who, as far as is known."""
+    """Another writer holds the lock. `holder` says which, as far as known."""
 
     holder: str
 
 
-#: One try for a lock, which may wait up to the given seconds where the provider has a better way than to ask again.
+#: One attempt at a lock, which may wait up to the given seconds where the provider has a better way than polling.
 Attempt = Callable[[float], "Grant | Refused"]
 
-_LONGEST_PAUSE = 1.0  # seconds between two tries within one wait
+_LONGEST_PAUSE = 1.0  # seconds between two attempts within one wait
 
 
 @dataclass(slots=True)
 class Lock:
     """A lock on a table, or on something of it. One thread at a time; not reentrant.
 
-    what     of which errors speak, such as "lock of table s3://bucket/trips"
+    what     its description in errors, such as "lock of table s3://bucket/trips"
     attempt  of the provider
     options  how long to wait
-    real     False: the lock of a table without a provider, which everybody has at all times
+    real     False: the lock of a table without a provider, which every caller holds at all times
 
     `with lock:` waits as the options say, and raises LockTimeout.
     """
@@ -63,18 +63,18 @@ class Lock:
 
     @property
     def held(self) -> bool:
-        """Whether it was acquired and not released since; `check` tells whether it is still had."""
+        """Whether it was acquired and not released since; `check` verifies that it is not lost."""
         return self._grant is not None
 
     def acquire(self, timeout: float | None = None) -> bool:
-        """Get the lock.
+        """Acquire the lock.
 
-        timeout  seconds to wait at most; 0: one try. None: as the options say
-        returns  whether it is had
+        timeout  seconds to wait at most; 0: one attempt. None: as the options say
+        returns  whether it was acquired
         Raises   LockTimeout when it is held by this object already; errors of the storage or server
         """
         if self._grant is not None:
-            raise LockTimeout(f"the {self.what} is held by this very object: it is not reentrant")
+            raise LockTimeout(f"the {self.what} is already held by this object: it is not reentrant")
         if timeout is not None:
             return self._wait(timeout)
         for left in range(self.options.retries, -1, -1):
@@ -85,13 +85,13 @@ class Lock:
         return False
 
     def check(self) -> None:
-        """Raises LockLost unless the lock is had, and nobody else can have it now."""
+        """Raises LockLost unless the lock is held and no other writer can hold it now."""
         if self._grant is None:
             raise LockLost(f"the {self.what} is not held")
         self._grant.check()
 
     def release(self) -> None:
-        """Give the lock back; nothing to do when it is not held."""
+        """Release the lock; does nothing when it is not held."""
         grant, self._grant = self._grant, None
         if grant is not None:
             grant.release()
@@ -100,7 +100,7 @@ class Lock:
         if not self.acquire():
             waited = (self.options.wait * (self.options.retries + 1)) / 1000
             raise LockTimeout(
-                f"the {self.what} was not to be had within {waited:g} s; {self._holder or 'somebody else'} holds it. "
+                f"could not acquire the {self.what} within {waited:g} s; {self._holder or 'another writer'} holds it. "
                 "Wait for that writer to end, or give this one more time (hoodie.write.lock.wait_time_ms, "
                 "hoodie.write.lock.client.num_retries). Nothing has changed."
             )
@@ -108,7 +108,7 @@ class Lock:
 
     @contextmanager
     def keeping(self) -> Iterator[Self]:
-        """A block at whose end the lock is released, as with `with lock:`, of a lock that is acquired already."""
+        """A block at whose end an acquired lock is released, as with `with lock:`."""
         try:
             yield self
         except BaseException as error:
@@ -120,8 +120,8 @@ class Lock:
         try:
             self.release()
         except Exception as error:
-            problem = f"releasing the {self.what} failed: {error}. It may take its time until others have it."
-            # What was done under the lock is done, or has an error of its own, which is the one to hear of.
+            problem = f"releasing the {self.what} failed: {error}. Other writers may have to wait until it expires."
+            # The work under the lock is done, or has an error of its own, which matters more.
             if raised and isinstance(raised[0], BaseException):
                 raised[0].add_note(problem)
             else:
@@ -143,7 +143,7 @@ class Lock:
 
 
 class _Always:
-    """The grant of a lock that everybody has."""
+    """The grant of a lock that every caller holds."""
 
     def check(self) -> None:
         return None

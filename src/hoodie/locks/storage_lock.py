@@ -1,8 +1,8 @@
-"""A lock in the table's own storage, of any kind that creates exclusively: a numbered file that its holder renews.
+"""A lock in the table's own storage, of any kind with exclusive create: a numbered file that its holder renews.
 
 `.hoodie/.locks/<name>.<number>`: the greatest number holds the lock. A holder that does not renew it loses it to
-whoever creates the next number; that create is exclusive, so of many that try one succeeds. Its age is told by the
-storage's clock, against which no writer's clock counts.
+the writer that creates the next number; that create is exclusive, so only one writer succeeds. Its age is measured by
+the storage's clock; writers' clocks do not matter.
 """
 
 from __future__ import annotations
@@ -44,23 +44,25 @@ class StorageLock:
 
     def attempt(self, seconds: float) -> Grant | Refused:
         """One try; does not wait."""
-        there = self._numbers()
-        if there:
-            refused = self._held(there[max(there)])
+        numbers = self._numbers()
+        if numbers:
+            refused = self._held(numbers[max(numbers)])
             if refused is not None:
                 return refused
-        number = max(there, default=0) + 1
+        number = max(numbers, default=0) + 1
         owner, start = new_owner(self.validity), self.monotonic()
         try:
             self.storage.create_new(self._path(number), owner.encode())
         except FileExistsError:
-            return Refused("a writer that was faster")
+            return Refused("a writer that came first")
         now = self._numbers()
         mine = now.pop(number, None)
-        if mine is None or now != there:  # what was judged has changed: somebody released, and another came
+        if (
+            mine is None or now != numbers
+        ):  # the file changed since: the lock was released and acquired by another writer
             self._remove(number, owner)
-            return Refused("a writer that came at the same moment")
-        for old in there:
+            return Refused("a writer that came at the same time")
+        for old in numbers:
             self.storage.delete(self._path(old))
         lease = Lease(
             what=self.what,
@@ -75,25 +77,25 @@ class StorageLock:
         return lease
 
     def _held(self, entry: Entry) -> Refused | None:
-        """Who has the lock; None when its lease has ended."""
+        """Who holds the lock; None when its lease has expired."""
         number = int(entry.name[-10:])
         try:
             owner = decode_owner(self.storage.read(self._path(number)))
         except FileNotFoundError:
-            return Refused("a writer that is just done")
+            return Refused("a writer that is about to finish")
         validity = owner.validity if owner else self.validity
-        if self.clock.age(entry, validity) > validity + 1:  # object stores tell whole seconds
+        if self.clock.age(entry, validity) > validity + 1:  # object stores have whole seconds
             return None
         return Refused(owner.who if owner else "an unknown writer")
 
     def _numbers(self) -> dict[int, Entry]:
-        """The lock's files. What is renewed meanwhile differs by its time."""
-        found = {}
+        """The lock's files. A renewed file differs by its time."""
+        entries = {}
         for entry in self.storage.list(LOCKS):
             name, _, number = entry.name.rpartition(".")
             if name == self.name and _NUMBER.fullmatch(number):
-                found[int(number)] = entry
-        return found
+                entries[int(number)] = entry
+        return entries
 
     def _owner(self, number: int) -> Owner | None:
         try:

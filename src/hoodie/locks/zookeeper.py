@@ -27,14 +27,14 @@ _MARK = "-lock-"
 
 @dataclass(slots=True)
 class ZooKeeperLock:
-    """Attempts at one lock. A client is connected for each, and stays while the lock is had."""
+    """Attempts at one lock. Each connects a client, which stays connected while the lock is held."""
 
     path: str
     what: str
     options: LockOptions
 
     def attempt(self, seconds: float) -> Grant | Refused:
-        """One try, which waits in the queue of all that want the lock for up to so many seconds.
+        """One attempt, which waits in the lock's queue for up to so many seconds.
 
         Raises  LockTimeout when no server answers
         """
@@ -51,7 +51,7 @@ class ZooKeeperLock:
 
 @dataclass(slots=True)
 class _Held:
-    """The first node of the queue is ours, for as long as ZooKeeper hears from our session."""
+    """The first node of the queue is ours, as long as our ZooKeeper session lives."""
 
     client: KazooClient
     lock: KazooLock
@@ -63,9 +63,9 @@ class _Held:
 
         path, problem = f"{self.lock.path}/{self.lock.node}", ""
         try:
-            found = self.client.exists_async(path).get(timeout=self.options.zookeeper_connection_timeout / 1000)
+            stat = self.client.exists_async(path).get(timeout=self.options.zookeeper_connection_timeout / 1000)
             session = self.client.client_id[0] if self.client.client_id else None
-            if found is None or found.ephemeralOwner != session:
+            if stat is None or stat.ephemeralOwner != session:
                 problem = "its ZooKeeper session ended"
         except (KazooException, self.client.handler.timeout_exception) as error:
             problem = f"ZooKeeper does not answer ({type(error).__name__})"
@@ -80,15 +80,15 @@ class _Held:
                 timeout=self.options.zookeeper_connection_timeout / 1000
             )
         except (KazooException, self.client.handler.timeout_exception):
-            pass  # the node is the session's, which ends now: here, or by its time-out
+            pass  # the node goes with the session, which ends now or by its time-out
         finally:
             _close(self.client)
 
 
 def lock_path(options: LockOptions, name: str) -> str:
-    """Where in ZooKeeper a lock lies.
+    """The path of a lock in ZooKeeper.
 
-    Raises InvalidOption when an option that says so is missing
+    Raises InvalidOption when an option for it is missing
     """
     key = options.zookeeper_lock_key
     missing = [
@@ -98,14 +98,14 @@ def lock_path(options: LockOptions, name: str) -> str:
     ]
     if missing:
         raise InvalidOption(
-            f"ZookeeperBasedLockProvider needs {' and '.join(missing)}: where the lock of the table lies, the same for "
+            f"ZookeeperBasedLockProvider needs {' and '.join(missing)}: the path of the table's lock, the same for "
             "all its writers"
         )
     return _path(options.zookeeper_base_path, key, name)
 
 
 def implicit_path(table: str, name: str) -> str:
-    """Where the lock of a table lies that its options do not name: a path made from the table's identity.
+    """The path of a table's lock when the options name none, made from the table's identity.
 
     table  of `table_identity`
     """
@@ -133,19 +133,21 @@ def _connect(options: LockOptions, what: str) -> KazooClient:
     except client.handler.timeout_exception as error:
         _close(client)
         raise LockTimeout(
-            f"ZooKeeper ({options.zookeeper_url}) did not answer within {seconds:g} s, and the {what} lies there. "
-            "See to hoodie.write.lock.zookeeper.url, or that it runs. Nothing has changed."
+            f"ZooKeeper ({options.zookeeper_url}) did not answer within {seconds:g} s; the {what} is kept there. "
+            "Check hoodie.write.lock.zookeeper.url, and that ZooKeeper runs. Nothing has changed."
         ) from error
     return client
 
 
 def _hosts(options: LockOptions) -> str:
     if not options.zookeeper_url:
-        raise InvalidOption("ZooKeeper's servers are not named: hoodie.write.lock.zookeeper.url=host:port,host:port")
+        raise InvalidOption(
+            "the addresses of ZooKeeper's servers are missing: hoodie.write.lock.zookeeper.url=host:port,host:port"
+        )
     servers, slash, root = options.zookeeper_url.partition("/")
-    named = [part.strip() for part in servers.split(",") if part.strip()]
+    hosts = [part.strip() for part in servers.split(",") if part.strip()]
     return (
-        ",".join(p if p.rpartition(":")[2].isdigit() else f"{p}:{options.zookeeper_port}" for p in named) + slash + root
+        ",".join(p if p.rpartition(":")[2].isdigit() else f"{p}:{options.zookeeper_port}" for p in hosts) + slash + root
     )
 
 
@@ -184,7 +186,7 @@ def _acquire(lock: KazooLock, seconds: float) -> bool:
 
 
 def _holder(client: KazooClient, path: str) -> str:
-    """Who is first in the queue, for people."""
+    """Who is first in the queue, for messages."""
     from kazoo.exceptions import NoNodeError
 
     queue = sorted(client.get_children(path), key=lambda name: name.rpartition("lock-")[2])
@@ -194,7 +196,7 @@ def _holder(client: KazooClient, path: str) -> str:
         except NoNodeError:
             break
         return f"{data.decode(errors='replace') or 'a writer'} (session 0x{stat.ephemeralOwner:x}, {path}/{name})"
-    return "a writer that is just done"
+    return "a writer that is about to finish"
 
 
 def _close(client: KazooClient) -> None:

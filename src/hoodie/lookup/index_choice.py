@@ -14,7 +14,7 @@ from hoodie.config.options import read_options
 from hoodie.config.write import BucketEngine, IndexOptions, IndexType, WriteOptions
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
-from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, told_by_keys
+from hoodie.index.bucket import BUCKETS, ENGINE, HASH_FIELDS, buckets_by_keys
 from hoodie.index.choose import bucket_engine, make_index
 from hoodie.index.consistent_hashing import METADATA, keeps_metadata
 from hoodie.index.contract import ByFile, ByKey, Index, IndexContext
@@ -128,7 +128,7 @@ def _with_buckets(
     """
     if BUCKETS in given or BUCKETS in state.config.properties:
         return given
-    count = told_by_keys(given, IndexContext(state.storage, state.config, state.timeline, written=written))
+    count = buckets_by_keys(given, IndexContext(state.storage, state.config, state.timeline, written=written))
     if count is not None:
         return {**given, BUCKETS: str(count)}
     if inferred:

@@ -82,11 +82,11 @@ class RepairTask:
 
 @dataclass(frozen=True, slots=True)
 class RepairJob:
-    """near  whether it is little enough for threads of the driver, by the options that decide so for writes"""
+    """on_driver  whether it is small enough for threads of the driver, by the options for writes"""
 
     repair: Repair
     tasks: tuple[RepairTask, ...]
-    near: bool
+    on_driver: bool
 
 
 #: Carries the tasks of a job out: how many entries each put.

@@ -44,9 +44,9 @@ def incoming_deletes(
     keys: pa.Array | pa.ChunkedArray, schema: pa.Schema, partitions: pa.Array | pa.ChunkedArray | None = None
 ) -> Incoming:
     """Tombstones of the keys: the delete operation, which takes rows away whatever their ordering value."""
-    found = as_array(keys)
-    rows = tombstones(found, schema, partitions)
-    return Incoming(rows, found, np.ones(len(found), np.bool_))
+    deleted_keys = as_array(keys)
+    rows = tombstones(deleted_keys, schema, partitions)
+    return Incoming(rows, deleted_keys, np.ones(len(deleted_keys), np.bool_))
 
 
 def tombstones(
@@ -101,21 +101,21 @@ def merge_base(
     hits = _match(table.column(RECORD_KEY) if keys is None else keys, incoming.keys)
     if hits.null_count == len(hits):
         return Merged(table, np.empty(0, np.int64), 0, 0, table.num_rows)
-    at = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
-    found = hits.drop_null().to_numpy().astype(np.int64)
-    choice, made = _decide(table, at, incoming, found, rule)
-    taken = found[choice == Choice.TAKE]
+    stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
+    incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
+    choice, made = _decide(table, stored_rows, incoming, incoming_rows, rule)
+    taken = incoming_rows[choice == Choice.TAKE]
     parts = [table, *([incoming.rows.take(pa.array(taken))] if len(taken) else []), *([] if made is None else [made])]
     source = np.arange(table.num_rows)
-    source[at[choice == Choice.TAKE]] = table.num_rows + np.arange(len(taken))
-    merged_at = at[choice == Choice.MERGED]
+    source[stored_rows[choice == Choice.TAKE]] = table.num_rows + np.arange(len(taken))
+    merged_at = stored_rows[choice == Choice.MERGED]
     source[merged_at] = table.num_rows + len(taken) + np.arange(len(merged_at))
     deleted = int(np.count_nonzero(choice == Choice.DELETE))
     updated = len(taken) + len(merged_at)
     if deleted:
-        source = np.delete(source, at[choice == Choice.DELETE])
+        source = np.delete(source, stored_rows[choice == Choice.DELETE])
     rows = pick(parts, source, table.schema) if updated or deleted else table
-    return Merged(rows, distinct(found), updated, deleted, table.num_rows - updated - deleted)
+    return Merged(rows, distinct(incoming_rows), updated, deleted, table.num_rows - updated - deleted)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -181,36 +181,36 @@ def _match(stored: pa.Array | pa.ChunkedArray, incoming: pa.Array) -> pa.Array:
 
 
 def _decide(
-    stored: pa.Table, at: Positions, incoming: Incoming, found: Positions, rule: MergeRule
+    stored: pa.Table, stored_rows: Positions, incoming: Incoming, incoming_rows: Positions, rule: MergeRule
 ) -> tuple[Choices, pa.Table | None]:
     """What becomes of each matched pair, and the rows made of both, in the order of their pairs."""
-    gone = None if incoming.deleted is None else incoming.deleted[found]
+    gone = None if incoming.deleted is None else incoming.deleted[incoming_rows]
     if gone is None or not gone.any():
-        outcome = rule.combine(*_pairs(stored, at, incoming, found, rule))
+        outcome = rule.combine(*_pairs(stored, stored_rows, incoming, incoming_rows, rule))
         return outcome.choice, outcome.merged
-    choice = np.full(len(at), Choice.DELETE, np.int8)
+    choice = np.full(len(stored_rows), Choice.DELETE, np.int8)
     if rule.ordered_deletes:
-        older, newer = _pairs(stored, at[gone], incoming, found[gone], rule)
+        older, newer = _pairs(stored, stored_rows[gone], incoming, incoming_rows[gone], rule)
         ranks = order_ranks([older, newer], rule.ordering)
         outranked = ranks[: older.num_rows] > ranks[older.num_rows :]
         choice[gone] = np.where(outranked & has_ordering(newer, rule.ordering), Choice.KEEP, Choice.DELETE)
     if gone.all():
         return choice, None
-    outcome = rule.combine(*_pairs(stored, at[~gone], incoming, found[~gone], rule))
+    outcome = rule.combine(*_pairs(stored, stored_rows[~gone], incoming, incoming_rows[~gone], rule))
     choice[~gone] = outcome.choice
     return choice, outcome.merged
 
 
 def _pairs(
-    stored: pa.Table, at: Positions, incoming: Incoming, found: Positions, rule: MergeRule
+    stored: pa.Table, stored_rows: Positions, incoming: Incoming, incoming_rows: Positions, rule: MergeRule
 ) -> tuple[pa.Table, pa.Table]:
     """The matched rows side by side, with the columns that the rule looks at."""
     columns = rule.decides_on(stored.column_names)
     if not columns:  # a table without columns has no rows in pyarrow: rows that nobody looks at stand for them
-        return pa.table({"": pa.nulls(len(at))}), pa.table({"": pa.nulls(len(at))})
+        return pa.table({"": pa.nulls(len(stored_rows))}), pa.table({"": pa.nulls(len(stored_rows))})
     schema = nullable(pa.schema([stored.schema.field(name) for name in columns]))
-    older = stored.select(columns).take(pa.array(at))
-    newer = incoming.rows.select(columns).take(pa.array(found))
+    older = stored.select(columns).take(pa.array(stored_rows))
+    newer = incoming.rows.select(columns).take(pa.array(incoming_rows))
     return (
         pa.Table.from_arrays(older.columns, schema=schema),
         pa.Table.from_arrays(newer.columns, schema=schema),

@@ -47,5 +47,7 @@ def _flagged(rows: pa.Table, deleted: pa.Array, rule: MergeRule) -> pa.Table:
             f"merger {rule.name} deletes keys that occur several times in the batch, which has no column {IS_DELETED!r}"
             " to say so. Add the column (boolean), or have the merger keep such rows."
         )
-    at = rows.column_names.index(IS_DELETED)
-    return rows.set_column(at, rows.schema.field(at), pc.or_kleene(rows.column(at).fill_null(False), deleted))
+    position = rows.column_names.index(IS_DELETED)
+    return rows.set_column(
+        position, rows.schema.field(position), pc.or_kleene(rows.column(position).fill_null(False), deleted)
+    )

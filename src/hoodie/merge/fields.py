@@ -26,14 +26,14 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     newer_leads  bool[n]: whether the newer row's values go first
     choice       int8[n] of Choice
     """
-    at = np.flatnonzero(choice == Choice.MERGED)
-    if not len(at):
+    pairs = np.flatnonzero(choice == Choice.MERGED)
+    if not len(pairs):
         return TaskResults(choice)
-    if len(at) < len(choice):
-        taken = pa.array(at)
-        older, newer, newer_leads = older.take(taken), newer.take(taken), newer_leads[at]
+    if len(pairs) < len(choice):
+        taken = pa.array(pairs)
+        older, newer, newer_leads = older.take(taken), newer.take(taken), newer_leads[pairs]
     defaults = dict(rule.defaults)
-    wants_older = np.zeros((older.num_columns, len(at)), np.bool_)
+    wants_older = np.zeros((older.num_columns, len(pairs)), np.bool_)
     for i, name in enumerate(older.column_names):
         wants_older[i] = _missing(newer.column(i), rule.fill, defaults.get(name))
         if name not in META_COLUMNS and not newer_leads.all():
@@ -41,7 +41,7 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
             wants_older[i] = np.where(newer_leads, wants_older[i], older_has)
     made = wants_older.any(axis=0)
     choice = choice.copy()
-    choice[at[~made]] = Choice.TAKE
+    choice[pairs[~made]] = Choice.TAKE
     if not made.any():
         return TaskResults(choice)
     rows = np.flatnonzero(made)
@@ -65,13 +65,13 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
     ranks = np.unique(order_ranks([rows], rule.ordering), return_inverse=True)[1].reshape(-1)
     ordered = groups * (int(ranks.max()) + 1) + ranks
     leads = ordered >= np.maximum.accumulate(ordered)
-    at, defaults = np.arange(rows.num_rows), dict(rule.defaults)
+    positions, defaults = np.arange(rows.num_rows), dict(rule.defaults)
     columns = []
     for i, name in enumerate(rows.column_names):
         has = ~_missing(rows.column(i), rule.fill, defaults.get(name))
         puts = has if name in META_COLUMNS else has & leads
-        last = np.maximum.reduceat(np.where(puts, at, -1), starts)
-        first = np.minimum.reduceat(np.where(has, at, rows.num_rows), starts)
+        last = np.maximum.reduceat(np.where(puts, positions, -1), starts)
+        first = np.minimum.reduceat(np.where(has, positions, rows.num_rows), starts)
         source = np.where(last >= 0, last, np.where(first < rows.num_rows, first, starts))
         columns.append(pick_column([rows.column(i)], pa.array(source)))
     return pa.Table.from_arrays(columns, schema=rows.schema)

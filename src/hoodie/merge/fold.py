@@ -40,9 +40,9 @@ def fold(rows: pa.Table, groups: Positions, deleted: Mask | None, rule: MergeRul
              compared with that of a record; null where it may not, so that the delete wins over all before it
     """
     if rule.picks_rows:
-        at = _latest(rows, groups, rule) if deleted is None else _survivors(rows, groups, deleted, rule)
-        left = None if deleted is None else deleted[at]
-        rows = pick([rows], at)
+        survivors = _latest(rows, groups, rule) if deleted is None else _survivors(rows, groups, deleted, rule)
+        left = None if deleted is None else deleted[survivors]
+        rows = pick([rows], survivors)
     else:
         rows, left = _folded(rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, rule)
     return Folded(rows, left if left is not None and left.any() else None)
@@ -85,12 +85,12 @@ def _latest(rows: pa.Table, groups: Positions, rule: MergeRule) -> Positions:
     """Where the survivor of each group is when there is no tombstone: the fold in closed form."""
     counts = np.bincount(groups)
     several = counts[groups] > 1
-    found = np.empty(len(counts), np.int64)
+    latest = np.empty(len(counts), np.int64)
     alone = np.flatnonzero(~several)
-    found[groups[alone]] = alone
+    latest[groups[alone]] = alone
     among = np.flatnonzero(several)
     if not len(among):
-        return found
+        return latest
     columns = [name for name in rows.column_names if name in roots(rule.ordering, rows.column_names)]
     ranks = np.zeros(len(among), np.int64)
     if columns:
@@ -103,8 +103,8 @@ def _latest(rows: pa.Table, groups: Positions, rule: MergeRule) -> Positions:
     order = np.lexsort((by_arrival, ranks, groups[among]))
     sorted_groups = groups[among][order]
     ends = np.flatnonzero(np.append(sorted_groups[1:] != sorted_groups[:-1], True))
-    found[sorted_groups[ends]] = among[order[ends]]
-    return found
+    latest[sorted_groups[ends]] = among[order[ends]]
+    return latest
 
 
 class _Passes:
@@ -122,8 +122,8 @@ class _Passes:
     def further(self, r: int) -> Positions:
         """The (r + 1)-th version of the groups that have one, which are the first ones."""
         many = int(np.searchsorted(-self._counts, -r, side="left"))
-        found: Positions = self._order[self._starts[:many] + r]
-        return found
+        versions: Positions = self._order[self._starts[:many] + r]
+        return versions
 
 
 def _survivors(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> Positions:
@@ -136,9 +136,9 @@ def _survivors(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule
         older = current[: len(newer)]
         wins = _newer_wins(versions.at(older), versions.at(newer), rule)
         current[: len(newer)] = np.where(wins, newer, older)
-    found = np.empty_like(current)
-    found[passes.by_size] = current
-    return found
+    survivors = np.empty_like(current)
+    survivors[passes.by_size] = current
+    return survivors
 
 
 def _folded(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
@@ -155,8 +155,8 @@ def _folded(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -
     number[~in_passes] = np.arange(count - np.count_nonzero(in_passes))
     slow = in_passes[groups]
     fast_at = np.flatnonzero(~slow)
-    at = fast_at[np.argsort(number[groups[fast_at]], kind="stable")]
-    fast = fold_fields(pick([rows], at), number[groups[at]], rule)
+    positions = fast_at[np.argsort(number[groups[fast_at]], kind="stable")]
+    fast = fold_fields(pick([rows], positions), number[groups[positions]], rule)
     if not slow.any():
         return fast, np.zeros(count, np.bool_)
     slow_at = np.flatnonzero(slow)
@@ -172,10 +172,10 @@ def _made(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> 
     current, gone = pick([rows], passes.first), deleted[passes.first]
     done: list[tuple[pa.Table, Mask]] = []
     for r in range(1, passes.number + 1):
-        at = passes.further(r)
-        done.append((current.slice(len(at)), gone[len(at) :]))
-        newer = pick([rows], at)
-        current, gone = _step(current.slice(0, len(at)), gone[: len(at)], newer, deleted[at], rule)
+        positions = passes.further(r)
+        done.append((current.slice(len(positions)), gone[len(positions) :]))
+        newer = pick([rows], positions)
+        current, gone = _step(current.slice(0, len(positions)), gone[: len(positions)], newer, deleted[positions], rule)
     done.append((current, gone))
     done.reverse()
     layout = np.empty_like(passes.by_size)
@@ -198,8 +198,8 @@ def _step(
     gone = np.where(wins, newer_gone, older_gone)
     parts = [older, newer]
     if live.any():
-        at = pa.array(np.flatnonzero(live))
-        some_older, some_newer = older.take(at), newer.take(at)
+        positions = pa.array(np.flatnonzero(live))
+        some_older, some_newer = older.take(positions), newer.take(positions)
         outcome = rule.precombine(some_older, some_newer)
         parts.append(outcome.rows(some_older, some_newer))
         source[live] = 2 * count + np.arange(np.count_nonzero(live))

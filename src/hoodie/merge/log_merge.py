@@ -132,14 +132,18 @@ def _comparable(deletes: pa.Table, kind: pa.DataType, path: str) -> pa.Array:
     if pa.types.is_dictionary(kind):
         return _comparable(deletes, kind.value_type, path).dictionary_encode().cast(kind)
     try:
-        wanted = usual_class(kind)
+        value_class = usual_class(kind)
     except SchemaMismatch:  # a column that orders nothing
         return pa.nulls(deletes.num_rows, kind)
-    same = pc.and_not(pc.equal(deletes["ordering_class"], pa.scalar(int(wanted), pa.int8())), without_ordering(deletes))
-    values = as_array(pc.if_else(same, deletes[ORDERING_COLUMN[wanted]], None))
+    same = pc.and_not(
+        pc.equal(deletes["ordering_class"], pa.scalar(int(value_class), pa.int8())), without_ordering(deletes)
+    )
+    values = as_array(pc.if_else(same, deletes[ORDERING_COLUMN[value_class]], None))
     try:
         if pa.types.is_date32(kind) or pa.types.is_time32(kind):
             values = values.cast(pa.int32())
         return values.cast(kind)
     except pa.ArrowInvalid as problem:
-        raise CorruptFile(path, f"a delete's ordering value of class {wanted.name} is no {kind}: {problem}") from None
+        raise CorruptFile(
+            path, f"a delete's ordering value of class {value_class.name} is no {kind}: {problem}"
+        ) from None

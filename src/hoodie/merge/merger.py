@@ -41,29 +41,29 @@ def strategy_id(path: str) -> str:
     return str(uuid5(NAMESPACE_URL, f"python:{path}"))
 
 
-def python_mergers(named: Collection[str]) -> list[str]:
+def python_mergers(names: Collection[str]) -> list[str]:
     """The import paths among the mergers that an option names.
 
     Raises InvalidOption on a Java class: there is nothing here to run it
     """
-    found = [name for name in named if name not in _BY_PAYLOAD]
-    java = [name for name in found if ":" not in name]
+    paths = [name for name in names if name not in _BY_PAYLOAD]
+    java = [name for name in paths if ":" not in name]
     if java:
         raise InvalidOption(
             f"{OPTION}: {', '.join(java)} cannot be run here. Expected an import path, 'package.module:Class', of a "
             "Python class; rules of Hudi's own are chosen by hoodie.datasource.write.payload.class"
         )
-    return found
+    return paths
 
 
-def own_merger(properties: Mapping[str, str], named: Collection[str]) -> str:
+def own_merger(properties: Mapping[str, str], names: Collection[str]) -> str:
     """The import path of a table's merger, "" when payload class or merge mode decide.
 
     properties  the table's
     named       import paths that the caller's options allow to be loaded
     Raises      InvalidOption when the table's merger is not among them, or there is one and the table has none
     """
-    allowed, path = python_mergers(named), properties.get(MERGER, "")
+    allowed, path = python_mergers(names), properties.get(MERGER, "")
     if path and path not in allowed:
         raise InvalidOption(
             f"the table's rows are merged by the Python class {path!r}. Code is loaded only when the caller names it: "
@@ -86,11 +86,11 @@ def load_merger(path: str) -> Merger:
     if not (module and colon and name):
         raise InvalidOption(f"merger {path!r}: expected an import path such as 'package.module:Class'")
     try:
-        found = getattr(importlib.import_module(module), name)
+        attribute = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as problem:
         raise InvalidOption(f"merger {path!r} cannot be imported: {problem}") from problem
     try:
-        merger = found()
+        merger = attribute()
     except TypeError as problem:
         raise InvalidOption(f"merger {path!r} cannot be made without arguments: {problem}") from problem
     if not callable(getattr(merger, "merge", None)):

@@ -110,8 +110,8 @@ def _numbers(column: pa.Array, name: str) -> Positions:
     elif pa.types.is_temporal(kind):
         column = column.cast(pa.int64())
     if pa.types.is_integer(column.type) and not pa.types.is_uint64(column.type):
-        found: Positions = column.to_numpy().astype(np.int64, copy=False)
-        return found
+        numbers: Positions = column.to_numpy().astype(np.int64, copy=False)
+        return numbers
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
         return _sorted_codes(java_order(column))
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
@@ -141,8 +141,8 @@ def _sorted_codes(column: pa.Array) -> Positions:
     order = pc.sort_indices(encoded.dictionary).to_numpy()
     rank = np.empty(len(order), np.int64)
     rank[order] = np.arange(len(order))
-    found: Positions = rank[encoded.indices.to_numpy()]
-    return found
+    codes: Positions = rank[encoded.indices.to_numpy()]
+    return codes
 
 
 def _lexicographic(ranked: list[Positions]) -> Positions:

@@ -187,17 +187,17 @@ def delete_or_greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> 
 
 def later_binlog(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
     """MySQL's position `<file>.<pos>`, both as numbers: the incoming row must be further on; null stored: incoming."""
-    at, seen = _binlog_positions(stored, rule.sequence, required=False)
+    old, seen = _binlog_positions(stored, rule.sequence, required=False)
     new, _ = _binlog_positions(incoming, rule.sequence, required=True)
-    behind = (new[0] < at[0]) | ((new[0] == at[0]) & (new[1] <= at[1]))
+    behind = (new[0] < old[0]) | ((new[0] == old[0]) & (new[1] <= old[1]))
     return _unless(behind & seen, rule.is_delete(incoming))
 
 
 def later_lsn(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
     """Postgres' log sequence number, ties to the incoming row; values that Debezium left out come from the stored."""
-    at, seen = _numbers(stored, rule.sequence, required=False)
+    old, seen = _numbers(stored, rule.sequence, required=False)
     new, _ = _numbers(incoming, rule.sequence, required=True)
-    choice = _unless((new < at) & seen, rule.is_delete(incoming)).choice
+    choice = _unless((new < old) & seen, rule.is_delete(incoming)).choice
     return _fill_taken(rule, stored, incoming, choice)
 
 
@@ -270,8 +270,8 @@ def _binlog_positions(rows: pa.Table, name: str, *, required: bool) -> tuple[tup
     if (given & ~read).any():
         example = column[int(np.flatnonzero(given & ~read)[0])].as_py()
         raise InvalidInput(f"column {name!r} holds {example!r}: expected <file>.<position>, such as '000002.1543'")
-    found = tuple(pc.struct_field(parts, i).cast(pa.int64()).fill_null(0).to_numpy() for i in range(2))
-    return found, given
+    positions = tuple(pc.struct_field(parts, i).cast(pa.int64()).fill_null(0).to_numpy() for i in range(2))
+    return positions, given
 
 
 def _sequence(rows: pa.Table, name: str, required: bool) -> pa.Array | None:

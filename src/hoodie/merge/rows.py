@@ -32,12 +32,14 @@ def pick(parts: Sequence[pa.Table], positions: Positions, schema: pa.Schema | No
     positions  int64[n], each in [0, sum of the parts' rows)
     """
     schema = parts[0].schema if schema is None else schema
-    at = pa.array(positions)
-    columns = [pick_column([part.column(i) for part in parts], at) for i in range(len(schema))]
+    indices = pa.array(positions)
+    columns = [pick_column([part.column(i) for part in parts], indices) for i in range(len(schema))]
     return pa.Table.from_arrays(columns, schema=schema)
 
 
-def pick_column(parts: Sequence[pa.ChunkedArray], at: pa.Array, most: int = 2**31 - 1) -> pa.Array | pa.ChunkedArray:
+def pick_column(
+    parts: Sequence[pa.ChunkedArray], indices: pa.Array, most: int = 2**31 - 1
+) -> pa.Array | pa.ChunkedArray:
     """The values at `at` of the columns laid end to end.
 
     most  bytes of text that one array may hold: beyond it the result is in chunks
@@ -47,13 +49,13 @@ def pick_column(parts: Sequence[pa.ChunkedArray], at: pa.Array, most: int = 2**3
         return pa.array([], parts[0].type)
     kind = chunks[0].type
     if len(chunks) > 1 and kind in _LARGE and sum(chunk.nbytes for chunk in chunks) > most:
-        taken = pa.concat_arrays([chunk.cast(_LARGE[kind]) for chunk in chunks]).take(at)
+        taken = pa.concat_arrays([chunk.cast(_LARGE[kind]) for chunk in chunks]).take(indices)
         piece = np.cumsum(pc.binary_length(taken).fill_null(0).to_numpy(zero_copy_only=False)) // max(most // 2, 1)
         ends = [*(np.flatnonzero(np.diff(piece)) + 1).tolist(), len(taken)]
         starts = [0, *ends[:-1]]
         return pa.chunked_array([taken.slice(a, b - a).cast(kind) for a, b in zip(starts, ends, strict=True)], kind)
     whole = pa.concat_arrays(chunks) if len(chunks) > 1 else chunks[0]
-    return whole.take(at)
+    return whole.take(indices)
 
 
 def as_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:
@@ -70,25 +72,25 @@ def as_array(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def as_mask(values: pa.Array | pa.ChunkedArray) -> Mask:
     """bool[n] of a boolean column; null is False."""
     filled = values.fill_null(False) if values.null_count else values
-    found: Mask = filled.to_numpy(zero_copy_only=False) if isinstance(filled, pa.Array) else filled.to_numpy()
-    return found
+    mask: Mask = filled.to_numpy(zero_copy_only=False) if isinstance(filled, pa.Array) else filled.to_numpy()
+    return mask
 
 
-def check_same_columns(found: pa.Schema, expected: pa.Schema, what: str) -> None:
+def check_same_columns(actual: pa.Schema, expected: pa.Schema, what: str) -> None:
     """Refuse rows whose columns are not those of the table, in its order. Nullability may differ.
 
     Raises SchemaMismatch naming the first column that differs.
     """
-    if found.names != expected.names:
-        missing = [name for name in expected.names if name not in found.names]
-        extra = [name for name in found.names if name not in expected.names]
+    if actual.names != expected.names:
+        missing = [name for name in expected.names if name not in actual.names]
+        extra = [name for name in actual.names if name not in expected.names]
         raise SchemaMismatch(
-            f"{what}: columns {found.names} are not those of the table, {expected.names}"
+            f"{what}: columns {actual.names} are not those of the table, {expected.names}"
             f" (missing {missing}, unexpected {extra})"
         )
-    for name, kind, wanted in zip(found.names, found.types, expected.types, strict=True):
-        if kind != wanted:
-            raise SchemaMismatch(f"{what}: column {name!r} is {kind}, in the table {wanted}")
+    for name, kind, expected_type in zip(actual.names, actual.types, expected.types, strict=True):
+        if kind != expected_type:
+            raise SchemaMismatch(f"{what}: column {name!r} is {kind}, in the table {expected_type}")
 
 
 def nullable(schema: pa.Schema) -> pa.Schema:

@@ -91,17 +91,17 @@ class DeleteTest:
 
     def __call__(self, rows: pa.Table) -> Mask:
         """bool[n]. Raises InvalidInput when a required column is absent."""
-        found = np.full(rows.num_rows, self.always, np.bool_)
+        flagged = np.full(rows.num_rows, self.always, np.bool_)
         if self.flag and IS_DELETED in rows.column_names:
             flags = rows.column(IS_DELETED)
             if pa.types.is_boolean(flags.type):
-                found |= as_mask(flags)
+                flagged |= as_mask(flags)
         if self.column:
             if self.column in rows.column_names:
-                found |= as_mask(self._marked(rows.column(self.column)))
+                flagged |= as_mask(self._marked(rows.column(self.column)))
             elif self.required:
                 raise InvalidInput(f"the column {self.column!r}, which tells deletes, is not in {rows.column_names}")
-        return found
+        return flagged
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -76,12 +76,12 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: str) -> 
 
 
 def parse_data_file(partition: str, name: str, size: int) -> BaseFile | LogFile | None:
-    """The data file that a name stands for; None for any other file (partition metafile, checksum, stray file)."""
+    """The data file of a name; None for any other file (partition metafile, checksum, stray file)."""
     if not name.startswith("."):
-        if found := _BASE_NAME.match(name):
-            file_id, token, instant = found.groups()
+        if match := _BASE_NAME.match(name):
+            file_id, token, instant = match.groups()
             return BaseFile(FileGroupId(partition, file_id), instant, token, size, name)
-    elif (found := _LOG_NAME.match(name)) and found[3] == "log":
-        group = FileGroupId(partition, found[1])
-        return LogFile(group, found[2], int(found[4]), found[6] or "", size, name, found[10] is not None)
+    elif (match := _LOG_NAME.match(name)) and match[3] == "log":
+        group = FileGroupId(partition, match[1])
+        return LogFile(group, match[2], int(match[4]), match[6] or "", size, name, match[10] is not None)
     return None

@@ -61,13 +61,13 @@ def parse_time(instant: str) -> dt.datetime:
     Raises ValueError on anything else.
     """
     if not instant.isdigit() or len(instant) not in (14, 17, 20):
-        raise ValueError(f"{instant!r} is no instant time: expected yyyyMMddHHmmssSSS")
+        raise ValueError(f"{instant!r} is not an instant time: expected yyyyMMddHHmmssSSS")
     millis = int(instant[14:17]) if len(instant) > 14 else 999
     return dt.datetime.strptime(instant[:14], "%Y%m%d%H%M%S") + dt.timedelta(milliseconds=millis)
 
 
 def next_time(now: dt.datetime, newest: str) -> str:
-    """An instant time after `newest` ("" for none), even when the clock went back.
+    """An instant time after `newest` ("" for none), even when the clock was set back.
 
     Raises UnsupportedTable when there is none: `newest` is the end of the year 9999, or no date
     """
@@ -79,6 +79,6 @@ def next_time(now: dt.datetime, newest: str) -> str:
     except (OverflowError, ValueError) as error:
         raise UnsupportedTable(
             f"the timeline holds instant {newest}, and no instant time comes after it ({error}). A writer's clock was "
-            "wrong, or somebody made the instant by hand: every new instant must be greater. Read the table and write "
+            "wrong, or the instant was made by hand: every new instant must be greater. Read the table and write "
             "its rows into a new one."
         ) from error

@@ -1,4 +1,4 @@
-"""What table services plan and did: compaction, clustering, cleaning, rollback, savepoint, restore.
+"""Plans and results of table services: compaction, clustering, cleaning, rollback, savepoint, restore.
 
 Files are given by name; their folder is the partition's. Plans of other writers may hold absolute paths of the machine
 that wrote them: only the names in them count.
@@ -22,7 +22,7 @@ class InstantRef:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanStrategy:
-    """The Java class that is to carry out a plan, and its parameters."""
+    """The Java class that carries out a plan, and its parameters."""
 
     name: str
     parameters: Mapping[str, str] = field(default_factory=dict)
@@ -60,7 +60,7 @@ class ClusteringSlice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusteringGroup:
-    """Slices whose rows are written anew together."""
+    """Slices whose rows are rewritten together."""
 
     slices: tuple[ClusteringSlice, ...]
     metrics: Mapping[str, float] = field(default_factory=dict)
@@ -89,7 +89,7 @@ class ReplacePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanPlan:
-    """Content of a requested clean: what goes, and up to where nothing older is needed."""
+    """Content of a requested clean: the files to delete, and the oldest commit that stays readable."""
 
     policy: str
     earliest: tuple[str, str, str] | None = None  # (time, action, state) of the oldest commit kept; None: by versions

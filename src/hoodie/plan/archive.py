@@ -1,6 +1,6 @@
 """Which instants leave the active timeline for the archive.
 
-What is on the active timeline decides which files are read: an instant leaves only once that makes no difference.
+The active timeline decides which files are read: an instant leaves it only once that makes no difference.
 Pure rules; `hoodie.services.archive` does it. Source: docs/format/table-services.md 2.
 """
 
@@ -17,11 +17,11 @@ from hoodie.timeline.timeline import Timeline
 
 @dataclass(frozen=True, slots=True)
 class Cleaning:
-    """What archiving must know of cleaning.
+    """The state of cleaning, as far as archiving needs it.
 
-    earliest   the oldest commit that cleaning would retain now; "": it does not say
+    earliest   the oldest commit that cleaning would retain now; "": it counts versions
     last       what the newest completed clean did; None: there is none
-    automatic  cleaning goes on from where it was: commits that it has not looked at yet stay
+    automatic  cleaning is incremental: commits that it has not processed yet stay
     """
 
     earliest: str = ""
@@ -30,7 +30,7 @@ class Cleaning:
 
 
 def is_due(timeline: Timeline, options: ArchiveOptions) -> bool:
-    """Whether there may be anything to archive: with fewer instants there is not."""
+    """Whether there may be anything to archive: not with fewer instants."""
     counts = [len(timeline.commits), *(len(timeline.completed({action})) for action in (Action.CLEAN, Action.ROLLBACK))]
     return max(counts) > options.max_commits
 
@@ -38,7 +38,7 @@ def is_due(timeline: Timeline, options: ArchiveOptions) -> bool:
 def instants_to_archive(
     timeline: Timeline, options: ArchiveOptions, cleaning: Cleaning, delta_commits: int | None = None
 ) -> tuple[Instant, ...]:
-    """The completed instants that go, oldest first.
+    """The completed instants to archive, oldest first.
 
     delta_commits  on a Merge-on-Read table, how many of them a compaction waits for; None: the table has no logs
     """
@@ -49,9 +49,9 @@ def instants_to_archive(
     most = options.max_commits + keep - options.min_commits
     chosen: list[Instant] = []
     for action in (Action.CLEAN, Action.ROLLBACK):
-        found = timeline.completed({action})
-        if len(found) > most:
-            chosen += found[: len(found) - keep]
+        completed = timeline.completed({action})
+        if len(completed) > most:
+            chosen += completed[: len(completed) - keep]
     commits = timeline.commits
     if len(commits) > most:
         bound = min(_bounds(timeline, options, cleaning, delta_commits), default="")
@@ -96,12 +96,12 @@ def _bounds(
 
 
 def _savepoints(timeline: Timeline) -> set[str]:
-    """Instants of savepoints, of those that are being made, too."""
+    """Instants of savepoints, unfinished ones included."""
     return {instant.requested for instant in timeline.instants if instant.action is Action.SAVEPOINT}
 
 
 def _for_compaction(timeline: Timeline, delta_commits: int) -> Iterator[str]:
-    """What tells how many delta commits came since the last compaction, up to the number that one waits for."""
+    """The instants that count the delta commits since the last compaction, up to the number that one waits for."""
     compacted = max((i.requested for i in timeline.completed({Action.COMMIT})), default="")
     deltas = [i.requested for i in timeline.instants if i.action is Action.DELTA_COMMIT and i.requested > compacted]
     if len(deltas) >= delta_commits:

@@ -1,4 +1,4 @@
-"""Which files cleaning deletes, and where it has to look for them.
+"""Which files cleaning deletes, and which partitions it has to list.
 
 A file version is deleted when no read as of a retained commit, no savepoint and no pending plan needs it. Pure rules;
 `hoodie.services.clean` lists and deletes. Source: docs/format/table-services.md 1.
@@ -36,7 +36,7 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: str) -> In
         kept = next((commit for commit in commits if commit.requested >= since), None)
     pending = timeline.pending()
     if kept is not None and pending and kept.requested > pending[0].requested:
-        # What a pending write or plan began from stays.
+        # The files that a pending write or plan started from stay.
         kept = max((c for c in commits if c.requested < pending[0].requested), default=None)
     return kept
 
@@ -70,14 +70,14 @@ def commits_since(timeline: Timeline, last: CleanMetadata | None) -> int:
 class Scope:
     """Where to look for files to delete.
 
-    commits  those that may have put files in others' place since the last clean; None: look at all partitions
+    commits  those that may have replaced files since the last clean; None: list all partitions
     """
 
     commits: tuple[Instant, ...] | None
 
     @property
     def worth_a_record(self) -> bool:
-        """Whether a clean is recorded even if it deletes nothing, so that the next one has less to look at."""
+        """Whether a clean is recorded even if it deletes nothing, so that the next one has less to list."""
         return self.commits is None or len(self.commits) >= CHECKPOINT
 
 
@@ -124,16 +124,16 @@ SAVEPOINTS = "savepointed_timestamps"
 
 
 def superseding(commit: CommitMetadata) -> set[str]:
-    """Partition paths where a commit put a new version in place of one that was there, or replaced file groups.
+    """Partition paths where a commit replaced a file version, or file groups.
 
     New file groups and appended logs leave nothing behind that could be deleted.
     """
-    found = {
+    partitions = {
         partition
         for partition, stats in commit.stats.items()
         if any(stat.log_version is None and stat.prev_commit != "null" for stat in stats)
     }
-    return found | {partition for partition, ids in commit.replaced.items() if ids}
+    return partitions | {partition for partition, ids in commit.replaced.items() if ids}
 
 
 def files_to_delete(
@@ -143,7 +143,7 @@ def files_to_delete(
     pending: Collection[str] = (),
     saved: Collection[str] = (),
 ) -> dict[str, tuple[str, ...]]:
-    """Names of the files that nobody needs, by partition path.
+    """Names of the files that are no longer needed, by partition path.
 
     pending  paths of the files in pending compactions, log compactions and clusterings
     saved    paths of the files in savepoints
@@ -203,7 +203,7 @@ def _files(slice_: FileSlice, files: GroupFiles) -> Iterator[BaseFile | LogFile]
 
 
 def emptied(view: FileSystemView, deleted: dict[str, tuple[str, ...]]) -> tuple[str, ...]:
-    """Partitions in which no data file is left, committed or not: those that go as a whole."""
+    """Partitions in which no data file is left, committed or not: those to remove whole."""
     left: dict[str, set[str]] = {partition: set() for partition in deleted}
     for group, files in view.groups.items():
         if group.partition in left:

@@ -1,4 +1,4 @@
-"""What a compaction should do: whether one is due, which file slices it takes, and whether a plan fits what is there.
+"""What a compaction should do: whether one is due, which file slices it takes, and whether a plan fits the table.
 
 Source: docs/format/table-services.md 5, docs/format/avro-payloads.md (HoodieCompactionPlan).
 """
@@ -20,7 +20,7 @@ from hoodie.view.slices import FileSystemView, GroupFiles, latest_slices
 # --- when ---
 
 
-def is_due(timeline: Timeline, at: str, options: CompactionOptions) -> bool:
+def is_due(timeline: Timeline, instant: str, options: CompactionOptions) -> bool:
     """Whether a compaction is to be planned at an instant."""
     since = _newest(timeline.completed({Action.COMMIT}))
     if options.trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
@@ -33,7 +33,7 @@ def is_due(timeline: Timeline, at: str, options: CompactionOptions) -> bool:
 
     def waited() -> bool:
         start = parse_time(since or min(deltas))
-        return (parse_time(at) - start).total_seconds() >= options.delta_seconds
+        return (parse_time(instant) - start).total_seconds() >= options.delta_seconds
 
     match options.trigger:
         case Trigger.NUM_COMMITS | Trigger.NUM_COMMITS_AFTER_LAST_REQUEST:
@@ -76,7 +76,7 @@ def plan_compaction(
 
     slices      `candidates`
     partitions  all that the table has, those without candidates included
-    extra       goes to the plan and to its commit
+    extra       stored in the plan and in its commit
     Raises      InvalidOption naming a slice that the strategy took twice or that is no candidate
     """
     by_partition: dict[str, list[FileSlice]] = {}
@@ -128,7 +128,7 @@ def operation_of(slice_: FileSlice, max_file_size: int) -> CompactionOperation:
     )
 
 
-# --- a plan against what is there ---
+# --- a plan against the files on storage ---
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Found:
 
     missing   names of the plan that no file has
     unknown   logs of the slice that the plan does not name: written after it was made by a writer that did not see it
-    leftover  base files of the plan's instant: of a run that did not end
+    leftover  base files of the plan's instant: of an unfinished run
     later     logs of the slice that the plan opened
     """
 
@@ -159,12 +159,12 @@ def find_files(plan: CompactionPlan, instant: str, groups: Mapping[FileGroupId, 
 def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Found:
     bases = {base.name: base for base in files.bases}
     logs = {log.name: log for log in (*files.logs, *files.changes)}
-    named = ([operation.base_file] if operation.base_file else []) + list(operation.log_files)
+    names = ([operation.base_file] if operation.base_file else []) + list(operation.log_files)
     planned = tuple(logs[name] for name in operation.log_files if name in logs)
     planned_names = set(operation.log_files)
     return Found(
         FileSlice(operation.group, operation.base_instant, bases.get(operation.base_file), planned),
-        missing=tuple(name for name in named if name not in bases and name not in logs),
+        missing=tuple(name for name in names if name not in bases and name not in logs),
         unknown=tuple(
             log for log in files.logs if log.base_instant == operation.base_instant and log.name not in planned_names
         ),
@@ -174,10 +174,10 @@ def _find(operation: CompactionOperation, instant: str, files: GroupFiles) -> Fo
 
 
 def problems(found: Iterable[Found]) -> list[str]:
-    """What keeps a plan from being carried out, a line each; unknown logs may hold nothing that counts."""
+    """Why a plan cannot be carried out, a line each; unknown logs may hold nothing that counts."""
     lines = []
-    for each in found:
-        where = f"file group {each.slice.group.file_id} of partition {each.slice.group.partition!r}"
-        lines += [f"{where}: {name} is missing" for name in each.missing]
-        lines += [f"{where}: {log.name} is in the slice, but not in the plan" for log in each.unknown]
+    for operation in found:
+        where = f"file group {operation.slice.group.file_id} of partition {operation.slice.group.partition!r}"
+        lines += [f"{where}: {name} is missing" for name in operation.missing]
+        lines += [f"{where}: {log.name} is in the slice, but not in the plan" for log in operation.unknown]
     return lines

@@ -94,7 +94,7 @@ def log_file_size(slices: Sequence[FileSlice], planning: Planning) -> list[FileS
     """Those with at least the threshold of log bytes, most first, within the target IO."""
     least = planning.options.size_threshold
     sized = [(log_bytes(slice_), slice_) for slice_ in slices]
-    enough = sorted([each for each in sized if each[0] >= least], key=itemgetter(0), reverse=True)
+    enough = sorted([pair for pair in sized if pair[0] >= least], key=itemgetter(0), reverse=True)
     return bounded_io([slice_ for _, slice_ in enough], planning)
 
 
@@ -150,9 +150,9 @@ def day_of(partition: str) -> dt.date:
     Raises InvalidOption when it is none: the strategy is not for such a table
     """
     text = "/".join(part.partition("=")[2] or part for part in partition.split("/"))
-    if found := _DAY.fullmatch(text):
+    if match := _DAY.fullmatch(text):
         try:
-            return dt.date(int(found[1]), int(found[2]), int(found[3]))
+            return dt.date(int(match[1]), int(match[2]), int(match[3]))
         except ValueError:
             pass
     raise InvalidOption(
@@ -175,7 +175,7 @@ def _by_day(slices: Sequence[FileSlice]) -> list[tuple[dt.date, list[FileSlice]]
     for slice_ in slices:
         parts.setdefault(slice_.group.partition, []).append(slice_)
     dated = [(day_of(partition), part) for partition, part in parts.items()]
-    return sorted(dated, key=lambda found: found[0], reverse=True)
+    return sorted(dated, key=lambda pair: pair[0], reverse=True)
 
 
 _STRATEGIES = (
@@ -207,8 +207,8 @@ def strategy_named(name: str) -> Strategy:
     """
     if ":" in name:
         return Strategy(name, partial(_own, name, load_strategy(name)))
-    if (found := _BY_NAME.get(_short(name))) is not None:
-        return found
+    if (strategy := _BY_NAME.get(_short(name))) is not None:
+        return strategy
     raise InvalidOption(
         f"{OPTION}={name!r}: expected one of {', '.join(strategy.name for strategy in _STRATEGIES)}, or the import "
         "path 'package.module:function' of a function; a Java class of one's own cannot be run here"
@@ -221,12 +221,12 @@ def load_strategy(path: str) -> Select:
     if not (module and name):
         raise InvalidOption(f"{OPTION}={path!r}: expected an import path such as 'package.module:function'")
     try:
-        found = getattr(importlib.import_module(module), name)
+        function = getattr(importlib.import_module(module), name)
     except (ImportError, AttributeError) as problem:
         raise InvalidOption(f"{OPTION}={path!r} cannot be imported: {problem}") from problem
-    if not callable(found):
+    if not callable(function):
         raise InvalidOption(f"{OPTION}={path!r} is no function(slices, planning)")
-    return cast(Select, found)
+    return cast(Select, function)
 
 
 def _own(name: str, select: Select, slices: Sequence[FileSlice], planning: Planning) -> list[FileSlice]:

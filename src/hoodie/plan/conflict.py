@@ -1,7 +1,7 @@
-"""Whether a write that is to be published contradicts what others did since it began.
+"""Whether a write that is to be published conflicts with other writes since it began.
 
-Two writes may go side by side when they change different file groups. New file groups are nobody else's: two inserts
-never contradict each other here, though they may bring the same new key.
+Concurrent writes do not conflict when they change different file groups. New file groups belong to one write: two
+inserts never conflict here, though they may write the same new key.
 
 Source: docs/format/table-services.md 7.
 It goes by times of instants, "newer than the last completed one"; here an instant counts as since the beginning when
@@ -26,18 +26,18 @@ _BUCKET = re.compile(r"\d{8}-", re.ASCII)
 
 #: The entry of a commit's extra metadata with the newest commits that it was made on, separated by commas.
 SEEN = "_hoodie_made_on"
-#: How many. Who looks for older ones finds them by way of these.
+#: How many. Older ones are reachable through these.
 _SEEN_COMMITS = 10
 
 #: Operations of table services: they move rows and change none.
 SERVICES = frozenset({Operation.COMPACT, Operation.CLUSTER, Operation.LOG_COMPACT, Operation.INDEX})
-#: Pending instants that have a say over file groups before they are completed.
+#: Pending instants that claim file groups before they are completed.
 _PLANNED = frozenset({Action.COMPACTION, Action.REPLACE_COMMIT, Action.CLUSTERING})
 
 
 @dataclass(frozen=True, slots=True)
 class Other:
-    """What another instant changed, or is going to.
+    """What another instant changed, or will change.
 
     operation  None: not known yet
     seen       of a completed commit: newest instants that were completed when it looked at the table (`SEEN`)
@@ -57,7 +57,7 @@ class Other:
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """Another instant, and the file groups that both change; none: it is enough that the other was there."""
+    """Another instant, and the file groups that both change; none: the other alone is the conflict."""
 
     other: Other
     groups: tuple[FileGroupId, ...]
@@ -65,9 +65,9 @@ class Conflict:
     def __str__(self) -> str:
         if not self.groups:
             return f"{self.other}"
-        named = ", ".join(f"{group.partition}/{group.file_id}".lstrip("/") for group in self.groups[:5])
+        names = ", ".join(f"{group.partition}/{group.file_id}".lstrip("/") for group in self.groups[:5])
         more = f" and {len(self.groups) - 5} more" if len(self.groups) > 5 else ""
-        return f"{self.other} with file group{'s' if len(self.groups) > 1 else ''} {named}{more}"
+        return f"{self.other} with file group{'s' if len(self.groups) > 1 else ''} {names}{more}"
 
 
 def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
@@ -90,16 +90,16 @@ def since(before: Timeline, now: Timeline, own: Instant) -> tuple[Instant, ...]:
 
 
 def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[Other], alone: bool) -> list[Conflict]:
-    """What stands against publishing a write.
+    """The conflicts of a write that is to be published.
 
     own     file groups that it changes, and those that it takes away
     others  of the instants of `since`
-    alone   it was to be the only writer, without a lock: any other write is one too many. Table services are compared
+    alone   it was to be the only writer, without a lock: any other write is a conflict. Table services are compared
             by their file groups
     """
     planned = {instant.requested for instant in before.pending_compactions}
     mine = set(map(_place, own))
-    found = []
+    against = []
     for other in others:
         # The write knew of this compaction: it added to the slice that the compaction had opened.
         if other.instant.requested in planned and other.operation in (Operation.COMPACT, None):
@@ -107,8 +107,8 @@ def conflicts(before: Timeline, own: Collection[FileGroupId], others: Iterable[O
         both = tuple(sorted(group for group in other.groups if _place(group) in mine))
         unwanted = alone and other.instant.state is State.COMPLETED and other.operation not in SERVICES
         if both or unwanted:
-            found.append(Conflict(other, both))
-    return found
+            against.append(Conflict(other, both))
+    return against
 
 
 def _place(group: FileGroupId) -> FileGroupId:
@@ -119,9 +119,9 @@ def _place(group: FileGroupId) -> FileGroupId:
 
 
 def unaware(own: Instant, metadata: CommitMetadata, others: Collection[Other]) -> list[Other]:
-    """Those of the others that did not know of a commit of ours: which began before it was published."""
+    """The other writes that did not see a commit of ours: those that began before it was published."""
     aware, more = set[str](), {own.requested}
-    while more:  # who knew of a commit that knew of it, knew of it as well
+    while more:  # a write that saw a commit that saw ours, saw ours as well
         aware |= more
         more = {o.instant.requested for o in others if not o.seen.isdisjoint(aware)} - aware
     names = {(stat.path or "").rpartition("/")[2] for part in metadata.stats.values() for stat in part}
@@ -129,10 +129,10 @@ def unaware(own: Instant, metadata: CommitMetadata, others: Collection[Other]) -
 
 
 def vanished(before: Timeline, now: Timeline) -> tuple[Instant, ...]:
-    """Completed commits that were there when a write began and were taken back since. (Archiving takes the oldest.)"""
-    there = {instant.requested for instant in now.completed(COMMITS)}
-    oldest = min(there, default="")
-    return tuple(i for i in before.completed(COMMITS) if i.requested not in there and i.requested >= oldest)
+    """Completed commits that existed when a write began and were rolled back since. (Archiving takes the oldest.)"""
+    completed = {instant.requested for instant in now.completed(COMMITS)}
+    oldest = min(completed, default="")
+    return tuple(i for i in before.completed(COMMITS) if i.requested not in completed and i.requested >= oldest)
 
 
 def made_on(before: Timeline) -> str:
@@ -141,14 +141,14 @@ def made_on(before: Timeline) -> str:
 
 
 def groups_of_commit(metadata: CommitMetadata) -> frozenset[FileGroupId]:
-    """The file groups that a commit changed, or an inflight one is going to, and those that it took away."""
+    """The file groups that a commit changed, or an inflight one will change, and those that it replaced."""
     written = {
         FileGroupId(partition, stat.file_id)
         for partition, part in metadata.stats.items()
         for stat in part
         if stat.file_id
     }
-    replaced = {FileGroupId(partition, each) for partition, ids in metadata.replaced.items() for each in ids}
+    replaced = {FileGroupId(partition, file_id) for partition, ids in metadata.replaced.items() for file_id in ids}
     return frozenset(written | replaced)
 
 
@@ -162,7 +162,7 @@ def other_of_commit(instant: Instant, metadata: CommitMetadata) -> Other:
 
 def other_of_compaction(instant: Instant, plan: CompactionPlan) -> Other:
     """A compaction by its plan."""
-    names = {name for each in plan.operations for name in (each.base_file, *each.log_files)} - {""}
+    names = {name for operation in plan.operations for name in (operation.base_file, *operation.log_files)} - {""}
     groups = frozenset(operation.group for operation in plan.operations)
     return Other(instant, Operation.COMPACT, groups, files=frozenset(names))
 
@@ -170,6 +170,6 @@ def other_of_compaction(instant: Instant, plan: CompactionPlan) -> Other:
 def other_of_clustering(instant: Instant, plan: ReplacePlan) -> Other:
     """A pending replacement by its plan. The file groups that an overwrite takes away only its completion tells."""
     slices = [slice_ for group in (plan.clustering.groups if plan.clustering else ()) for slice_ in group.slices]
-    names = {name for each in slices for name in (each.base_file, *each.log_files)} - {""}
+    names = {name for slice_ in slices for name in (slice_.base_file, *slice_.log_files)} - {""}
     operation = Operation.CLUSTER if plan.clustering else None
-    return Other(instant, operation, frozenset(each.group for each in slices), files=frozenset(names))
+    return Other(instant, operation, frozenset(slice_.group for slice_ in slices), files=frozenset(names))

@@ -20,10 +20,10 @@ SliceId = tuple[FileGroupId, str]
 
 @dataclass(frozen=True, slots=True)
 class Before:
-    """What the table needs once a commit is gone.
+    """What the table needs once a commit is rolled back.
 
     slices    that the commit replaced by a newer version
-    replaced  file groups that it took away
+    replaced  file groups that it replaced
     """
 
     slices: frozenset[SliceId] = field(default_factory=frozenset)
@@ -35,7 +35,7 @@ class Before:
 
 
 def needed_before(metadata: CommitMetadata, compaction: CompactionPlan | None = None) -> Before:
-    """What readers see in place of a commit's files when it is gone.
+    """What readers see in place of a commit's files once it is rolled back.
 
     compaction  its plan, when it is one
     """
@@ -52,7 +52,7 @@ def needed_before(metadata: CommitMetadata, compaction: CompactionPlan | None = 
 
 
 def touched(metadata: CommitMetadata) -> frozenset[FileGroupId]:
-    """The file groups that a commit wrote to or took away."""
+    """The file groups that a commit wrote to or replaced."""
     written = {FileGroupId(partition, stat.file_id) for partition, part in metadata.stats.items() for stat in part}
     return frozenset(written) | needed_before(metadata).replaced
 
@@ -63,7 +63,7 @@ def why_not(
     groups: Collection[FileGroupId],
     plans: Mapping[Instant, Collection[FileGroupId]],
 ) -> str:
-    """Why a completed commit is not to be rolled back; "" when it may be.
+    """Why a completed commit cannot be rolled back; "" when it can.
 
     groups  that it touched
     plans   pending compactions, log compactions and clusterings, with the file groups that they are to work on
@@ -89,10 +89,10 @@ def why_not(
     return ""
 
 
-def missing_before(before: Before, there: Collection[BaseFile | LogFile]) -> list[SliceId]:
+def missing_before(before: Before, files: Collection[BaseFile | LogFile]) -> list[SliceId]:
     """Slices that are needed and have no file left, such as those that cleaning removed."""
-    found = {(file.group, file.instant if isinstance(file, BaseFile) else file.base_instant) for file in there}
-    return sorted(before.slices - found)
+    slices = {(file.group, file.instant if isinstance(file, BaseFile) else file.base_instant) for file in files}
+    return sorted(before.slices - slices)
 
 
 def cleaned_before(before: Before, paths: Collection[str], target: str) -> list[str]:

@@ -50,7 +50,7 @@ class WriteTask:
     slice: FileSlice | None  # None: the file group is new
     updates: int  # expected rows whose key the group holds
     inserts: int  # expected rows whose key is new
-    named: bool = False  # new, and the index says which rows are its: it has them all, in one file
+    named: bool = False  # new, and the index assigns its rows: it has them all, in one file
 
     @property
     def bytes_read(self) -> int:
@@ -62,12 +62,12 @@ class WriteTask:
 class WritePlan:
     """The tasks of a write, and where the inserts of each partition go.
 
-    shares  per partition: (task number, inserts), in the order in which inserts are dealt out
+    shares  per partition: (task number, inserts), in the order in which inserts are assigned
     """
 
     tasks: tuple[WriteTask, ...]
     shares: Mapping[str, tuple[tuple[int, int], ...]]
-    record_size: int  # bytes a record is taken to need
+    record_size: int  # estimated bytes of a record
 
     @property
     def bytes_read(self) -> int:
@@ -75,14 +75,14 @@ class WritePlan:
 
     def insert_shares(self) -> dict[int, tuple[float, float]]:
         """The share of its partition's inserts that each task takes, as [low, high) of hashes in [0, 1)."""
-        found: dict[int, tuple[float, float]] = {}
+        shares: dict[int, tuple[float, float]] = {}
         for dealt in self.shares.values():
             total, low = sum(count for _, count in dealt), 0.0
             for position, (task, count) in enumerate(dealt):
                 high = 1.0 if position == len(dealt) - 1 else low + count / total
-                found[task] = (low, high)
+                shares[task] = (low, high)
                 low = high
-        return found
+        return shares
 
     def update_targets(self) -> dict[FileGroupId, int]:
         """The task of each file group that rows of the batch are assigned to by their key."""
@@ -164,17 +164,17 @@ def new_group_sizes(rows: int, sizing: FileSizing, record_size: int) -> list[int
     return [per_group] * full + ([rest] if rest else [])
 
 
-def learn_record_size(commits: Iterable[CommitMetadata], sizing: FileSizing) -> int:
+def measure_record_size(commits: Iterable[CommitMetadata], sizing: FileSizing) -> int:
     """Bytes per record in base files: from the newest commit that wrote enough, else the configured estimate.
 
     commits  completed commits, delta commits and replace commits, newest first; read only as far as needed
     """
-    enough = sizing.learn_threshold * sizing.small_limit
+    enough = sizing.measure_threshold * sizing.small_limit
     for commit in commits:
         written = records = 0
         for stats in commit.stats.values():
             for stat in stats:
-                if stat.log_version is None:  # a log file's bytes say nothing about a base file's
+                if stat.log_version is None:  # bytes of a log file say nothing about those of a base file
                     written += stat.total_write_bytes
                     records += stat.num_writes
         if written > enough and records > 0:

@@ -1,1 +1,1 @@
-"""Going back by call: rollback, savepoints, restore."""
+"""Undoing completed commits on request: rollback, savepoints, restore."""

@@ -1,4 +1,4 @@
-"""Deleting rows of keys that are in several file groups of a table with a global index: the newest of each stays."""
+"""Deleting rows of keys that are in several file groups of a table with a global index: the newest of each is kept."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ Doubled = Mapping[str, tuple[FileGroupId, ...]]
 def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> WriteResult:
     """Keep one row of each key: that with the greatest values of the ordering columns, then of the newest instant.
 
-    Entries name the row that stays before the others go: one that dies in between has only to be called again.
+    Entries name the kept row before the others are deleted: after a crash in between, call it again.
 
     doubled  record keys -> the file groups that hold them
     Raises   as a write. Nothing was deleted then
@@ -54,9 +54,9 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
         with phases.time("locate"):
             going = _choose(job.state, options, doubled)
             slices = job.state.slices({group.partition for group in going})
-            there = {slice_.group: slice_ for part in slices.values() for slice_ in part}
+            newest = {slice_.group: slice_ for part in slices.values() for slice_ in part}
             tasks = tuple(
-                WriteTask(number, group, checked.operation_rules.kinds.update, there[group], len(going[group]), 0)
+                WriteTask(number, group, checked.operation_rules.kinds.update, newest[group], len(going[group]), 0)
                 for number, group in enumerate(going)
             )
         job = job.with_plan(WritePlan(tasks, {}, 0))
@@ -74,33 +74,33 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
 
 
 def _choose(state: TableState, options: Mapping[str, str], doubled: Doubled) -> dict[FileGroupId, pa.Array]:
-    """Put the entries of the rows that stay. Returns the keys whose rows go, by file group."""
-    groups = sorted({group for found in doubled.values() for group in found})
+    """Put the entries of the kept rows. Returns the keys whose rows are to be deleted, by file group."""
+    groups = sorted({group for holders in doubled.values() for group in holders})
     view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
     slices = merged_slices(view)
     schema = with_meta_fields(table_schema(state, view))
     merge = partial(merged_rows, slice_reader(state, schema, options=options))
     ordering = [name for name in state.config.ordering if name in schema.names]
     columns = list(dict.fromkeys([RECORD_KEY, *ordering, COMMIT_TIME, COMMIT_SEQNO]))
-    wanted = pa.array(list(doubled), pa.string())
-    found = []
+    doubled_keys = pa.array(list(doubled), pa.string())
+    tables = []
     for number, group in enumerate(groups):
         rows = read_slices_arrow(state.storage, [slices[group]], schema, columns, merge=merge)
-        rows = rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=wanted))
-        found.append(rows.append_column(_GROUP, pa.array([number] * len(rows), pa.int64())))
-    rows = pa.concat_tables(found)
+        rows = rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=doubled_keys))
+        tables.append(rows.append_column(_GROUP, pa.array([number] * len(rows), pa.int64())))
+    rows = pa.concat_tables(tables)
     by = [*ordering, COMMIT_TIME, COMMIT_SEQNO]
     rows = rows.sort_by([(RECORD_KEY, "ascending"), *((name, "descending") for name in dict.fromkeys(by))])
-    keys, at = rows.column(RECORD_KEY).combine_chunks(), rows.column(_GROUP).to_numpy()
+    keys, numbers = rows.column(RECORD_KEY).combine_chunks(), rows.column(_GROUP).to_numpy()
     first = np.ones(len(rows), np.bool_)
     if len(rows) > 1:
         first[1:] = np.asarray(pc.not_equal(keys[1:], keys[:-1]))
-    stays = at[np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))]
+    stays = numbers[np.maximum.accumulate(np.where(first, np.arange(len(rows)), 0))]
     index = hbase.reach(options, state.config)
     with index.client() as client:
-        for number in np.unique(at[first]).tolist():
-            kept = row_keys(keys.filter(pa.array(first & (at == number))), index.buckets)
+        for number in np.unique(numbers[first]).tolist():
+            kept = row_keys(keys.filter(pa.array(first & (numbers == number))), index.buckets)
             entry = entry_of(view, slices[groups[number]])
             put_entries(client, kept, [entry] * len(kept), index.timestamp(state.timeline.newest), last=NO_LATER)
-    goes = at != stays
-    return {groups[n]: keys.filter(pa.array(goes & (at == n))).unique() for n in np.unique(at[goes]).tolist()}
+    goes = numbers != stays
+    return {groups[n]: keys.filter(pa.array(goes & (numbers == n))).unique() for n in np.unique(numbers[goes]).tolist()}

@@ -1,4 +1,4 @@
-"""Making the entries of an HBase index from the table: for a table that has no index yet, or one that is wrong."""
+"""Rebuilding the entries of an HBase index from the table: for a table without an index yet, or with a wrong one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHOWN = 10  # keys that the command names
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """What was done: entries put, entries removed that no row of the table has, file groups read, wall time.
+    """The result: entries put, entries removed that no row of the table has, file groups read, wall time.
 
     doubled  record keys of which the table has rows in several file groups -> these file groups
     mended   whether the rows of these keys but one each were deleted
@@ -61,7 +61,7 @@ class Rebuilt:
 
 
 def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled: bool = False) -> Rebuilt:
-    """Put an entry for each row of the table, and remove entries that are of no row. The table is only read, but for
+    """Put an entry for each row of the table, and remove entries without a row. The table is only read, except with
     `mend_doubled`.
 
     options       of a write: hoodie.index.hbase.*
@@ -70,15 +70,15 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
     Raises        InvalidOption when the index is another one, or cannot be reached by the options; IndexUnavailable;
                   TableNotFound; UnsupportedTable; CorruptFile; MissingFile; `mend_doubled`: as a write
 
-    While it runs nothing else should write to the table: entries of a write that is pending are left as they are. The
-    mark that says that the index is the table's comes last: one whose making broke off is refused by writes, unless it
-    had one before.
+    While it runs nothing else should write to the table: entries of a pending write are left as they are. The mark
+    that ties the index to the table comes last: writes refuse an index whose rebuild was interrupted, unless it had a
+    mark before.
     """
     begun = time.perf_counter()
     state = load_state(storage)
-    named = named_index(state, options).name or hbase.NAME
-    if named != hbase.NAME:
-        raise InvalidOption(f"the index {named} keeps nothing outside the table: there is nothing to rebuild")
+    name = named_index(state, options).name or hbase.NAME
+    if name != hbase.NAME:
+        raise InvalidOption(f"the index {name} keeps nothing outside the table: there is nothing to rebuild")
     require_writable(state.config, KNOWN_PAYLOADS)
     index = hbase.reach(options, state.config)
     missed = remembered(storage)
@@ -86,7 +86,7 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
     state.require_complete(view)
     slices = list(merged_slices(view).values())
     reader = KeyReader.of(state, view, slices)
-    at = _now(index, state)
+    timestamp = _now(index, state)
     keys_of: dict[Entry, int] = {}
     written = 0
     with index.client() as client:
@@ -96,28 +96,28 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
             keys_of[entry] = pc.count_distinct(keys).as_py()
             for part in parts(keys):
                 rows = row_keys(part, index.buckets)
-                put_entries(client, rows, [entry] * len(rows), at, last=NO_LATER)
+                put_entries(client, rows, [entry] * len(rows), timestamp, last=NO_LATER)
             written += len(keys)
-        removed, shown = _sweep(client, state, keys_of.keys(), at)
-        # The entry of a key in two file groups is that of the last one: the others show fewer than they have keys.
+        removed, shown = _sweep(client, state, keys_of.keys(), timestamp)
+        # The entry of a key in two file groups is that of the last one: the others have fewer entries than keys.
         short = {entry for entry, keys in keys_of.items() if shown[entry] < keys}
         doubled = _doubled(client, index, view, reader, slices, short, keys_of.keys()) if short else {}
         _mark(client, index, state)
-    for each in missed:
-        forget(storage, each.instant)
+    for record in missed:
+        forget(storage, record.instant)
     if doubled and mend_doubled:
         mend(storage, options, doubled)
     return Rebuilt(written, removed, len(slices), time.perf_counter() - begun, doubled, bool(doubled) and mend_doubled)
 
 
 def _mark(client: HBaseClient, index: hbase.HBaseIndex, state: TableState) -> None:
-    """Say that the index has the keys of all commits."""
+    """Put the mark: the index has the keys of all commits."""
     if not state.timeline.commits:
         return
     newest = state.timeline.commits[-1].requested
     before = read_mark(client)
     if before is not None and before.table == index.table:
-        newest = max(newest, before.instant)  # of a write that is at work
+        newest = max(newest, before.instant)  # of a pending write
     put_mark(client, Mark(newest, index.table), index.timestamp(newest), force=True)
 
 
@@ -137,7 +137,7 @@ def _doubled(
     known: Collection[Entry],
 ) -> dict[str, tuple[FileGroupId, ...]]:
     """The keys of some file groups whose entries name others: record key -> all groups that hold it."""
-    found: dict[str, set[FileGroupId]] = {}
+    doubled: dict[str, set[FileGroupId]] = {}
     for slice_ in slices:
         entry = entry_of(view, slice_)
         if entry not in short:
@@ -149,15 +149,17 @@ def _doubled(
                 shown = Entry(*(cells[row][name].value for name in ENTRY)) if row in cells else entry
                 if shown != entry and shown in known:
                     other = FileGroupId(shown.partition.decode(), shown.file_id.decode())
-                    found.setdefault(key, set()).update((slice_.group, other))
+                    doubled.setdefault(key, set()).update((slice_.group, other))
     order = [slice_.group for slice_ in slices]
-    return {key: tuple(sorted(groups, key=order.index)) for key, groups in sorted(found.items())}
+    return {key: tuple(sorted(groups, key=order.index)) for key, groups in sorted(doubled.items())}
 
 
-def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at: int) -> tuple[int, Counter[Entry]]:
-    """Remove the entries that were not put just now, and what moves left unsettled.
+def _sweep(
+    client: HBaseClient, state: TableState, known: Collection[Entry], timestamp: int
+) -> tuple[int, Counter[Entry]]:
+    """Remove the entries that were not put just now, and unfinished moves.
 
-    returns  how many rows went, and how many there are of each entry
+    returns  the number of removed rows, and how many rows each entry has
     """
     pending = {instant.requested for instant in state.timeline.pending()}
     stale: dict[bytes, int] = {}
@@ -167,8 +169,8 @@ def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at:
 
     def remove() -> None:
         nonlocal removed
-        delete_rows(client, list(stale), max([at, *stale.values()]), "9" * 17)
-        client.delete(moved, NEXT, at)
+        delete_rows(client, list(stale), max([timestamp, *stale.values()]), "9" * 17)
+        client.delete(moved, NEXT, timestamp)
         removed += len(stale)
         stale.clear()
         moved.clear()
@@ -178,7 +180,7 @@ def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at:
             continue
         if all(name in cells for name in ENTRY):
             shown[Entry(*(cells[name].value for name in ENTRY))] += 1
-        if _is_stale(cells, state, pending, known, at):
+        if _is_stale(cells, state, pending, known, timestamp):
             stale[row] = max(cell.timestamp for cell in cells.values())
         elif NEXT[0] in cells and cells[NEXT[0]].value.decode(errors="replace") not in pending:
             moved.append(row)
@@ -188,12 +190,14 @@ def _sweep(client: HBaseClient, state: TableState, known: Collection[Entry], at:
     return removed, shown
 
 
-def _is_stale(cells: Cells, state: TableState, pending: Collection[str], known: Collection[Entry], at: int) -> bool:
+def _is_stale(
+    cells: Cells, state: TableState, pending: Collection[str], known: Collection[Entry], timestamp: int
+) -> bool:
     if all(name in cells for name in ENTRY):
         entry = Entry(*(cells[name].value for name in ENTRY))
-        if entry in known and cells[ENTRY[0]].timestamp >= at:
+        if entry in known and cells[ENTRY[0]].timestamp >= timestamp:
             return False
         commit = entry.commit.decode(errors="replace")
-        if commit in pending or commit > state.timeline.newest:  # of a write that goes on meanwhile
+        if commit in pending or commit > state.timeline.newest:  # of a concurrent write
             return False
     return True

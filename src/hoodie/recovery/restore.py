@@ -1,7 +1,7 @@
-"""Restoring a table to a savepoint: all later writes are taken back, newest first.
+"""Restoring a table to a savepoint: all later writes are rolled back, newest first.
 
-While a restore is pending nobody else writes, and readers see what is left of the later commits, each whole or not at
-all. One that dies goes on when it is called again: what is still on the timeline is still to be done.
+While a restore is pending no other write is accepted, and readers see what is left of the later commits, each whole or
+not at all. An interrupted restore resumes when it is called again: what is still on the timeline is still to be done.
 Source: docs/format/table-services.md 4.
 """
 
@@ -44,11 +44,11 @@ from hoodie.writing.job import writable_state
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What a restore took back, or (dry run) would.
+    """What a restore rolled back, or (dry run) would.
 
-    savepoint  the commit that the table is as of now
+    savepoint  the commit to which the table is restored
     instant    of the restore; "" in a dry run, and when nothing was newer than the savepoint
-    plan       instants that go, newest first
+    plan       instants that are rolled back, newest first
     rollbacks  what to delete and undo for each of them, in a dry run; see `metadata` for what was done
     metadata   None in a dry run, and when nothing was newer
     """
@@ -61,7 +61,7 @@ class RestoreResult:
 
     @property
     def deletes(self) -> tuple[str, ...]:
-        """Paths of the files that would go, in a dry run."""
+        """Paths of the files that would be deleted, in a dry run."""
         return tuple(
             join(request.partition, name)
             for plan in self.rollbacks
@@ -80,22 +80,22 @@ def restore(
     clock: Clock = utc_now,
     repair: RunRepair | None = None,
 ) -> RestoreResult:
-    """Take all writes after a savepoint back. There is no way back from that.
+    """Roll back all writes after a savepoint. This cannot be undone.
 
     instant  of the savepoint
     dry_run  only say what would be done
-    repair   puts entries of an HBase index that rows lack then; None: threads of this process
-    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot hear of it (see `index_follows`);
+    repair   puts the entries of an HBase index that rows lack afterwards; None: threads of this process
+    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot be updated (see `index_follows`);
              InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
-             InvalidPlan when files of the savepoint are gone, later commits are archived, or older ones wrote to the
-             files that would go; WriteConflict when another restore, or an older write, is pending: nothing has changed
-             then. WriteConflict when a writer went on during the restore: then call it again
+             InvalidPlan when files of the savepoint are missing, later commits are archived, or older ones wrote to
+             files that would be deleted; WriteConflict when another restore, or an older write, is pending: nothing has
+             changed then. WriteConflict when a writer published during the restore: then call it again
     """
     if dry_run:
         state = looked_at(storage)
         _check(state, instant)
         plan = _plan(state, instant)
-        rollbacks = tuple(_rollback_plan(state, each) for each in _instants(state, plan))
+        rollbacks = tuple(_rollback_plan(state, target) for target in _instants(state, plan))
         return RestoreResult(instant, "", plan, rollbacks)
     settings = Settings.read(options)
     with lock_for(options, storage) as lock, index_follows(storage, options, partial(_going, instant), repair):
@@ -104,7 +104,7 @@ def restore(
 
 
 def _going(savepoint: str, state: TableState) -> Collection[str]:
-    """The completed instants that are meant to go."""
+    """The completed instants to roll back."""
     return {commit.requested for commit in state.timeline.commits if commit.requested > savepoint}
 
 
@@ -146,8 +146,8 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:
-    """Take back what is on the timeline after the savepoint. What was done, by instant; of what an earlier run did
-    that died nothing is known any more."""
+    """Roll back what is on the timeline after the savepoint. Returns what was done, by instant, without the work of an
+    earlier, interrupted run."""
     done: dict[str, tuple[RollbackMetadata, ...]] = {ref.time: () for ref in plan.instants}
     for target in _instants(state, _plan(state, plan.savepoint)):
         lock.check()
@@ -160,8 +160,8 @@ def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dic
     left = _plan(state.reload(), plan.savepoint).instants
     if left:
         raise WriteConflict(
-            f"{len(left)} writes, such as {left[0].action} {left[0].time}, came while the table was restored. Stop "
-            f"their writers, and call restore({plan.savepoint!r}) again: it goes on."
+            f"{len(left)} writes, such as {left[0].action} {left[0].time}, were published during the restore. Stop "
+            f"their writers, and call restore({plan.savepoint!r}) again to resume it."
         )
     return done
 
@@ -176,22 +176,22 @@ def _rollback_plan(state: TableState, target: Instant) -> RollbackPlan:
 
 def _plan(state: TableState, savepoint: str) -> RestorePlan:
     """Clusterings that are pending first: they name files of the others. Then all writes, newest first."""
-    later = [each for each in reversed(state.timeline.instants) if each.action in WRITES and each.requested > savepoint]
-    clusterings = [each for each in later if each.state is not State.COMPLETED and is_clustering(state.storage, each)]
-    ordered = [*clusterings, *(each for each in later if each not in clusterings)]
-    return RestorePlan(instants=tuple(InstantRef(each.requested, each.action) for each in ordered), savepoint=savepoint)
+    later = [i for i in reversed(state.timeline.instants) if i.action in WRITES and i.requested > savepoint]
+    clusterings = [i for i in later if i.state is not State.COMPLETED and is_clustering(state.storage, i)]
+    ordered = [*clusterings, *(i for i in later if i not in clusterings)]
+    return RestorePlan(instants=tuple(InstantRef(i.requested, i.action) for i in ordered), savepoint=savepoint)
 
 
 def _instants(state: TableState, plan: RestorePlan) -> list[Instant]:
-    found = ((each, state.timeline.find(each.time, Action(each.action))) for each in plan.instants)
-    return [instant for _, instant in found if instant is not None]
+    pairs = ((ref, state.timeline.find(ref.time, Action(ref.action))) for ref in plan.instants)
+    return [instant for _, instant in pairs if instant is not None]
 
 
-# --- what must hold ---
+# --- preconditions ---
 
 
 def _begun(state: TableState, savepoint: str) -> Instant | None:
-    """A restore to the savepoint that began and did not end. Raises WriteConflict when it is one to another."""
+    """The unfinished restore to the savepoint. Raises WriteConflict when it is one to another."""
     for begun in state.timeline.pending({Action.RESTORE}):
         theirs = _read_plan(state.storage, begun).savepoint
         if theirs != savepoint:
@@ -214,48 +214,46 @@ def _read_plan(storage: Storage, restore: Instant) -> RestorePlan:
 def _check(state: TableState, instant: str) -> None:
     """Raises as `restore`."""
     savepoints = read_savepoints(state)
-    found = next((each for each in savepoints if each.instant == instant), None)
-    if found is None:
-        there = ", ".join(each.instant for each in savepoints)
-        raise InstantNotFound(
-            f"instant {instant} is no savepoint: a table is restored to one. There are: {there or 'none'}"
-        )
-    newer = [each.instant for each in savepoints if each.instant > instant]
+    target = next((savepoint for savepoint in savepoints if savepoint.instant == instant), None)
+    if target is None:
+        known = ", ".join(savepoint.instant for savepoint in savepoints)
+        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}")
+    newer = [savepoint.instant for savepoint in savepoints if savepoint.instant > instant]
     if newer:
         raise InvalidInput(
             f"the table cannot be restored to {instant}: {', '.join(newer)} are newer savepoints. Delete those first"
         )
-    older = [each for each in state.timeline.pending() if each.requested < instant and not _is_service(state, each)]
+    older = [i for i in state.timeline.pending() if i.requested < instant and not _is_service(state, i)]
     if older:
         raise WriteConflict(
             f"the {older[0].action} {older[0].requested} is older than the savepoint {instant} and pending: it must be "
             "committed or rolled back before the table is restored"
         )
-    later = min((each.requested for each in state.timeline.commits if each.requested > instant), default="~")
+    later = min((i.requested for i in state.timeline.commits if i.requested > instant), default="~")
     if (archived := newest_archived(state.storage, state.config, later)) > instant:
         raise InvalidPlan(
             f"the table cannot be restored to {instant}: later commits up to {archived} are archived, and what they "
-            "wrote is not known any more"
+            "wrote is no longer known"
         )
     if path := _older_blocks(state, instant):
         raise InvalidPlan(
             f"the table cannot be restored to {instant}: {path} belongs to files that came later, and an older commit "
             "wrote to it"
         )
-    missing = _missing(state.storage, found)
+    missing = _missing(state.storage, target)
     if missing:
         raise InvalidPlan(
-            f"the table cannot be restored to {instant}: {len(missing)} files of the savepoint are gone, such as "
+            f"the table cannot be restored to {instant}: {len(missing)} files of the savepoint are missing, such as "
             f"{missing[0]}"
         )
 
 
 def _older_blocks(state: TableState, savepoint: str) -> str:
-    """A log file that goes with its slice, though a commit up to the savepoint wrote to it; "" when there is none.
+    """A log file that would be deleted with its slice, though a commit up to the savepoint wrote to it; "" for none.
 
-    A writer may begin before the savepoint, and look for file slices long after it.
+    A writer may begin before the savepoint, and list file slices long after it.
     """
-    older = {each.requested for each in state.timeline.commits if each.requested <= savepoint}
+    older = {commit.requested for commit in state.timeline.commits if commit.requested <= savepoint}
     for file in data_files(list_partitions(state.storage)):
         if not isinstance(file, LogFile) or file.base_instant <= savepoint:
             continue
@@ -280,10 +278,10 @@ def _missing(storage: Storage, savepoint: Savepoint) -> list[str]:
 
 
 def _forget_rollbacks(storage: Storage, savepoint: str, restore: str) -> None:
-    """Rollbacks after the savepoint speak of instants that are no more. When this dies they stay, and do no harm."""
+    """Remove rollbacks after the savepoint: their targets no longer exist. Left after a crash they are harmless."""
     timeline = load_state(storage).timeline
-    for each in timeline.completed({Action.ROLLBACK}):
-        if savepoint < each.requested < restore:
-            # First what makes it complete: a pending rollback would be taken up again.
+    for rollback in timeline.completed({Action.ROLLBACK}):
+        if savepoint < rollback.requested < restore:
+            # The completed file last: a pending rollback would be resumed.
             for state in (State.REQUESTED, State.INFLIGHT, State.COMPLETED):
-                storage.delete(instant_path(Instant(each.requested, Action.ROLLBACK, state)))
+                storage.delete(instant_path(Instant(rollback.requested, Action.ROLLBACK, state)))

@@ -1,6 +1,6 @@
-"""Rolling back by call: the latest commit, or an instant that is pending.
+"""Rolling back on request: the latest commit, or a pending instant.
 
-What must hold is in `hoodie.plan.rollback`; `hoodie.commit.rollback_executor` does the work.
+The preconditions are in `hoodie.plan.rollback`; `hoodie.commit.rollback_executor` does the work.
 Source: docs/format/table-services.md 3.
 """
 
@@ -51,7 +51,7 @@ from hoodie.writing.job import writable_state
 
 @dataclass(frozen=True, slots=True)
 class RollbackResult:
-    """What a rollback took back, or (dry run) would.
+    """What a rollback removed, or (dry run) would.
 
     target    the instant that is rolled back
     instant   of the rollback; "" in a dry run
@@ -66,12 +66,12 @@ class RollbackResult:
 
     @property
     def deletes(self) -> tuple[str, ...]:
-        """Paths of the files that go."""
+        """Paths of the files to delete."""
         return tuple(join(request.partition, name) for request in self.plan.requests for name in request.delete)
 
     @property
     def undoes(self) -> tuple[str, ...]:
-        """Paths of log files whose blocks are taken back by a command block after them."""
+        """Paths of log files whose blocks are cancelled by a command block after them."""
         return tuple(join(request.partition, name) for request in self.plan.requests for name in request.log_blocks)
 
 
@@ -85,17 +85,17 @@ def rollback(
     clock: Clock = utc_now,
     repair: RunRepair | None = None,
 ) -> RollbackResult:
-    """Take back the newest completed commit, or a pending instant.
+    """Roll back the newest completed commit, or a pending instant.
 
-    instant  of either; None: the newest completed commit. A rollback that died before it ended is finished, and is the
-             result when it is of this instant, or none is given
+    instant  of either; None: the newest completed commit. An interrupted rollback is finished, and is the result
+             when it is of this instant, or none is given
     dry_run  only say what would be done
-    repair   puts entries of an HBase index that rows lack then; None: threads of this process
-    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot hear of it (see `index_follows`);
+    repair   puts the entries of an HBase index that rows lack afterwards; None: threads of this process
+    Raises   InvalidOption, IndexUnavailable when the table's HBase index cannot be updated (see `index_follows`);
              InstantNotFound when it is not on the active timeline; InvalidInput when it may not be rolled back: newer
-             commits, pending instants that build on it, a savepoint; InvalidPlan when cleaning has removed, or is to
+             commits, pending instants that build on it, a savepoint; InvalidPlan when cleaning has removed, or will
              remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
-             when something of this came in between. Nothing has changed then
+             when one of these happened meanwhile. Nothing has changed then
     """
     listing = not read_options(RollbackOptions, options).using_markers
     if dry_run:
@@ -106,7 +106,7 @@ def rollback(
 
 
 def _going(instant: str | None, state: TableState) -> Collection[str]:
-    """The completed instant that is meant to go."""
+    """The completed instant to roll back."""
     if instant is not None:
         return (instant,)
     return tuple(commit.requested for commit in state.timeline.commits[-1:])
@@ -117,9 +117,9 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
     refuse_during_restore(state.timeline)
     for begun in pending_rollbacks(state.timeline):
         plan = rollback_plan(state.storage, begun)
-        wanted = plan.instant.time == instant or instant is None
+        matches = plan.instant.time == instant or instant is None
         done = resume(state.storage, begun) if clock else None
-        if wanted and (done or clock is None):
+        if matches and (done or clock is None):
             return _result(state.storage, plan, done)
     state = state.reload()
     target = find_target(state, instant)
@@ -127,7 +127,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
         return _roll_back_commit(state, target, listing, clock)
     if target.state is State.REQUESTED and (target.action in PLANS or is_clustering(state.storage, target)):
         raise InvalidInput(
-            f"{target.action} {target.requested} is only planned, there is nothing to roll back: run or withdraw it"
+            f"{target.action} {target.requested} is only planned, so there is nothing to roll back: run or withdraw it"
         )
     plan = plan_rollback(state.storage, target, listing=listing)
     if clock is None:
@@ -138,7 +138,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
 
 
 def looked_at(storage: Storage) -> TableState:
-    """The state for a dry run. Raises UnsupportedTable on a table that would be refused whatever the options."""
+    """The state for a dry run. Raises UnsupportedTable on a table that is refused whatever the options."""
     state = load_state(storage)
     require_writable(replace(state.config, metadata_partitions=(), metadata_inflight=()), KNOWN_PAYLOADS)
     return state
@@ -151,14 +151,14 @@ def find_target(state: TableState, instant: str | None) -> Instant:
         if not timeline.commits:
             raise InstantNotFound(f"{state.config.name} has no completed commit to roll back")
         return timeline.commits[-1]
-    for each in timeline.instants:
-        if each.requested == instant and each.action in WRITES:
-            return each
-    first = min((each.requested for each in timeline.commits), default="~")
+    for candidate in timeline.instants:
+        if candidate.requested == instant and candidate.action in WRITES:
+            return candidate
+    first = min((candidate.requested for candidate in timeline.commits), default="~")
     if instant < first and instant <= newest_archived(state.storage, state.config, first):
         what = "is archived: what it wrote is part of all later commits. Restore the table to a savepoint instead"
     else:
-        what = "is no commit of the timeline: it was never begun, or is rolled back already"
+        what = "is not a commit of the timeline: it never began, or is rolled back already"
     raise InstantNotFound(f"instant {instant} {what}")
 
 
@@ -174,14 +174,14 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
     plan = plan_published(storage, pending, metadata, partitions=partitions)
     if clock is None:
         return _result(storage, plan, None)
-    at = new_time(state.timeline, state.config.timezone, clock)
-    requested = create_requested(storage, at, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
+    time = new_time(state.timeline, state.config.timezone, clock)
+    requested = create_requested(storage, time, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
     try:
-        # Who begins from now on sees the rollback. Who began before is seen now.
+        # Writers that begin from now on see the rollback. Those that began before are visible now.
         _check(state.reload(), target, pending.action, metadata)
     except HoodieError as error:
         remove_pending(storage, requested)
-        raise WriteConflict(f"{error} That came in between.") from error
+        raise WriteConflict(f"{error} That happened meanwhile.") from error
     unpublish(storage, target, pending.action)
     return _result(storage, plan, execute(storage, requested, plan))
 
@@ -201,13 +201,13 @@ def pending_action(state: TableState, done: Instant) -> Action:
 def _check(state: TableState, target: Instant, action: Action, metadata: CommitMetadata) -> None:
     timeline, storage = state.timeline, state.storage
     if target not in timeline.commits:
-        raise InstantNotFound(f"instant {target.requested} is not completed any more: another process rolls it back")
+        raise InstantNotFound(f"instant {target.requested} is no longer completed: another process rolls it back")
     compaction = None
     if action in PLANS:
         planned = Instant(target.requested, action, State.REQUESTED)
         if not storage.exists(instant_path(planned)):
             raise InvalidPlan(
-                f"compaction {target.requested} cannot be rolled back: its plan is gone from the timeline"
+                f"compaction {target.requested} cannot be rolled back: its plan is no longer on the timeline"
             )
         compaction = read_compaction_plan(storage, timeline, planned)
     if reason := why_not(timeline, target, touched(metadata), _plans(state)):
@@ -216,31 +216,31 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
     if alone and newest_archived(storage, state.config, target.requested):
         raise InvalidPlan(
             f"{target.action} {target.requested} cannot be rolled back: all commits before it are archived, and a "
-            "timeline without a commit shows no files. Restore the table to a savepoint, or write what undoes it."
+            "timeline without a commit shows no files. Restore the table to a savepoint, or write rows that undo it."
         )
     before = needed_before(metadata, compaction)
-    there = data_files(list_partitions(storage, {group.partition for group in before.groups}))
-    gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, there)]
+    files = data_files(list_partitions(storage, {group.partition for group in before.groups}))
+    gone = [f"{group.file_id} of {base} in {group.partition!r}" for group, base in missing_before(before, files)]
     for when, _, paths in cleanings(state, target.requested):
         gone += [f"{path} (by the cleaning {when})" for path in cleaned_before(before, paths, target.requested)]
     if gone:
         raise InvalidPlan(
             f"{target.action} {target.requested} cannot be rolled back: {len(gone)} older files that the table needs "
-            f"then are cleaned, or planned to be, such as {gone[0]}. Write what undoes it."
+            f"then were removed by cleaning, or will be, such as {gone[0]}. Write rows that undo it."
         )
 
 
 def _plans(state: TableState) -> dict[Instant, set[FileGroupId]]:
-    """Pending compactions, log compactions and clusterings, with the file groups that they are to work on."""
+    """Pending compactions, log compactions and clusterings, with their file groups."""
     storage, timeline = state.storage, state.timeline
-    found: dict[Instant, set[FileGroupId]] = {}
-    for each in timeline.pending(PLANS):
-        found[each] = {operation.group for operation in read_compaction_plan(storage, timeline, each).operations}
-    for each in timeline.pending_replaces:
-        clustering = read_replace_plan(storage, timeline, each).clustering
+    plans: dict[Instant, set[FileGroupId]] = {}
+    for pending in timeline.pending(PLANS):
+        plans[pending] = {operation.group for operation in read_compaction_plan(storage, timeline, pending).operations}
+    for pending in timeline.pending_replaces:
+        clustering = read_replace_plan(storage, timeline, pending).clustering
         if clustering is not None:
-            found[each] = {slice_.group for group in clustering.groups for slice_ in group.slices}
-    return found
+            plans[pending] = {slice_.group for group in clustering.groups for slice_ in group.slices}
+    return plans
 
 
 def _result(storage: Storage, plan: RollbackPlan, done: Instant | None) -> RollbackResult:

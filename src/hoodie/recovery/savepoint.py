@@ -1,4 +1,4 @@
-"""Savepoints: commits whose files stay, whatever cleaning does, until the savepoint is deleted.
+"""Savepoints: commits whose files cleaning keeps until the savepoint is deleted.
 
 Source: docs/format/table-services.md 4.
 """
@@ -49,7 +49,7 @@ class Savepoint:
     files: frozenset[str]  # paths of base and log files, relative to the base path
 
 
-# --- which there are, and what they keep ---
+# --- existing savepoints, and what they keep ---
 
 
 def read_savepoints(state: TableState) -> list[Savepoint]:
@@ -60,24 +60,24 @@ def read_savepoints(state: TableState) -> list[Savepoint]:
 def savepointed_files(state: TableState) -> frozenset[str]:
     """Paths of all files that savepoints keep. A slice with any file among them stays whole.
 
-    A cleaner asks twice: when it plans, and once more with the state of that moment after its plan is on the timeline,
-    before it deletes. `make_savepoint` looks for plans after its savepoint is there. So of the two one sees the other.
+    A cleaner checks twice: when it plans, and again with a fresh state once its plan is on the timeline, before it
+    deletes. `make_savepoint` checks for plans after its savepoint is published. So one of the two sees the other.
     Raises CorruptFile
     """
-    return frozenset[str]().union(*(found.files for found in read_savepoints(state)))
+    return frozenset[str]().union(*(savepoint.files for savepoint in read_savepoints(state)))
 
 
 def savepoint_of(timeline: Timeline, instant: str) -> Instant | None:
     """The completed savepoint of a commit."""
-    found = timeline.find(instant, Action.SAVEPOINT)
-    return found if found is not None and found.state is State.COMPLETED else None
+    savepoint = timeline.find(instant, Action.SAVEPOINT)
+    return savepoint if savepoint is not None and savepoint.state is State.COMPLETED else None
 
 
 def _read(storage: Storage, instant: Instant) -> Savepoint:
     path = instant_path(Instant(instant.requested, Action.SAVEPOINT, State.COMPLETED))
-    found = decode_savepoint(storage.read(path), path)
-    files = frozenset(join(partition, name) for partition, names in found.files.items() for name in names)
-    return Savepoint(instant.requested, found.by, found.at, found.comments, files)
+    metadata = decode_savepoint(storage.read(path), path)
+    files = frozenset(join(partition, name) for partition, names in metadata.files.items() for name in names)
+    return Savepoint(instant.requested, metadata.by, metadata.at, metadata.comments, files)
 
 
 # --- making and deleting ---
@@ -99,8 +99,8 @@ def make_savepoint(
     millis   the clock, since 1970
     Raises   InstantNotFound when there is no such completed commit; InvalidInput when it is a savepoint already;
              InvalidPlan when cleaning has removed, or is about to remove, files of it; MissingFile when others of its
-             files are gone; WriteConflict when the commit
-             was rolled back, or a cleaning planned, at the same moment: there is no savepoint then
+             files are missing; WriteConflict when the commit
+             was rolled back, or a cleaning planned, at the same time: then no savepoint is made
     """
     settings = Settings.read(options)
     with lock_for(options, storage):
@@ -118,7 +118,7 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
     kept = _names(merged_slices(view, commit.requested).values())
     metadata = SavepointMetadata(by=user, at=millis(), comments=comment, files=kept)
     begun = Instant(commit.requested, Action.SAVEPOINT, State.INFLIGHT)
-    with suppress(WriteConflict):  # of one that died, or of another: who completes it has it
+    with suppress(WriteConflict):  # of an interrupted call, or a concurrent one: the process that completes it wins
         to_inflight(storage, begun)
     complete(storage, begun, encode_savepoint(metadata))
     _require_kept(storage, commit, view)
@@ -127,7 +127,7 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
 
 @typed_errors()
 def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str) -> None:
-    """Let the files of a savepoint go when they are next cleaned.
+    """Delete a savepoint: the next cleaning may remove its files.
 
     Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending
     """
@@ -139,10 +139,10 @@ def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str)
 
 
 def _delete(storage: Storage, timeline: Timeline, instant: str) -> None:
-    found = timeline.find(instant, Action.SAVEPOINT)
-    if found is None:
-        there = ", ".join(each.requested for each in timeline.completed({Action.SAVEPOINT}))
-        raise InstantNotFound(f"instant {instant} is no savepoint. Savepoints: {there or 'none'}.")
+    savepoint = timeline.find(instant, Action.SAVEPOINT)
+    if savepoint is None:
+        known = ", ".join(other.requested for other in timeline.completed({Action.SAVEPOINT}))
+        raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}.")
     _remove(storage, instant)
 
 
@@ -160,36 +160,36 @@ def _commit(state: TableState, instant: str | None) -> Instant:
     for commit in commits:
         if commit.requested == instant:
             return commit
-    pending = any(each.requested == instant for each in state.timeline.pending(COMMITS))
-    what = "is not completed" if pending else "is no commit of the active timeline"
+    pending = any(write.requested == instant for write in state.timeline.pending(COMMITS))
+    what = "is not completed" if pending else "is not a commit of the active timeline"
     raise InstantNotFound(f"instant {instant} {what}: a savepoint needs a completed commit")
 
 
 def _names(slices: Iterable[FileSlice]) -> dict[str, tuple[str, ...]]:
-    found: dict[str, list[str]] = {}
+    names_of: dict[str, list[str]] = {}
     for slice_ in slices:
-        names = found.setdefault(slice_.group.partition, [])
+        names = names_of.setdefault(slice_.group.partition, [])
         names += [slice_.base.name] if slice_.base else []
         names += [log.name for log in slice_.logs]
-    return {partition: tuple(names) for partition, names in found.items()}
+    return {partition: tuple(names) for partition, names in names_of.items()}
 
 
 # --- against cleaning ---
 
 
 def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) -> None:
-    """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or has planned to."""
-    there = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
+    """Raises InvalidPlan when a reader as of an instant needs files that cleaning removed, or plans to remove."""
+    current = {group: slice_.base_instant for group, slice_ in merged_slices(view, instant).items()}
     replaced = {group for group, when in view.replaced.items() if when <= instant}
     for when, earliest, paths in cleanings(state, instant):
-        # One that counts versions does not say how far back the table can be read. What is older than the slice that a
-        # reader takes was cleaned for being old.
+        # One that counts versions does not say how far back the table can be read. Files older than the slice that a
+        # reader uses were removed for their age.
         gone = [
             path
             for path, group, base in _slices_of(() if earliest else paths)
-            if group not in replaced and there.get(group, "") <= base <= instant
+            if group not in replaced and current.get(group, "") <= base <= instant
         ]
-        if gone or (earliest > instant and instant != state.timeline.newest_commit):  # what is newest stays
+        if gone or (earliest > instant and instant != state.timeline.newest_commit):  # the newest slice stays
             what = f"removes {gone[0]}" if gone else f"keeps nothing older than {earliest}"
             raise InvalidPlan(
                 f"the table as of {instant} cannot be kept: the cleaning {when} {what}. Take a newer commit."
@@ -197,11 +197,11 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
 
 
 def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[str]]]:
-    """What cleanings after an instant removed or are to remove. Raises CorruptFile.
+    """What cleanings after an instant removed or will remove. Raises CorruptFile.
 
     returns  of each its instant, the oldest commit that it keeps ("" when it counts versions), and paths of files
     """
-    found = []
+    removals = []
     for instant in state.timeline.instants:
         if instant.action is not Action.CLEAN or instant.requested <= after:
             continue
@@ -212,30 +212,30 @@ def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[s
             metadata = decode_clean_metadata(data, path)
             names = {partition: part.deleted + part.failed for partition, part in metadata.partitions.items()}
             earliest = metadata.earliest
-        elif not data:  # its planner died: it is planned anew
+        elif not data:  # its planner died: it is planned again
             continue
         else:
             plan = decode_clean_plan(data, path)
             names, earliest = dict(plan.files), plan.earliest[0] if plan.earliest else ""
         paths = frozenset(join(partition, name) for partition, part in names.items() for name in part)
-        found.append((instant.requested, earliest, paths))
-    return found
+        removals.append((instant.requested, earliest, paths))
+    return removals
 
 
 def _slices_of(paths: Iterable[str]) -> list[tuple[str, FileGroupId, str]]:
-    found = []
+    slices = []
     for path in sorted(paths):
         file = parse_data_file(*split(path), 0)
         if file is not None:
-            found.append((path, file.group, file.instant if isinstance(file, BaseFile) else file.base_instant))
-    return found
+            slices.append((path, file.group, file.instant if isinstance(file, BaseFile) else file.base_instant))
+    return slices
 
 
 def _require_kept(storage: Storage, commit: Instant, view: FileSystemView) -> None:
-    """A cleaner that planned before the savepoint was there does not know of it; nor does a rollback of the commit."""
+    """Check for a cleaning, or a rollback of the commit, that was planned before the savepoint existed."""
     try:
         state = load_state(storage)
-        targets = {rollback_plan(storage, each).instant.time for each in pending_rollbacks(state.timeline)}
+        targets = {rollback_plan(storage, rollback).instant.time for rollback in pending_rollbacks(state.timeline)}
         restoring = state.timeline.pending({Action.RESTORE})
         if commit.requested in targets or restoring or commit not in state.timeline.commits:
             raise WriteConflict(f"instant {commit.requested} is being rolled back, or the table restored")

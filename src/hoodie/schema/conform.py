@@ -1,4 +1,4 @@
-"""Rows brought into a schema: a batch into the table's, and rows of old files into today's."""
+"""Rows converted to a schema: a batch to the table's, and rows of old files to the current one."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
     drop_extra  leave out columns that the schema lacks, nested ones included; otherwise they are an error
     returns     a column that the rows lack holds its Avro default, else null
     Raises      SchemaMismatch, naming the column: values that the type cannot hold, nulls where none may be, a type
-                with no way to the other, a missing column that takes no nulls
+                that cannot be converted, a missing column that takes no nulls
 
-    Besides what `model.schema.reconcile` lets in this takes what files of other writers hold: timestamps in other units
+    Besides what `schema.reconcile` accepts this takes what files of other writers hold: timestamps in other units
     (finer ones than the column's are cut down, as Hudi does), without the zone or as plain longs, bigint for double,
     bytes for string, large and dictionary encoded layouts. Decimals stored as integers need nothing. Open files with
     INT96 timestamps with `coerce_int96_timestamp_unit="us"`: as nanoseconds they end in 2262. Rows of files first get
@@ -48,7 +48,7 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
 def _check_names(have: list[str], want: list[str], path: str, drop_extra: bool) -> None:
     if len(set(have)) < len(have):
         twice = sorted({name for name in have if have.count(name) > 1})
-        raise SchemaMismatch(f"column {path}{twice[0]} is there more than once.")
+        raise SchemaMismatch(f"column {path}{twice[0]} occurs more than once.")
     known = set(want)
     extra = [name for name in have if name not in known]
     if extra and not drop_extra:
@@ -204,7 +204,7 @@ _PER_SECOND = {"s": 1, "ms": 1_000, "us": 1_000_000, "ns": 1_000_000_000}
 
 
 def _castable(have: pa.DataType, kind: pa.DataType) -> bool:
-    """Whether values of one leaf type are meant as the other's; single values may still not fit."""
+    """Whether one leaf type converts to the other; single values may still not fit."""
     types = pa.types
     if types.is_null(have):
         return True

@@ -85,7 +85,7 @@ def _bad_names(names: list[str], path: str) -> Iterator[str]:
     for name in dict.fromkeys(names):
         dotted = f"{path}{name}"
         if counts[name.lower()] > 1:
-            yield f"column {dotted} is there more than once (names differ in case only, or not at all)"
+            yield f"column {dotted} occurs more than once (names differ in case only, or not at all)"
         if not _COLUMN_NAME.fullmatch(name):
             yield (f"column {dotted!r} needs another name: letters A to Z, digits and underscores, not a digit first")
         if not path and name.startswith("_hoodie_") and name not in _ALLOWED_RESERVED:
@@ -114,10 +114,10 @@ def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
             problems.append(f"column {path} is {spark_name(kind)}: the keys of a map must be strings")
         stored = map_of(_stored(kind.item_field, f"{path}.value", problems))
     else:
-        found = stored_type(kind)
-        if found is None:
+        storable = stored_type(kind)
+        if storable is None:
             problems.append(f"column {path} is {spark_name(kind)}")
-        stored = kind if found is None else found
+        stored = kind if storable is None else storable
     return field.with_type(stored)
 
 

@@ -1,1 +1,1 @@
-"""Table services, which keep a table small and quick: compaction, cleaning, archiving."""
+"""Table services, which keep a table small and fast: compaction, cleaning, archiving."""

@@ -1,4 +1,4 @@
-"""What runs by itself after a commit: cleaning, then archiving. The commit is published, whatever becomes of them."""
+"""What runs automatically after a commit: cleaning, then archiving. The commit stays published if they fail."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def after_commit(
     if cleans.automatic and _may_clean(state.timeline, cleans):
         cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
     if archives.automatic and _may_archive(state.timeline, archives):
-        # What was not cleaned, for a failure too, is known from the timeline as it is now.
+        # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))
     return Serviced(cleaned, archived)
 
@@ -73,7 +73,7 @@ def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
     try:
         with typed_errors():
             return run()
-    # Any error at all: raised, it would tell the caller that the write failed, who would write it again.
+    # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
         warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
         return None

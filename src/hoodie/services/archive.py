@@ -1,8 +1,8 @@
 """Archiving: old instants move off the active timeline, so that a write does not cost more as history grows.
 
-First the archive file is there, whole; then the instants go, their pending states before the completed ones: an instant
-without its completed file would be taken for a failed write. An archiver that dies in between is repeated, and the
-newest archive file tells it what need not be written again. Source: docs/format/table-services.md 2.
+First the archive file is written, whole; then the instants are removed, their pending states before the completed
+ones: an instant without its completed file would look like a failed write. An interrupted archiver runs again, and the
+newest archive file shows what need not be written again. Source: docs/format/table-services.md 2.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _MARKERS = ".hoodie/.temp"
 
 @dataclass(frozen=True, slots=True)
 class ArchiveResult:
-    """Which instants went to the archive, or would go.
+    """Which instants were archived, or (dry run) would be.
 
     instants  oldest first
     file      the archive file that was written, relative to the base path; "" for none
@@ -81,7 +81,7 @@ def archive(
     state: TableState | None = None,
     clock: Clock = utc_now,
 ) -> ArchiveResult:
-    """Move instants that nothing needs on the active timeline to the archive, when there are enough of them.
+    """Move instants that are no longer needed on the active timeline to the archive, when there are enough of them.
 
     dry_run    only say which
     state      the table's, by `service_state`, if it was loaded just now
@@ -123,7 +123,7 @@ def choose(state: TableState, options: Mapping[str, str], clock: Clock = utc_now
 
 
 def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The newest commit that says what the table's columns are, if it is among the chosen; "" when a later one does."""
+    """The newest commit that has the table's columns, if it is among the chosen; "" when a later one has."""
     going = {instant for instant in chosen if instant.action in COMMITS}
     if not going:
         return ""
@@ -135,7 +135,7 @@ def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 
 
 def _replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The oldest of the chosen whose replaced file groups have files still: without it they would be read again."""
+    """The oldest of the chosen whose replaced file groups still have files: without it they would be read again."""
     for instant in chosen:
         if instant.action is not Action.REPLACE_COMMIT:
             continue
@@ -147,8 +147,8 @@ def _replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
 
 
 def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
-    """The oldest of the chosen that published a file which is missing: without it nobody would know of the file, and
-    readers would give fewer or older rows. Lists the partitions that the chosen wrote to."""
+    """The oldest of the chosen that published a missing file: without it the loss would go unnoticed, and readers would
+    give fewer or older rows. Lists the partitions that the chosen wrote to."""
     going = {instant for instant in chosen if instant.action in COMMITS}
     commits = [commit for commit in all_published(state.storage, state.timeline) if commit.instant in going]
     partitions = {partition for commit in commits for partition in commit.files}
@@ -156,20 +156,20 @@ def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
         return ""
     view = load_view(state.storage, state.timeline, state.config, partitions)
     lost = find_missing(state.storage, state.config, view, commits, snapshot_files(), partitions)
-    return min((each.instant.requested for each in lost), default="")
+    return min((missing.instant.requested for missing in lost), default="")
 
 
 def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
     """Completed commits with what they did, newest first.
 
-    archived  those too that left the active timeline. One that is on its way there is told once. Raises CorruptFile
+    archived  also those that left the active timeline. One that is being archived is listed once. Raises CorruptFile
     """
     active = list(zip(reversed(state.timeline.commits), state.commits(), strict=True))
     if not archived:
         return active
     known = {_identity(instant) for instant, _ in active}
-    left = [found for found in archived_commits(state.storage, state.config) if _identity(found[0]) not in known]
-    return sorted([*active, *left], key=lambda found: found[0], reverse=True)
+    left = [pair for pair in archived_commits(state.storage, state.config) if _identity(pair[0]) not in known]
+    return sorted([*active, *left], key=lambda pair: pair[0], reverse=True)
 
 
 # --- files ---
@@ -177,13 +177,13 @@ def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant,
 
 def _state_files(state: TableState, chosen: Iterable[Instant]) -> list[_StateFile]:
     """All files of the chosen instants, by instant, requested before completed."""
-    folder, wanted = state.timeline.folder, {_identity(instant) for instant in chosen}
-    found = []
+    folder, identities = state.timeline.folder, {_identity(instant) for instant in chosen}
+    files = []
     for entry in state.storage.list(folder):
         instant = None if entry.is_dir else parse_name(entry.name, state.timeline.layout, folder)
-        if instant is not None and _identity(instant) in wanted:
-            found.append(_StateFile(instant, join(folder, entry.name), _changed(state, entry)))
-    return sorted(found, key=lambda file: (file.instant.requested, file.instant.state))
+        if instant is not None and _identity(instant) in identities:
+            files.append(_StateFile(instant, join(folder, entry.name), _changed(state, entry)))
+    return sorted(files, key=lambda file: (file.instant.requested, file.instant.state))
 
 
 def _identity(instant: Instant) -> tuple[str, Action]:
@@ -196,28 +196,28 @@ def _changed(state: TableState, entry: Entry) -> str:
 
 
 def _write(state: TableState, files: Iterable[_StateFile], batch: int) -> str:
-    """Put what files of the timeline hold into a new archive file, but for what the newest one has already.
+    """Write the content of timeline files into a new archive file, except what the newest one has already.
 
     returns  its path; "" when there is nothing to add
     """
     folder, storage = state.config.history_folder, state.storage
     while True:
-        there = archive_files(storage, state.config)
-        newest = read_archive_file(storage, next(iter(there.values()))) if there else []
+        archived = archive_files(storage, state.config)
+        newest = read_archive_file(storage, next(iter(archived.values()))) if archived else []
         known = {entry.instant for entry in newest}
         missing = [file for file in files if file.instant not in known]
         if not missing:
             return ""
-        path = join(folder, archive_name(max(there, default=0) + 1))
+        path = join(folder, archive_name(max(archived, default=0) + 1))
         try:
             storage.create_new(path, encode_entries([_entry(storage, file) for file in missing], batch))
-        except FileExistsError:  # another process archives: what it wrote need not be written again
+        except FileExistsError:  # another process archives: skip what it wrote
             continue
         return path
 
 
 def _remove(storage: Storage, files: Iterable[_StateFile]) -> None:
-    """Take archived files off the timeline."""
+    """Remove archived files from the timeline."""
     marked = {entry.name for entry in storage.list(_MARKERS)}
     for time in sorted({file.instant.requested for file in files} & marked):
         delete_markers(storage, time)
@@ -242,12 +242,12 @@ def _entry(storage: Storage, file: _StateFile) -> dict[str, object]:
         "actionState": instant.state.name,
         "stateTransitionTime": file.changed,
     }
-    found = _content(instant, storage.read(file.path), file.path)
-    return entry if found is None else {**entry, found[0]: found[1]}
+    content = _content(instant, storage.read(file.path), file.path)
+    return entry if content is None else {**entry, content[0]: content[1]}
 
 
 def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str, object]] | None:
-    """The entry's field that takes what a file holds, and that; None for a file without content, or whose is not kept.
+    """The entry's field for a file's content, and the content; None for a file without one, or whose is not kept.
 
     Raises CorruptFile
     """

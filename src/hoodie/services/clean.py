@@ -1,6 +1,6 @@
 """Cleaning: files that no read, savepoint or pending plan needs any more are deleted, by a plan on the timeline.
 
-A clean that dies anywhere is finished by the next one, by the plan it made: each step may have been done before.
+The next clean finishes one that was interrupted, by its plan: each step is idempotent.
 docs/design/cleaning.md says what differs from Hudi's. Source: docs/format/table-services.md 1.
 """
 
@@ -61,10 +61,10 @@ class CleanResult:
     """What a clean deleted, or would delete.
 
     instant     of the clean; "" when there was nothing to do
-    earliest    the oldest commit as of which reads still work; "": the policy does not say
-    files       names of files by partition path; what was gone already is not among them
-    partitions  partition paths that went as a whole
-    finished    cleans that had died and were finished by the way
+    earliest    the oldest commit as of which reads still work; "": the policy counts versions
+    files       names of files by partition path, without those that were already missing
+    partitions  partition paths that were removed whole
+    finished    interrupted cleans that were finished first
     dry_run     nothing was changed
     """
 
@@ -89,7 +89,7 @@ class CleanResult:
         lines[0] += f"partitions{whole}{kept}"
         if self.finished:
             lines.append(
-                f"  {'would finish' if self.dry_run else 'finished'} {', '.join(self.finished)}, which had died"
+                f"  {'would finish' if self.dry_run else 'finished'} {', '.join(self.finished)}, interrupted before"
             )
         lines += [f"  {path}" for path in self.paths[:20]]
         lines += [f"  and {len(self.paths) - 20} more"] if len(self.paths) > 20 else []
@@ -106,9 +106,9 @@ def clean(
     state: TableState | None = None,
     clock: Clock = utc_now,
 ) -> CleanResult:
-    """Finish cleans that died, then delete what the policy does not keep.
+    """Finish interrupted cleans, then delete what the policy does not keep.
 
-    dry_run    only say what would go
+    dry_run    only say what would be deleted
     automatic  only when `hoodie.clean.max.commits` says so; by versions look only where commits replaced files
     state      the table's, by `service_state`, if it was loaded just now
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile;
@@ -127,18 +127,18 @@ def clean(
         last = last_clean(state)
         if automatic and commits_since(state.timeline, last) < how.every:
             return CleanResult(finished=finished)
-        at = new_time(state.timeline, state.config.timezone, clock)
-        plan, recorded = make_plan(state, how, last, at, automatic=automatic)
+        time = new_time(state.timeline, state.config.timezone, clock)
+        plan, recorded = make_plan(state, how, last, time, automatic=automatic)
         result = CleanResult("", plan.policy, plan.earliest[0] if plan.earliest else "", plan.files, plan.partitions)
         result = replace(result, finished=finished, dry_run=dry_run)
         if dry_run or not (plan.files or recorded):
             return result
         lock.check()
-        requested = create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
+        requested = create_requested(storage, time, Action.CLEAN, encode_clean_plan(plan, storage.root))
     done = execute(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
     whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
-    return replace(result, instant=at, files=gone, partitions=whole)
+    return replace(result, instant=time, files=gone, partitions=whole)
 
 
 def service_state(
@@ -151,7 +151,7 @@ def service_state(
     Raises UnsupportedTable when the table must not be written; WriteConflict while a restore is pending
     """
     settings = Settings.read(options)
-    if dry_run:  # a metadata table that is to be removed stays
+    if dry_run:  # a metadata table that a write would remove stays
         state = load_state(storage)
         without = replace(state.config, metadata_partitions=(), metadata_inflight=())
         require_writable(state.config if settings.write.metadata_table else without, KNOWN_PAYLOADS)
@@ -159,13 +159,13 @@ def service_state(
         state = state or writable_state(storage, settings, places_keys=False)
     if restores := state.timeline.pending({Action.RESTORE}):
         raise WriteConflict(
-            f"the restore {restores[0].requested} is pending: files it needs must stay. Finish it by restoring again."
+            f"the restore {restores[0].requested} is pending and needs its files. Finish it by restoring again."
         )
     return state
 
 
 def last_clean(state: TableState) -> CleanMetadata | None:
-    """What the newest completed clean did; None when there is none, or it does not say (an empty file)."""
+    """What the newest completed clean did; None when there is none, or its file is empty."""
     for instant in reversed(state.timeline.completed({Action.CLEAN})):
         return CLEANS.get_or_read(state.storage, state.timeline, instant, partial(_read_clean, state, instant))
     return None
@@ -185,12 +185,12 @@ def _read_clean(state: TableState, instant: Instant) -> CleanMetadata | None:
 
 
 def make_plan(
-    state: TableState, how: CleanOptions, last: CleanMetadata | None, at: str, *, automatic: bool
+    state: TableState, how: CleanOptions, last: CleanMetadata | None, time: str, *, automatic: bool
 ) -> tuple[CleanPlan, bool]:
-    """What a clean at an instant is to delete, and whether it is recorded even if that is nothing."""
+    """What a clean at an instant deletes, and whether it is recorded even if that is nothing."""
     timeline, storage = state.timeline, state.storage
     savepoints = [instant.requested for instant in timeline.completed({Action.SAVEPOINT})]
-    earliest = earliest_retained(timeline, how, at)
+    earliest = earliest_retained(timeline, how, time)
     scope = Scope(None)
     if how.incremental:
         all_active = last is not None or not archive_files(storage, state.config)
@@ -221,25 +221,25 @@ def make_plan(
 
 def pending_files(state: TableState) -> frozenset[str]:
     """Paths of the files that pending compactions, log compactions and clusterings are to read."""
-    found: set[str] = set()
+    paths: set[str] = set()
     timeline = state.timeline
     for instant in timeline.pending({Action.COMPACTION, Action.LOG_COMPACTION}):
         for operation in read_compaction_plan(state.storage, timeline, instant).operations:
             names = [name for name in (operation.base_file, *operation.log_files) if name]
-            found |= {join(operation.group.partition, name) for name in names}
+            paths |= {join(operation.group.partition, name) for name in names}
     for instant in timeline.pending_replaces:
         clustering = read_replace_plan(state.storage, timeline, instant).clustering
         for slice_ in [slice_ for group in clustering.groups for slice_ in group.slices] if clustering else ():
             names = [name for name in (slice_.base_file, *slice_.log_files) if name]
-            found |= {join(slice_.group.partition, name) for name in names}
-    return frozenset(found)
+            paths |= {join(slice_.group.partition, name) for name in names}
+    return frozenset(paths)
 
 
 # --- deleting ---
 
 
 def resume(storage: Storage, instant: Instant, options: Mapping[str, str]) -> CleanMetadata | None:
-    """Finish a clean that another process began. One that holds no plan, by a writer that died, is removed: None.
+    """Finish a clean that another process began. One without a plan, of a writer that died, is removed: None.
 
     Raises CorruptFile
     """
@@ -291,31 +291,31 @@ def execute(
     )
     with lock_for(options, storage) as lock:
         lock.check()
-        with suppress(WriteConflict):  # the other was faster, with the same outcome
+        with suppress(WriteConflict):  # the other came first, with the same outcome
             complete(storage, begun, encode_clean_metadata(metadata))
     return metadata
 
 
 def _require_data_files(plan: CleanPlan, instant: Instant) -> None:
-    """A plan may have been written by anybody: nothing but data files is deleted for it."""
+    """A plan may come from any writer: only data files are deleted for it."""
     for partition, names in plan.files.items():
         for name in names:
             if partition.split("/")[0] == ".hoodie" or parse_data_file(partition, name, 0) is None:
                 raise CorruptFile(
                     instant_path(Instant(instant.requested, Action.CLEAN, State.REQUESTED)),
-                    f"a plan to delete {join(partition, name)}, which is no data file",
+                    f"a plan to delete {join(partition, name)}, which is not a data file",
                 )
 
 
 def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str]) -> dict[str, CleanedPartition]:
-    wanted = [join(partition, name) for partition, names in plan.files.items() for name in names]
-    wanted = [path for path in wanted if path not in saved]
-    if len(wanted) > 1:
-        with ThreadPoolExecutor(min(_THREADS, len(wanted)), thread_name_prefix="hoodie-clean") as pool:
-            was_there = list(pool.map(storage.delete, wanted))
+    paths = [join(partition, name) for partition, names in plan.files.items() for name in names]
+    paths = [path for path in paths if path not in saved]
+    if len(paths) > 1:
+        with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="hoodie-clean") as pool:
+            was_there = list(pool.map(storage.delete, paths))
     else:
-        was_there = [storage.delete(path) for path in wanted]
-    deleted = {path for path, there in zip(wanted, was_there, strict=True) if there}
+        was_there = [storage.delete(path) for path in paths]
+    deleted = {path for path, existed in zip(paths, was_there, strict=True) if existed}
     return {
         partition: CleanedPartition(
             policy=plan.policy,
@@ -328,10 +328,10 @@ def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str]) -> dict[st
 
 
 def _remove_partitions(storage: Storage, partitions: Sequence[str], clean: str) -> list[str]:
-    """Take emptied folders out of the table, unless somebody writes, or wrote, into them since. Which ones went.
+    """Remove the metafiles of emptied folders, unless a writer is using them. Returns the removed ones.
 
-    Whoever writes a first file into a folder puts the metafile there before, if it is missing. One that began when it
-    was there still gets it back. Folders themselves stay where the storage has such: a file may be on its way there.
+    A writer puts the metafile into a folder before its first file there, if it is missing. One that began when it still
+    existed gets it back. Folders themselves stay where the storage has them: a file may be about to be written.
     """
     empty: dict[str, list[str]] = {}
     for partition in partitions:
@@ -339,7 +339,7 @@ def _remove_partitions(storage: Storage, partitions: Sequence[str], clean: str) 
         if all(name in METAFILES or _is_litter(name) for name in names):
             empty[partition] = sorted(names, key=lambda name: name in METAFILES)
         elif METAFILES.isdisjoint(names) and any(parse_data_file(partition, name, 0) for name in names):
-            ensure_partition(storage, partition, clean)  # this clean died when it had removed it
+            ensure_partition(storage, partition, clean)  # an interrupted run of this clean removed it
     if not empty or _writes_since(storage, clean):
         return []
     for partition, names in empty.items():
@@ -360,5 +360,5 @@ def _writes_since(storage: Storage, clean: str) -> bool:
 
 
 def _is_litter(name: str) -> bool:
-    """A checksum of Hadoop's, or a temporary file of a dead writer."""
+    """A Hadoop checksum, or a temporary file of a dead writer."""
     return (name.startswith(".") and name.endswith(".crc")) or is_temporary(name)

@@ -27,7 +27,7 @@ from hoodie.writing.index_updates import TaskResult
 
 def carry_out(session: SparkSession, job: CompactionJob) -> Sequence[WriteStat | None]:
     """Carry out the tasks of a job: a small one by threads of the driver, as small writes are, others on executors."""
-    return run_on_driver(job) if job.near else compact_on_executors(session, job)
+    return run_on_driver(job) if job.on_driver else compact_on_executors(session, job)
 
 
 def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[WriteStat]:

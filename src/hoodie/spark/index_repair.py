@@ -17,7 +17,7 @@ _PUT = StructType([StructField("put", LongType())])
 
 def put_again(session: SparkSession, job: RepairJob) -> Sequence[int]:
     """Carry out the tasks of a job: a small one by threads of the driver, others on executors."""
-    if job.near or not job.tasks:
+    if job.on_driver or not job.tasks:
         return repair_near(job)
     check_workers(session)
     work = [(job.repair, task) for task in job.tasks]

@@ -30,7 +30,7 @@ _IN_MEMORY = threading.Lock()  # fsspec's memory files are one store a process, 
 
 
 class Driver:
-    """Publishing through an fsspec driver that nothing is known of: no exclusive create. Paths are the driver's."""
+    """Publishing through an unknown fsspec driver: no exclusive create. Paths are the driver's."""
 
     def __init__(self, fs: Any) -> None:
         self.fs = fs
@@ -60,11 +60,11 @@ class Driver:
         return self.fs.open(path, "rb", block_size=4 << 20)
 
     def remove_folders(self, path: str) -> None:
-        """Remove what is left of a folder whose files are gone; object stores have nothing left."""
+        """Remove what is left of a folder whose files are removed; object stores have nothing left."""
 
 
 class TaskResults(Enum):
-    """What reading back says about a create whose answer is missing or in doubt."""
+    """The outcome, by reading back, of a create whose response is missing or in doubt."""
 
     OURS = 1
     ANOTHERS = 2
@@ -123,7 +123,7 @@ class ObjectStore(Driver):
         return self.fs.open(path, "wb", block_size=_PART, **self._marked(mark))
 
     def is_ours(self, path: str, mark: str) -> bool:
-        """Whether the object there has the mark."""
+        """Whether the stored object has the mark."""
         return bool(self.marks) and retrying(lambda: self._look(path, b"", mark)) is TaskResults.OURS
 
     def _marked(self, mark: str) -> dict[str, Any]:
@@ -153,8 +153,8 @@ class ObjectStore(Driver):
     def _mark_of(self, path: str) -> str | None:
         """The mark of the creator; None without one. Raises FileNotFoundError."""
         s3 = self.marks == "Metadata"
-        found = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
-        mark: str | None = (found or {}).get(_MARK)
+        metadata = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
+        mark: str | None = (metadata or {}).get(_MARK)
         return mark
 
 

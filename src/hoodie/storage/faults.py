@@ -1,4 +1,4 @@
-"""What storage says when it fails, as an error of ours that says what to do; the original is kept as its cause.
+"""Faults of storage as typed errors that say what to do; the original is kept as the cause.
 
 Storages raise OSError or what their driver has (`hoodie.storage.protocol`), and code inside relies on that. Calls that
 people make, and the functions that Spark's workers run, end in `typed_errors`.
@@ -44,7 +44,7 @@ def typed_errors() -> Iterator[None]:
 
 
 def fault_of(error: BaseException) -> StorageFailed | None:
-    """What an error says about storage; None when it is an error of ours or does not come from storage."""
+    """The storage fault behind an error; None when it is an error of ours or does not come from storage."""
     if isinstance(error, HoodieError) or not (isinstance(error, OSError) or from_driver(error)):
         return None
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO

@@ -18,7 +18,7 @@ from hoodie.storage.retry import RetryingInput, as_os_error, retrying
 
 _REQUESTS_AT_ONCE = 16
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
-_WITHOUT_LISTINGS_CACHE = {"hdfs", "viewfs"}  # they have none, and take every option for one of Hadoop's
+_WITHOUT_LISTINGS_CACHE = {"hdfs", "viewfs"}  # they have none, and pass every option to Hadoop
 
 
 class FsspecStorage(Storage):
@@ -68,8 +68,8 @@ class FsspecStorage(Storage):
             tree[folder] = files
         branches = [join(folder, entry.name) for entry in top if entry.is_dir and entry.name not in skip]
         # One flat listing a branch, not a request a folder; branch by branch, so that what is skipped costs nothing.
-        for found in _at_once(self._find, branches):
-            for path, info in found.items():
+        for infos in _at_once(self._find, branches):
+            for path, info in infos.items():
                 parent, name = split(path)
                 if skip and not set(skip).isdisjoint(parent[len(folder) :].split("/")):
                     continue
@@ -93,7 +93,7 @@ class FsspecStorage(Storage):
         except FileNotFoundError:
             raise
         except Exception:
-            # Stores refuse a range behind the end of the file, each with its own error.
+            # Stores refuse a range beyond the end of the file, each with its own error.
             if start < self.size(path):
                 raise
             return b""
@@ -126,7 +126,7 @@ class FsspecStorage(Storage):
         return self._driver.output(self._at(check_file(path)))
 
     def delete(self, path: str) -> bool:
-        if not self.exists(path):  # most stores answer the same whether there was a file or not
+        if not self.exists(path):  # most stores answer the same whether the file existed or not
             return False
         tries = 0
 
@@ -138,7 +138,7 @@ class FsspecStorage(Storage):
         try:
             retrying(remove)
         except FileNotFoundError:
-            return tries > 1  # the answer to our own removal got lost
+            return tries > 1  # the response to our own removal was lost
         return True
 
     def delete_tree(self, folder: str) -> None:
@@ -177,15 +177,15 @@ class FsspecStorage(Storage):
         full = self._at(folder)
         self.fs.invalidate_cache(full)
         try:
-            found = retrying(lambda: self.fs.find(full, detail=True))
+            infos = retrying(lambda: self.fs.find(full, detail=True))
         except FileNotFoundError:
             return {}
         skipped = len(self._plain(self._base)) + 1
-        files = ((name, info) for name, info in found.items() if info["type"] == "file" and not name.endswith("/"))
+        files = ((name, info) for name, info in infos.items() if info["type"] == "file" and not name.endswith("/"))
         return {self._plain(name)[skipped:] if self._base else self._plain(name): info for name, info in files}
 
     def _info(self, path: str) -> dict[str, Any] | None:
-        """What the driver tells of a file; None without one."""
+        """The driver's information on a file; None without one."""
         full = self._at(check_file(path))
         self.fs.invalidate_cache(full)
         try:

@@ -44,11 +44,11 @@ class LocalStorage(Storage):
 
     def list(self, folder: str = "") -> list[Entry]:
         try:
-            found = os.scandir(self._at(check_path(folder)))
+            scan = os.scandir(self._at(check_path(folder)))
         except FileNotFoundError:
             return []
-        with found:
-            entries = [entry for entry in map(_entry, found) if entry is not None]
+        with scan:
+            entries = [entry for entry in map(_entry, scan) if entry is not None]
         return sorted(entries)
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
@@ -93,10 +93,10 @@ class LocalStorage(Storage):
 
     def exists(self, path: str) -> bool:
         try:
-            found = os.stat(self._at(check_file(path)))
+            stat = os.stat(self._at(check_file(path)))
         except _GONE:
             return False
-        return not _is_folder(found)
+        return not _is_folder(stat)
 
     def create_new(self, path: str, data: bytes) -> None:
         full = self._at(check_file(path))
@@ -156,13 +156,13 @@ class LocalStorage(Storage):
         return os.path.join(self._root, path) if path else self._root
 
 
-def _entry(found: os.DirEntry[str]) -> Entry | None:
+def _entry(item: os.DirEntry[str]) -> Entry | None:
     try:
-        stat = found.stat()
+        stat = item.stat()
     except FileNotFoundError:  # deleted since it was listed, or a link to nothing
         return None
     folder = _is_folder(stat)
-    return Entry(found.name, 0 if folder else stat.st_size, 0 if folder else stat.st_mtime_ns // 1_000_000, folder)
+    return Entry(item.name, 0 if folder else stat.st_size, 0 if folder else stat.st_mtime_ns // 1_000_000, folder)
 
 
 def _is_folder(stat: os.stat_result) -> bool:
@@ -170,17 +170,17 @@ def _is_folder(stat: os.stat_result) -> bool:
 
 
 def _remove_folder(full: str) -> None:
-    # Another deleter may come first and another writer meanwhile: what is gone is gone, what is new stays.
+    # Another deleter may come first, and another writer meanwhile: missing files are skipped, new ones stay.
     # No fsync: journals keep the order, so the synced file that reports the deletion carries it along.
     if os.path.islink(full):
         os.unlink(full)
         return
     try:
-        found = os.scandir(full)
+        scan = os.scandir(full)
     except FileNotFoundError:
         return
-    with found:
-        for entry in found:
+    with scan:
+        for entry in scan:
             if entry.is_dir(follow_symlinks=False):
                 _remove_folder(entry.path)
             else:

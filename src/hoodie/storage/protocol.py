@@ -66,7 +66,7 @@ class Storage(Protocol):
         """The base path as people write it: an absolute local path, or a URI without a trailing slash."""
 
     def list(self, folder: str = "") -> list[Entry]:
-        """What lies directly in a folder, files and folders, sorted by name. A missing folder is empty.
+        """The entries directly in a folder, files and folders, sorted by name. A missing folder is empty.
 
         Temporary files of writers at work, or dead, may show: see `is_temporary`.
         Raises NotADirectoryError when a file has that path.
@@ -89,13 +89,13 @@ class Storage(Protocol):
         """
 
     def open_input(self, path: str) -> InputFile:
-        """A file for reads here and there. Raises FileNotFoundError, now or (some drivers) at the first read."""
+        """A file for random reads. Raises FileNotFoundError, now or (some drivers) at the first read."""
 
     def size(self, path: str) -> int:
         """Bytes in a file. Raises FileNotFoundError."""
 
     def exists(self, path: str) -> bool:
-        """Whether a file (not a folder) is there."""
+        """Whether a file (not a folder) exists."""
 
     def create_new(self, path: str, data: bytes) -> None:
         """Publish a file: whole or not at all, and only if the path is free. Parents are made.
@@ -108,24 +108,24 @@ class Storage(Protocol):
         included. Where it does not (Azure), equal content that is not empty counts as ours; of an *empty* file nobody
         can prove to be the creator, so it counts as another's: FileExistsError, and never two winners. A caller that
         names the file uniquely, such as a marker, may take that for success; one that picks an instant takes the next.
-        If reading back does not settle it the storage's error is raised and the outcome is unknown.
+        If reading back is inconclusive the storage's error is raised and the outcome is unknown.
 
         Raises FileExistsError; UnsupportedTable when the storage cannot create exclusively.
         """
 
     def write(self, path: str, data: bytes) -> None:
-        """Put a file in place of whatever was there; readers see the old content or the new. Parents are made."""
+        """Create or replace a file; readers see the old content or the new. Parents are made."""
 
     def open_output(self, path: str) -> AbstractContextManager[OutputFile]:
         """Stream a new file: `with storage.open_output(path) as file: file.write(...)`. Parents are made.
 
         The file appears, whole, when the block ends; a block that raises leaves nothing. The caller sees to it that the
-        name is its own (write tokens do): a file that is already there is replaced.
+        name is its own (write tokens do): an existing file is replaced.
         A process killed inside leaves at most a temporary file, and an unknown fsspec driver part of the file.
         """
 
     def delete(self, path: str) -> bool:
-        """Remove a file; whether it was there. Of racing deleters at least one is told True."""
+        """Remove a file; returns whether it existed. Of racing deleters at least one gets True."""
 
     def delete_tree(self, folder: str) -> None:
         """Remove all files and folders below a folder, and the folder. Missing: nothing to do.
@@ -135,10 +135,10 @@ class Storage(Protocol):
 
 
 def check_path(path: str) -> str:
-    """The path itself. Raises InvalidInput when it leaves the base path or is no plain relative path."""
+    """The path itself. Raises InvalidInput when it leaves the base path or is not a plain relative path."""
     if path and (path.startswith("/") or "\0" in path or not {"", ".", ".."}.isdisjoint(path.split("/"))):
         raise InvalidInput(
-            f"{path!r} is no path inside a table: expected a relative one without empty, '.' or '..' parts"
+            f"{path!r} is not a path inside a table: expected a relative one without empty, '.' or '..' parts"
         )
     return path
 

@@ -1,6 +1,6 @@
-"""Trying again what failed for a reason that passes: an overloaded store, a time-out, a broken connection.
+"""Retries calls that failed for a transient reason: an overloaded store, a time-out, a broken connection.
 
-Drivers repeat some calls by themselves, each its own set. What comes out of them is judged here, the same for all.
+Drivers retry some calls, each its own set. The errors that they raise are classified here, the same for all.
 """
 
 from __future__ import annotations
@@ -47,14 +47,14 @@ _UNKNOWN = ("Credential", "ClientAuthentication", "RefreshError", "TokenRetrieva
 
 
 def is_transient(error: BaseException) -> bool:
-    """Whether a call that failed so may succeed when it is tried again, as far as the error tells."""
+    """Whether a retry may succeed after this error."""
     # s3fs makes a TimeoutError of an expired token: to ask again with it is of no use.
-    return not rejects_credentials(error) and any(_transient(each) for each in chain(error))
+    return not rejects_credentials(error) and any(_transient(cause) for cause in chain(error))
 
 
 def rejects_credentials(error: BaseException) -> bool:
-    """Whether a call failed since the store does not take the credentials, or there are none."""
-    return any(_rejects(each) for each in chain(error))
+    """Whether a call failed because the store rejects the credentials, or none are given."""
+    return any(_rejects(cause) for cause in chain(error))
 
 
 def _rejects(error: BaseException) -> bool:
@@ -76,7 +76,7 @@ def _of_driver(kind: type) -> bool:
 
 
 def retrying(call: Callable[[], T]) -> T:
-    """The result of a call that may be made twice; it is tried again while it fails for a reason that passes.
+    """The result of an idempotent call; it is retried while it fails for a transient reason.
 
     Raises the last error; an OSError in its place when it is transient and the driver's own
     """
@@ -132,12 +132,12 @@ def status_of(error: BaseException) -> int | None:
     """The HTTP status that an error carries; None without one."""
     response = getattr(error, "response", None)
     if isinstance(response, dict):  # botocore
-        found = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
-        return found if isinstance(found, int) else None
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return status if isinstance(status, int) else None
     for name in ("status_code", "status", "code"):  # azure, aiohttp, gcsfs
-        found = getattr(error, name, None)
-        if isinstance(found, int) and 100 <= found < 600:
-            return found
+        status = getattr(error, name, None)
+        if isinstance(status, int) and 100 <= status < 600:
+            return status
     return None
 
 
@@ -158,12 +158,12 @@ class RetryingInput:
         self._file = file
 
     def read(self, size: int = -1, /) -> bytes:
-        at = self._file.tell()
+        position = self._file.tell()
 
         def again() -> bytes:
-            self._file.seek(at)
-            found: bytes = self._file.read(size)
-            return found
+            self._file.seek(position)
+            data: bytes = self._file.read(size)
+            return data
 
         return retrying(again)
 

@@ -22,7 +22,7 @@ from hoodie.keygen.keygen import KeyGenerator, Kind, following, key_generator, n
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.model.instant import Action, Instant
-from hoodie.plan.write import learn_record_size
+from hoodie.plan.write import measure_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
@@ -175,7 +175,7 @@ class TableState:
 
     def record_size(self, sizing: FileSizing) -> int:
         """Bytes that a record takes in a base file, learnt from recent commits."""
-        return learn_record_size(self.recent_commits(), sizing)
+        return measure_record_size(self.recent_commits(), sizing)
 
 
 def load_state(storage: Storage) -> TableState:

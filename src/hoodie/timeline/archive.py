@@ -1,6 +1,6 @@
-"""Instants that left the active timeline: read back from the archive of layout 1, or the history of layout 2.
+"""Instants that left the active timeline: read from the archive of layout 1, or the history of layout 2.
 
-Nothing here is part of a write: the archive is read when somebody asks for history, and by the archiver itself.
+Nothing here is part of a write: the archive is read for `history`, and by the archiver itself.
 Source: docs/format/table-and-timeline.md 8.
 """
 
@@ -33,7 +33,7 @@ _MERGE_PLAN = "mergeArchivePlan"
 class ArchivedEntry:
     """One instant file that was archived.
 
-    changed  when the instant came into this state, an instant time; "" when its writer did not say
+    changed  when the instant reached this state, an instant time; "" when its writer did not record it
     column   the entry's field with what the file held; "" for a file without content
     record   that content, as Avro; None without
     path     of the archive file
@@ -54,29 +54,29 @@ def archive_name(number: int) -> str:
 def archive_files(storage: Storage, config: TableConfig) -> dict[int, str]:
     """The archive files of layout 1, paths by number, the newest first."""
     folder = config.history_folder
-    found = {int(m[1]): join(folder, e.name) for e in storage.list(folder) if (m := _NAME.fullmatch(e.name))}
-    return dict(sorted(found.items(), reverse=True))
+    files = {int(m[1]): join(folder, e.name) for e in storage.list(folder) if (m := _NAME.fullmatch(e.name))}
+    return dict(sorted(files.items(), reverse=True))
 
 
 def read_archive_file(storage: Storage, path: str) -> list[ArchivedEntry]:
     """What an archive file holds, in its order. Raises CorruptFile."""
-    return [_entry(found, path) for found in decode_entries(storage.read(path), path)]
+    return [_entry(record, path) for record in decode_entries(storage.read(path), path)]
 
 
-def _entry(found: Mapping[str, Any], path: str) -> ArchivedEntry:
-    time, action, state = found["commitTime"] or "", found["actionType"] or "", found["actionState"] or "COMPLETED"
+def _entry(record: Mapping[str, Any], path: str) -> ArchivedEntry:
+    time, action, state = record["commitTime"] or "", record["actionType"] or "", record["actionState"] or "COMPLETED"
     if not (time.isascii() and time.isdigit()) or action not in list(Action) or state not in State.__members__:
-        raise CorruptFile(path, f"archived instant {time!r}, {action!r}, {state!r}: no such instant is known")
-    filled = next((name for name, value in found.items() if isinstance(value, dict)), "")
+        raise CorruptFile(path, f"archived instant {time!r}, {action!r}, {state!r}: unknown kind of instant")
+    filled = next((name for name, value in record.items() if isinstance(value, dict)), "")
     instant = Instant(time, Action(action), State[state])
-    return ArchivedEntry(instant, found["stateTransitionTime"] or "", filled, found[filled] if filled else None, path)
+    return ArchivedEntry(instant, record["stateTransitionTime"] or "", filled, record[filled] if filled else None, path)
 
 
 def archived_entries(storage: Storage, config: TableConfig) -> Iterator[ArchivedEntry]:
     """All archived instant files of layout 1, those of the newest archive file first, in the order of the file.
 
-    An entry may occur twice: an archiver that died is repeated. A merged file that is not finished is skipped: the
-    files it is made of are still there.
+    An entry may occur twice: an interrupted archiver runs again. An unfinished merged file is skipped: the files it is
+    made of still exist.
     Raises CorruptFile
     """
     for path in archive_files(storage, config).values():
@@ -101,16 +101,16 @@ def _being_merged(storage: Storage, config: TableConfig) -> str:
 def archived_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
     """Completed commits that left the active timeline, each once, newest first. Reads the whole archive.
 
-    An instant may be on the active timeline as well: of an archiver that died, or is at work. Raises CorruptFile
+    An instant may also be on the active timeline: the archiver was interrupted, or is running. Raises CorruptFile
     """
     if config.layout == 2:
         return _history_commits(storage, config)
-    found: dict[Instant, CommitMetadata] = {}
+    commits: dict[Instant, CommitMetadata] = {}
     for entry in archived_entries(storage, config):
         instant = entry.instant
-        if instant.state is State.COMPLETED and instant.action in COMMITS and instant not in found:
-            found[instant] = commit_of(entry.record or {}, entry.path)
-    return sorted(found.items(), key=lambda item: item[0], reverse=True)
+        if instant.state is State.COMPLETED and instant.action in COMMITS and instant not in commits:
+            commits[instant] = commit_of(entry.record or {}, entry.path)
+    return sorted(commits.items(), key=lambda item: item[0], reverse=True)
 
 
 _COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
@@ -119,12 +119,12 @@ _COLUMNS = ["instantTime", "completionTime", "action", "metadata"]
 def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
     """Time of the newest completed commit that is in the archive only; "" when none is.
 
-    before   the oldest commit of the active timeline: an archiver may have died between the two
+    before   the oldest commit of the active timeline: the archiver may have been interrupted between the two
     Raises   CorruptFile
-    Archive files are read from the newest on, until one tells: cleans and rollbacks are archived apart.
+    Archive files are read from the newest on, until one has a commit: cleans and rollbacks are archived separately.
     """
     if config.layout == 2:
-        # A name tells the times of all instants in the file: at least as new as its newest commit.
+        # A name has the times of all instants in the file: at least as new as its newest commit.
         times = (name.split("_")[1] for name in history_files(storage, config.history_folder))
         return max((time for time in times if time < before), default="")
     newest = file = ""
@@ -138,7 +138,7 @@ def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
 
 
 def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
-    found: dict[Instant, CommitMetadata] = {}
+    commits: dict[Instant, CommitMetadata] = {}
     for name in history_files(storage, config.history_folder):
         path = join(config.history_folder, name)
         try:
@@ -157,5 +157,5 @@ def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instan
                 if metadata is None:
                     raise CorruptFile(path, f"the {action} {time} is without its metadata")
                 replacing = Action(action) is Action.REPLACE_COMMIT
-                found[instant] = decode_avro_commit(metadata, path, replacing)
-    return sorted(found.items(), key=lambda item: item[0], reverse=True)
+                commits[instant] = decode_avro_commit(metadata, path, replacing)
+    return sorted(commits.items(), key=lambda item: item[0], reverse=True)

@@ -17,7 +17,7 @@ def utc_now() -> dt.datetime:
 
 
 def new_time(timeline: Timeline, zone: TimelineZone, clock: Clock) -> str:
-    """An instant time after all on the timeline, in the table's zone, even when the clock went back."""
+    """An instant time after all on the timeline, in the table's zone, even when the clock was set back."""
     now = clock()
     local = now if zone is TimelineZone.UTC else now.astimezone().replace(tzinfo=None)
     return next_time(local.replace(tzinfo=None), timeline.newest)

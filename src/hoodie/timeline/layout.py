@@ -1,4 +1,4 @@
-"""What the files of the timeline are called, and which names are not the timeline's.
+"""The names of the timeline's files, and which names are not the timeline's.
 
 Source: docs/format/table-and-timeline.md 5.2, 5.3 and 9.
 """
@@ -45,28 +45,28 @@ def file_name(instant: Instant, layout: int = 1) -> str:
 
 
 def parse_name(name: str, layout: int, folder: str) -> Instant | None:
-    """The instant that a file of the timeline's folder stands for; None for a known companion.
+    """The instant of a file in the timeline's folder; None for a known companion.
 
     Companions: names that do not start with a digit (hoodie.properties, checksums, temporary files) and Hudi's half
     written ones on HDFS. A completed instant of layout 2 whose name has no completion time keeps it "".
 
-    Raises CorruptFile on any other name: what looks like an instant must not look like nothing.
+    Raises CorruptFile on any other name: what looks like an instant must not be ignored.
     """
     if not name[:1].isdigit() or _HALF_WRITTEN.fullmatch(name):
         return None
-    found = _NAMES[layout].fullmatch(name)
-    instant = _instant(found) if found else None
+    match = _NAMES[layout].fullmatch(name)
+    instant = _instant(match) if match else None
     if instant is None:
         raise CorruptFile(
             f"{folder}/{name}",
             "looks like an instant, but its kind is unknown",
-            advice="If it does not belong to the table, move it away; else read the table with what wrote it.",
+            advice="If it does not belong to the table, move it away; else read it with the library that wrote it.",
         )
     return instant
 
 
-def _instant(found: re.Match[str]) -> Instant | None:
-    groups = found.groupdict()
+def _instant(match: re.Match[str]) -> Instant | None:
+    groups = match.groupdict()
     time, word, suffix, completed = groups["time"], groups["action"], groups["state"], groups.get("completed") or ""
     if word == ".inflight" and suffix is None and not completed:
         return Instant(time, Action.COMMIT, State.INFLIGHT)

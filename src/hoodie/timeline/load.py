@@ -38,7 +38,7 @@ _MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
 def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
     """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
 
-    Raises CorruptFile on a name that looks like an instant and is none that is known
+    Raises CorruptFile on a name that looks like an instant of an unknown kind
     """
     folder, layout = config.timeline_folder, config.layout
     highest: dict[tuple[str, Action], Instant] = {}
@@ -71,7 +71,7 @@ def _modified(entry: Entry, zone: TimelineZone) -> str:
 def completion_times(storage: Storage, config: TableConfig, timeline: Timeline) -> dict[str, str]:
     """When each completed commit was completed, by its time. Layout 1: when its file was last written.
 
-    Copying a table changes what layout 1 tells.
+    Copying a table changes these times in layout 1.
     """
     if timeline.layout == 2:
         return {instant.requested: instant.completed for instant in timeline.commits}
@@ -118,7 +118,7 @@ def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant)
 
 
 def read_replace_plan(storage: Storage, timeline: Timeline, instant: Instant) -> ReplacePlan:
-    """The plan of a pending replace commit; without content unless it is a clustering or deletes partitions."""
+    """The plan of a pending replace commit; empty unless it is a clustering or deletes partitions."""
     path = timeline.path(dataclasses.replace(instant, state=State.REQUESTED, completed=""))
     return decode_replace_plan(storage.read(path), path)
 
@@ -132,21 +132,21 @@ def with_history(storage: Storage, config: TableConfig, timeline: Timeline, inst
     Opens only files of the history whose range may hold one of them. Raises CorruptFile
     """
     known = {instant.requested for instant in timeline.instants} | timeline.history.keys()
-    wanted = sorted(set(instants) - known)
-    if timeline.layout == 1 or not wanted:
+    times = sorted(set(instants) - known)
+    if timeline.layout == 1 or not times:
         return timeline
-    found = dict(timeline.history)
+    history = dict(timeline.history)
     for name in history_files(storage, config.history_folder):
         bounds = _HISTORY_NAME.fullmatch(name)
-        assert bounds is not None  # _history_files saw to it
-        inside = [time for time in wanted if bounds[1] <= time <= bounds[2]]
+        assert bounds is not None  # history_files checked it
+        inside = [time for time in times if bounds[1] <= time <= bounds[2]]
         if inside:
-            found |= _completions(storage, f"{config.history_folder}/{name}", inside)
-    return dataclasses.replace(timeline, history=found)
+            history |= _completions(storage, f"{config.history_folder}/{name}", inside)
+    return dataclasses.replace(timeline, history=history)
 
 
 def history_files(storage: Storage, folder: str) -> list[str]:
-    """Names of the files that the current manifest lists; others are being made or are dead."""
+    """Names of the files that the current manifest lists; others are unfinished or obsolete."""
     try:
         version = storage.read(f"{folder}/_version_").decode("ascii", "replace").strip()
     except FileNotFoundError:
@@ -156,16 +156,16 @@ def history_files(storage: Storage, folder: str) -> list[str]:
         version = str(max(numbers))
     path = f"{folder}/manifest_{version}"
     if not re.fullmatch(r"\d+", version, re.ASCII):
-        raise CorruptFile(f"{folder}/_version_", f"{version!r} is no version of the history")
+        raise CorruptFile(f"{folder}/_version_", f"{version!r} is not a version of the history")
     try:
-        names = [found["fileName"] for found in json.loads(storage.read(path))["files"]]
+        names = [file["fileName"] for file in json.loads(storage.read(path))["files"]]
     except FileNotFoundError as error:
         raise CorruptFile(f"{folder}/_version_", f"names version {version}, but {path} is missing") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise CorruptFile(path, f"no manifest of the history: {error!r}") from error
     for name in names:
         if not isinstance(name, str) or not _HISTORY_NAME.fullmatch(name):
-            raise CorruptFile(path, f"{name!r} is no file of the history")
+            raise CorruptFile(path, f"{name!r} is not a file of the history")
     return names
 
 

@@ -1,4 +1,4 @@
-"""The timeline as a value: which instants there are, and which of them a reader sees.
+"""The timeline as a value: its instants, and which of them a reader sees.
 
 Source: docs/format/table-and-timeline.md 5.3 and 7.
 """
@@ -47,7 +47,7 @@ class Timeline:
 
     instants  the highest state of each instant, ordered by time; a completed compaction is a COMMIT
     layout    1: up to table version 6; 2: from version 8, completed instants carry their completion time
-    folder    where the files lie, relative to the base path
+    folder    of the files, relative to the base path
     names     file names of completed instants that do not follow from the instant (layout 2: written by version 6)
     history   layout 2: completion time of instants that left the active timeline, as far as loaded
     stamps    size and modification time of completed instants' files, as the listing had them
@@ -65,18 +65,18 @@ class Timeline:
     files: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def path(self, instant: Instant) -> str:
-        """Where the file of an instant lies, relative to the base path."""
+        """The path of an instant's file, relative to the base path."""
         return f"{self.folder}/{self.names.get(instant) or file_name(instant, self.layout)}"
 
     def completed(self, actions: Iterable[Action] = COMMITS) -> tuple[Instant, ...]:
         """Completed instants, oldest first; by default those that publish rows."""
-        wanted = frozenset(actions)
-        return tuple(i for i in self.instants if i.state is State.COMPLETED and i.action in wanted)
+        chosen = frozenset(actions)
+        return tuple(i for i in self.instants if i.state is State.COMPLETED and i.action in chosen)
 
     def pending(self, actions: Iterable[Action] = WRITES) -> tuple[Instant, ...]:
         """Requested and inflight instants, oldest first; by default those that write data files."""
-        wanted = frozenset(actions)
-        return tuple(i for i in self.instants if i.state is not State.COMPLETED and i.action in wanted)
+        chosen = frozenset(actions)
+        return tuple(i for i in self.instants if i.state is not State.COMPLETED and i.action in chosen)
 
     @property
     def commits(self) -> tuple[Instant, ...]:
@@ -104,12 +104,12 @@ class Timeline:
 
     def find(self, time: str, action: Action) -> Instant | None:
         """The instant of a time whose action is, or completes as, the given one."""
-        wanted = comparable_action(action)
-        same = (i for i in self.instants if i.requested == time and comparable_action(i.action) is wanted)
+        comparable = comparable_action(action)
+        same = (i for i in self.instants if i.requested == time and comparable_action(i.action) is comparable)
         return next(same, None)
 
     def completions(self) -> dict[str, str]:
-        """Layout 2: completion times of all writes that are known, by instant."""
+        """Layout 2: completion times of all known writes, by instant."""
         return {**self.history, **{instant.requested: instant.completed for instant in self.commits}}
 
     def visible(self, as_of: str | None = None) -> Visible:
@@ -159,4 +159,4 @@ def query_instant(text: str) -> str:
             except ValueError:
                 break
             return moment.strftime("%Y%m%d%H%M%S") + (millis or f"{moment.microsecond // 1000:03d}")
-    raise InvalidInput(f"{text!r} is no point in time: expected yyyyMMddHHmmss[SSS] or yyyy-MM-dd[ HH:mm:ss[.SSS]]")
+    raise InvalidInput(f"{text!r} is not a point in time: expected yyyyMMddHHmmss[SSS] or yyyy-MM-dd[ HH:mm:ss[.SSS]]")

@@ -1,4 +1,4 @@
-"""Moving an instant from state to state: each step is one exclusive create, so that of two writers one goes on.
+"""Moving an instant from state to state: each step is one exclusive create, so that only one of two writers succeeds.
 
 Instants of layout 1, the one that is written. Source: docs/format/table-and-timeline.md 5.2 and 5.4.
 """
@@ -17,7 +17,7 @@ _FOLDER = ".hoodie"
 
 
 def instant_path(instant: Instant) -> str:
-    """Where the file of an instant lies, relative to the base path."""
+    """The path of an instant's file, relative to the base path."""
     return f"{_FOLDER}/{file_name(instant)}"
 
 
@@ -65,19 +65,19 @@ def is_pending(storage: Storage, instant: Instant) -> bool:
 
 
 def back_to_requested(storage: Storage, instant: Instant) -> Instant:
-    """Take back the beginning of a compaction or clustering to try it again; its plan stays. Twice is as once."""
+    """Remove the inflight file of a compaction or clustering, to run it again; its plan stays. Idempotent."""
     storage.delete(instant_path(dataclasses.replace(instant, state=State.INFLIGHT)))
     return dataclasses.replace(instant, state=State.REQUESTED)
 
 
 def uncomplete(storage: Storage, instant: Instant, action: Action | None = None) -> Instant:
-    """Take back the completion of an instant, the first step of rolling it back. Twice is as once.
+    """Remove the completed file of an instant, the first step of rolling it back. Idempotent.
 
     action  what it was before completion, such as COMPACTION for a commit; None: the same
     returns the inflight instant
     """
     pending = Instant(instant.requested, action or instant.action, State.INFLIGHT)
-    # Both states must be there before the completed file goes: else a crash in between would lose the instant.
+    # Both states must exist before the completed file is removed: else a crash in between would lose the instant.
     for state in (State.REQUESTED, State.INFLIGHT):
         earlier = dataclasses.replace(pending, state=state)
         if not (state is State.REQUESTED and pending.action is Action.SAVEPOINT):
@@ -88,8 +88,8 @@ def uncomplete(storage: Storage, instant: Instant, action: Action | None = None)
 
 
 def remove_pending(storage: Storage, instant: Instant) -> None:
-    """Remove a pending instant, the last step of rolling it back. Twice is as once."""
-    # Inflight first: a crash in between leaves a requested instant, which the next rollback takes up.
+    """Remove a pending instant, the last step of rolling it back. Idempotent."""
+    # Inflight first: a crash in between leaves a requested instant, which the next rollback resumes.
     for state in (State.INFLIGHT, State.REQUESTED):
         storage.delete(instant_path(dataclasses.replace(instant, state=state)))
 
@@ -97,7 +97,7 @@ def remove_pending(storage: Storage, instant: Instant) -> None:
 def _require(storage: Storage, instant: Instant) -> None:
     path = instant_path(instant)
     if not storage.exists(path):
-        raise InstantNotFound(f"{path} is missing: instant {instant.requested} was rolled back, or never got so far")
+        raise InstantNotFound(f"{path} is missing: instant {instant.requested} was rolled back, or never got that far")
 
 
 def _create(storage: Storage, instant: Instant, content: bytes) -> None:
@@ -105,4 +105,4 @@ def _create(storage: Storage, instant: Instant, content: bytes) -> None:
     try:
         storage.create_new(path, content)
     except FileExistsError as error:
-        raise WriteConflict(f"{path} is there already: another writer took instant {instant.requested}") from error
+        raise WriteConflict(f"{path} already exists: another writer took instant {instant.requested}") from error

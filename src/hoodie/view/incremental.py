@@ -19,7 +19,7 @@ from hoodie.view.slices import FileSystemView, GroupFiles, merged_slices
 #: The beginning of all time; Hudi's users write it as "000", too.
 EARLIEST = "earliest"
 
-#: Commits of these put no row anywhere that was not there before: theirs, or their deletes, keep older commit times.
+#: Commits of these write no new rows: rewritten rows keep their older commit times.
 _WRITES_NO_ROWS = frozenset(
     {Operation.COMPACT, Operation.LOG_COMPACT, Operation.INDEX, Operation.DELETE, Operation.DELETE_PREPPED}
 )
@@ -30,8 +30,8 @@ class Span:
     """The commits of a range, oldest first in the order that the range is about.
 
     timeline  what a reader at the end of the range sees; with `as_of`, the last instant whose files count
-    exact     rows count by these commit times only, not by all from the first to the last: where the range is about
-              completion, others may lie between them
+    exact     rows count by exactly these commit times, not by all between the first and the last: in a range by
+              completion, other commits may lie between them
     """
 
     begin: str
@@ -48,28 +48,28 @@ class Span:
 
 
 def moment(timeline: Timeline, text: str, completions: Mapping[str, str], now: str, archived: str = "") -> str:
-    """Where `begin` or `end` lies in the order of a range: "" for the beginning of all time.
+    """The position of `begin` or `end` in the order of a range: "" for the beginning of all time.
 
     text         an instant of the timeline; a point in time (`yyyy-MM-dd[ HH:mm:ss[.SSS]]`); "earliest", "000"
     completions  when commits were completed, where the range is about that; else empty
     now          in the table's zone
-    archived     the newest commit that left the timeline; an older instant is not looked for
-    Raises       InvalidInput when it is of another form, or in the future; InstantNotFound when there is none such
+    archived     the newest commit that left the timeline; an older instant is not checked
+    Raises       InvalidInput when it is of another form, or in the future; InstantNotFound when it does not exist
     """
     if text == EARLIEST or re.fullmatch("0+", text):
         return ""
     if re.fullmatch(r"\d{14}|\d{17}", text, re.ASCII):
         return _position(timeline, text, completions, now, archived)
     try:
-        found = query_instant(text)
+        position = query_instant(text)
     except InvalidInput as problem:
         raise InvalidInput(
             f"{text!r} is neither an instant nor a point in time: expected an instant of the table, "
             f"yyyy-MM-dd[ HH:mm:ss[.SSS]], or {EARLIEST!r}"
         ) from problem
-    if found > max(now, timeline.newest):
+    if position > max(now, timeline.newest):
         raise InvalidInput(f"{text!r} is in the future: it is {now} in the table's time zone")
-    return found
+    return position
 
 
 def _position(timeline: Timeline, time: str, completions: Mapping[str, str], now: str, archived: str) -> str:
@@ -81,13 +81,13 @@ def _position(timeline: Timeline, time: str, completions: Mapping[str, str], now
     if same:
         problem = f"is a {same[0].action} that is pending"
     elif time > max(now, timeline.newest):
-        problem = "is in the future, and no instant of the table"
+        problem = "is in the future, and not an instant of the table"
     else:
-        problem = "is no instant of the table (any more): it never was one, or was rolled back"
+        problem = "is not an instant of the table: it never was one, or was rolled back"
     near = max((i.requested for i in timeline.commits if i.requested < time), default="")
     raise InstantNotFound(
         f"{time} {problem}. {f'The last commit before it is {near}. ' if near else 'No commit is before it. '}"
-        "A point in time that need not be an instant is written as 2024-01-31 12:00:00.000."
+        "Write a point in time that is not an instant as 2024-01-31 12:00:00.000."
     )
 
 
@@ -99,13 +99,13 @@ def span(
     begin, end   positions as `moment` gives them
     completions  when commits were completed, where that is their position; empty: their own time is
     clustering   times of pending replace commits that only move rows
-    returns      a hollow commit is one that is pending, while a later one up to `end` is completed: a reader who goes
-                 on from there would never see its rows
+    returns      a hollow commit is pending while a later one up to `end` is completed: a reader that continues from
+                 `end` would never see its rows
     """
     if completions:
-        found = [i for i in timeline.commits if begin < completions.get(i.requested, i.requested) <= end]
-        found.sort(key=lambda instant: completions.get(instant.requested, instant.requested))
-        return Span(begin, end, _as_completed_by(timeline, end, completions), tuple(found), None, True), None
+        commits = [i for i in timeline.commits if begin < completions.get(i.requested, i.requested) <= end]
+        commits.sort(key=lambda instant: completions.get(instant.requested, instant.requested))
+        return Span(begin, end, _as_completed_by(timeline, end, completions), tuple(commits), None, True), None
     commits = [instant for instant in timeline.commits if instant.requested <= end]
     last = max((instant.requested for instant in commits), default="")
     pending = (i for i in timeline.pending(COMMITS) if i.requested < last and i.requested not in clustering)
@@ -113,23 +113,23 @@ def span(
     return Span(begin, end, timeline, inside, last), next(pending, None)
 
 
-def before(found: Span, hollow: Instant) -> Span:
+def before(covered: Span, hollow: Instant) -> Span:
     """The part of a range that lies before a pending commit."""
-    inside = tuple(instant for instant in found.commits if instant.requested < hollow.requested)
-    last = max((i.requested for i in found.timeline.commits if i.requested < hollow.requested), default="")
-    return replace(found, end=last, commits=inside, as_of=last)
+    inside = tuple(instant for instant in covered.commits if instant.requested < hollow.requested)
+    last = max((i.requested for i in covered.timeline.commits if i.requested < hollow.requested), default="")
+    return replace(covered, end=last, commits=inside, as_of=last)
 
 
 def _as_completed_by(timeline: Timeline, end: str, completions: Mapping[str, str]) -> Timeline:
-    """The timeline of those who looked at that time: what was completed later is pending still."""
+    """The timeline as a reader saw it at that time: what was completed later is still pending."""
     compacts = any(i.action is Action.DELTA_COMMIT for i in timeline.instants)
 
     def then(instant: Instant) -> Instant:
         publishes = instant.state is State.COMPLETED and instant.action in COMMITS
         if not publishes or completions.get(instant.requested, instant.requested) <= end:
             return instant
-        # On a table with logs, a commit is a compaction: the slice that it opened is joined to the one before. What
-        # others do, a reader of the files of before need not know.
+        # On a table with logs, a commit is a compaction: the slice that it opened is joined to the one before. Other
+        # later actions do not affect a reader of the earlier files.
         action = Action.COMPACTION if compacts and instant.action is Action.COMMIT else Action.COMMIT
         return Instant(instant.requested, action, State.INFLIGHT)
 
@@ -143,7 +143,7 @@ class Touched:
     """The file groups that may hold rows that commits of a range wrote.
 
     groups  with the last commit of the range that wrote rows there
-    last    with the last statistics that a commit of the range has of the group: what then was its newest file
+    last    with the last statistics of the group in a commit of the range: its newest file at that time
     """
 
     groups: Mapping[FileGroupId, str] = field(default_factory=dict)
@@ -191,14 +191,14 @@ def changed_slices(view: FileSystemView, changes: Touched, as_of: str | None) ->
 
 
 def missing(view: FileSystemView, changes: Touched) -> dict[FileGroupId, str]:
-    """The touched groups whose slice of then has been cleaned away: the first file that is not there."""
-    found = {}
+    """The touched groups whose slice was removed by cleaning: the first missing file of each."""
+    missing_files = {}
     for group, stat in changes.last.items():
         files = view.groups.get(group, GroupFiles())
-        there = {base.name for base in files.bases} | {log.name for log in files.logs}
-        assert stat.path is not None  # `touched` saw to it
+        names = {base.name for base in files.bases} | {log.name for log in files.logs}
+        assert stat.path is not None  # `touched` checked it
         needed = (stat.path.rpartition("/")[2], stat.base_file or "", *stat.log_files)
-        gone = next((name for name in needed if name and name not in there), None)
+        gone = next((name for name in needed if name and name not in names), None)
         if gone is not None:
-            found[group] = gone
-    return found
+            missing_files[group] = gone
+    return missing_files

@@ -1,4 +1,4 @@
-"""Gathering what the rules of hoodie.view.slices need: partitions, files, pending plans, replaced file groups.
+"""Loads what the rules of hoodie.view.slices need: partitions, files, pending plans, replaced file groups.
 
 Source: docs/format/table-and-timeline.md 3 and 7.
 """
@@ -41,7 +41,7 @@ class Folders:
     unmarked: Mapping[str, list[Entry]] = field(default_factory=dict)
 
     def with_unmarked(self, partitions: Iterable[str]) -> dict[str, list[Entry]]:
-        """The files of the partitions, some without a metafile among them; what lies within one is none."""
+        """The files of the partitions, including those without a metafile; a folder within a partition is not one."""
         both = {**self.marked, **{partition: self.unmarked[partition] for partition in partitions}}
         return _outermost(both)
 
@@ -49,24 +49,24 @@ class Folders:
 def discover_partitions(storage: Storage) -> list[str]:
     """Partition paths of a table, sorted; "" is the base path, the one partition of a table without partitions.
 
-    Folders with data files are among them that lost their metafile, or are no partitions: look into them for files of
-    an instant that is known, not for rows.
+    Includes folders with data files that lost their metafile, or are not partitions: search them for files of a known
+    instant, not for rows.
     """
-    found = list_folders(storage)
-    return sorted({*found.marked, *found.unmarked})
+    folders = list_folders(storage)
+    return sorted({*folders.marked, *folders.unmarked})
 
 
 def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> Folders:
     """The folders that may be partitions.
 
-    partitions  those to look at, one listing each; None: all there are, with one listing of the tree
+    partitions  those to list, one listing each; None: all, with one listing of the tree
     """
     if partitions is None:
         tree = storage.list_tree("", skip=(".hoodie",))
         marked = _outermost({folder: entries for folder, entries in tree.items() if _is_partition(entries)})
     else:
-        wanted = sorted({check_path(partition) for partition in partitions})
-        tree = dict(zip(wanted, in_threads(storage.list, wanted), strict=True))
+        paths = sorted({check_path(partition) for partition in partitions})
+        tree = dict(zip(paths, in_threads(storage.list, paths), strict=True))
         marked = {folder: entries for folder, entries in tree.items() if _is_partition(entries)}
     unmarked = {
         folder: entries
@@ -79,13 +79,13 @@ def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> F
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, list[Entry]]:
-    """The files of folders with data files, by folder, with or without a metafile: for those who look for files that
-    they know, such as those of a plan.
+    """The files of folders with data files, by folder, with or without a metafile: to search for known files, such as
+    those of a plan.
 
     partitions  as for `list_folders`
     """
-    found = list_folders(storage, partitions)
-    return {**found.marked, **found.unmarked}
+    folders = list_folders(storage, partitions)
+    return {**folders.marked, **folders.unmarked}
 
 
 def load_view(
@@ -94,11 +94,11 @@ def load_view(
     """The view of a table, or of some of its partitions.
 
     Raises CorruptFile when a plan or replace commit cannot be read, or a group is in two pending compactions;
-           FileNotFoundError when an instant went away meanwhile: load the timeline again
-    Warns  DamagedLog of log files without a byte that a commit on the timeline has filled; MetafileMissing of folders
-           with data files and without metafile. Whether they are partitions the commits on the timeline tell, which
-           are read for it
-    Whether all files are there that commits name is not looked at: `hoodie.view.missing` does.
+           FileNotFoundError when an instant was removed meanwhile: load the timeline again
+    Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
+           data files and without metafile. The commits on the timeline, which are read for it, decide whether they
+           are partitions
+    Whether all files exist that commits name is not checked: `hoodie.view.missing` does.
     """
     folders = list_folders(storage, partitions)
     unmarked = _named_by_commits(storage, timeline, folders)
@@ -116,18 +116,18 @@ def load_view(
 
 
 def _named_by_commits(storage: Storage, timeline: Timeline, folders: Folders) -> frozenset[str]:
-    """Which of the folders without metafile are partitions: commits on the timeline name them."""
+    """Which of the folders without metafile are partitions: those that commits on the timeline name."""
     if not folders.unmarked:
         return frozenset()
     commits = all_published(storage, timeline, tolerant=False)
-    named = frozenset(partition for commit in commits for partition in commit.partitions)
-    for folder in sorted(named & folders.unmarked.keys()):
+    committed = frozenset(partition for commit in commits for partition in commit.partitions)
+    for folder in sorted(committed & folders.unmarked.keys()):
         warnings.warn(MetafileMissing(folder, True), stacklevel=4)
     visible = timeline.visible()
-    for folder in sorted(folders.unmarked.keys() - named):
+    for folder in sorted(folders.unmarked.keys() - committed):
         if any(visible.committed(time) for time in _instants(data_files({folder: folders.unmarked[folder]}))):
             warnings.warn(MetafileMissing(folder, False), stacklevel=4)
-    return named & folders.unmarked.keys()
+    return committed & folders.unmarked.keys()
 
 
 def build_view(
@@ -137,14 +137,14 @@ def build_view(
     compactions: Iterable[tuple[Instant, CompactionPlan]] = (),
     clusterings: Iterable[tuple[Instant, ReplacePlan]] = (),
 ) -> FileSystemView:
-    """The view that files and the content of instants give.
+    """The view of the given files and instants.
 
     replaces     completed replace commits
     compactions  pending ones
-    clusterings  pending replace commits; those without a clustering plan are none
+    clusterings  pending replace commits; those without a clustering plan are ignored
     """
     replaced: dict[FileGroupId, str] = {}
-    for instant, metadata in sorted(replaces, key=lambda found: found[0]):
+    for instant, metadata in sorted(replaces, key=lambda pair: pair[0]):
         for partition, file_ids in metadata.replaced.items():
             replaced |= {FileGroupId(partition, file_id): instant.requested for file_id in file_ids}
     compacting: dict[FileGroupId, str] = {}
@@ -153,7 +153,7 @@ def build_view(
             if compacting.setdefault(operation.group, instant.requested) != instant.requested:
                 raise CorruptFile(
                     timeline.path(instant),
-                    f"file group {operation.group.file_id} is in the compaction {compacting[operation.group]}, too",
+                    f"file group {operation.group.file_id} is also in the compaction {compacting[operation.group]}",
                     advice="Unschedule one of them with Hudi's command line.",
                 )
     clustering: dict[FileGroupId, str] = {}
@@ -176,22 +176,22 @@ def data_files(listed: Mapping[str, Iterable[Entry]]) -> list[BaseFile | LogFile
 
 
 def _outermost(folders: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
-    """Those that lie in no other: what lies in a partition is none."""
-    found: dict[str, list[Entry]] = {}
+    """The folders within no other: a folder within a partition is not one."""
+    outermost: dict[str, list[Entry]] = {}
     # Sorted by segments, a folder comes before all below it.
     for folder, entries in sorted(folders.items(), key=lambda item: item[0].split("/")):
-        if not any(above in found for above in _above(folder)):
-            found[folder] = entries
-    return found
+        if not any(above in outermost for above in _above(folder)):
+            outermost[folder] = entries
+    return outermost
 
 
 def _above(folder: str) -> Iterable[str]:
-    """The folders that a folder lies in, the base path included."""
+    """The parents of a folder, the base path included."""
     if folder:
         yield ""
-    for at, char in enumerate(folder):
+    for position, char in enumerate(folder):
         if char == "/":
-            yield folder[:at]
+            yield folder[:position]
 
 
 def _is_partition(entries: Iterable[Entry]) -> bool:
@@ -203,7 +203,7 @@ def _instants(files: Iterable[BaseFile | LogFile]) -> set[str]:
 
 
 def _tell_of_emptied_logs(storage: Storage, timeline: Timeline, files: Iterable[BaseFile | LogFile]) -> None:
-    """A writer that died may leave a log file without a byte, so the commits are asked whether rows were there."""
+    """A writer that died may leave an empty log file, so the commits are checked for rows in it."""
     logs = [file for file in files if isinstance(file, LogFile) and file.size == 0]
     if not logs:
         return

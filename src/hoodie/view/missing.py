@@ -1,8 +1,8 @@
-"""Files that completed commits published, that a reader or writer would take, and that are not there.
+"""Files that completed commits published, that a reader or writer needs, and that are missing.
 
-The rule: were the file there, would it be in a slice that is taken? So files that are superseded, replaced, or hidden
-(of an instant that does not count) are none; and without it an older version would show, or nothing. Files that a
-cleaning on the timeline removed are left out. Pure rules, but for `find_missing`.
+The rule: if the file existed, would it be in a slice that is used? So superseded, replaced and hidden files (of an
+instant that does not count) are not missing; without a missing file an older version would show, or nothing. Files
+that a cleaning on the timeline removed are left out. Pure rules, except `find_missing`.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from hoodie.view.parallel import in_threads
 from hoodie.view.published import Published
 from hoodie.view.slices import FileSystemView, GroupFiles, group_files, latest_base_files, merged_slices
 
-#: The slices that somebody takes of a view.
+#: The slices that a reader or writer uses of a view.
 Taken = Callable[[FileSystemView], Iterable[FileSlice]]
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A published file that is not there, and the commit that names it."""
+    """A missing published file, and the commit that names it."""
 
     file: BaseFile | LogFile
     instant: Instant
@@ -43,17 +43,17 @@ class Missing:
 
 
 def snapshot_files(as_of: str | None = None) -> Taken:
-    """What a snapshot reader takes."""
+    """The slices that a snapshot reader uses."""
     return lambda view: merged_slices(view, as_of).values()
 
 
 def read_optimized_files(as_of: str | None = None) -> Taken:
-    """What a reader of base files alone takes."""
+    """The slices that a reader of base files alone uses."""
     return lambda view: _base_slices(view, as_of)
 
 
 def writer_files(view: FileSystemView) -> Iterator[FileSlice]:
-    """What a writer builds on: what readers merge, and the base files in which keys are looked up."""
+    """The slices that a writer builds on: those that readers merge, and the base files in which keys are looked up."""
     yield from merged_slices(view).values()
     yield from _base_slices(view, None)
 
@@ -73,42 +73,42 @@ def find_missing(
 ) -> list[Missing]:
     """The missing files of a view, by path.
 
-    commits     whose files are looked for, newest first
+    commits     whose files are checked, newest first
     partitions  those that the view is of; None: all
     Raises      CorruptFile
 
-    Storage is asked only when files look missing: for cleanings on the timeline, and (layout 2) for the history of
-    instants that left it.
+    Storage is read only when files look missing: cleanings on the timeline, and (layout 2) the history of instants
+    that left it.
     """
     absent = named_and_absent(view, commits, partitions)
     if not absent:
         return []
-    times = {each.file.instant if isinstance(each.file, BaseFile) else each.file.base_instant for each in absent}
+    times = {entry.file.instant if isinstance(entry.file, BaseFile) else entry.file.base_instant for entry in absent}
     view = replace(view, timeline=with_history(storage, config, view.timeline, times))
-    found = missing_files(view, absent, taken)
-    if not found:
+    missing = missing_files(view, absent, taken)
+    if not missing:
         return []
     cleaned = cleaned_files(storage, view.timeline)
-    return [each for each in found if each.path not in cleaned]
+    return [entry for entry in missing if entry.path not in cleaned]
 
 
 def named_and_absent(
     view: FileSystemView, commits: Iterable[Published], partitions: Collection[str] | None = None
 ) -> list[Missing]:
-    """The data files that commits name and the listing lacks, whether anybody needs them or not."""
-    there: dict[str, set[str]] = {}
+    """The data files that commits name and the listing lacks, needed or not."""
+    present_by_folder: dict[str, set[str]] = {}
     for group, files in view.groups.items():
-        present = there.setdefault(group.partition, set())
+        present = present_by_folder.setdefault(group.partition, set())
         present.update(base.name for base in files.bases)
         present.update(log.name for log in (*files.logs, *files.changes))
-    wanted = None if partitions is None else frozenset(partitions)
+    only = None if partitions is None else frozenset(partitions)
     absent: dict[tuple[str, str], Instant] = {}
     beside: dict[tuple[str, str], Instant] = {}
     for commit in commits:
-        for named, kept in ((commit.files, absent), (commit.base_files, beside)):
-            for partition, names in named.items():
-                if wanted is None or partition in wanted:
-                    present = there.get(partition, set())
+        for by_partition, kept in ((commit.files, absent), (commit.base_files, beside)):
+            for partition, names in by_partition.items():
+                if only is None or partition in only:
+                    present = present_by_folder.get(partition, set())
                     kept |= {(partition, name): commit.instant for name in names if name not in present}
     found = []
     for (partition, name), instant in {**beside, **absent}.items():
@@ -119,26 +119,26 @@ def named_and_absent(
 
 
 def missing_files(view: FileSystemView, absent: Iterable[Missing], taken: Taken) -> list[Missing]:
-    """Those of the absent files that would be taken, were they there; by path."""
+    """Those of the absent files that would be used if they existed; by path."""
     by_group: dict[FileGroupId, dict[str, Missing]] = {}
-    for each in absent:
-        by_group.setdefault(each.group, {})[each.file.name] = each
+    for entry in absent:
+        by_group.setdefault(entry.group, {})[entry.file.name] = entry
     trial: dict[FileGroupId, GroupFiles] = {}
     for group, lost in by_group.items():
         files = view.groups.get(group, GroupFiles())
-        trial[group] = group_files([*files.bases, *files.logs, *(each.file for each in lost.values())])[group]
-    found: dict[str, Missing] = {}
+        trial[group] = group_files([*files.bases, *files.logs, *(entry.file for entry in lost.values())])[group]
+    missing: dict[str, Missing] = {}
     for slice_ in taken(replace(view, groups=trial)):
         lost = by_group[slice_.group]
-        for each in lost.values():
-            if isinstance(each.file, BaseFile):
-                # Another attempt's file of the same instant is not what was published.
-                needed = slice_.base is not None and slice_.base.instant == each.file.instant
+        for entry in lost.values():
+            if isinstance(entry.file, BaseFile):
+                # Another attempt's file of the same instant is not the published one.
+                needed = slice_.base is not None and slice_.base.instant == entry.file.instant
             else:
-                needed = any(log.name == each.file.name for log in slice_.logs)
+                needed = any(log.name == entry.file.name for log in slice_.logs)
             if needed:
-                found[each.path] = each
-    return [found[path] for path in sorted(found)]
+                missing[entry.path] = entry
+    return [missing[path] for path in sorted(missing)]
 
 
 def cleaned_files(storage: Storage, timeline: Timeline) -> set[str]:

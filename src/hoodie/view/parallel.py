@@ -1,4 +1,4 @@
-"""Calls to storage side by side: they wait, they do not compute."""
+"""Concurrent calls to storage, which wait rather than compute."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-#: Calls under way at once.
+#: Concurrent calls.
 _THREADS = 16
 
 A = TypeVar("A")
@@ -14,7 +14,7 @@ B = TypeVar("B")
 
 
 def in_threads(call: Callable[[A], B], items: Sequence[A]) -> list[B]:
-    """The call's results in the order of items; several go out at once."""
+    """The call's results in the order of items; several calls run at once."""
     if len(items) < 2:
         return [call(item) for item in items]
     with ThreadPoolExecutor(min(_THREADS, len(items))) as pool:

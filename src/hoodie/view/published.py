@@ -1,4 +1,4 @@
-"""Which files the completed commits of a timeline published: read side by side, and remembered.
+"""Which files the completed commits of a timeline published: read in parallel, and cached.
 
 What a completed commit names is remembered in this process (`hoodie.timeline.memory`), apart from the rest that it
 says: it takes less room, so more commits are remembered by it.
@@ -19,8 +19,8 @@ from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.parallel import in_threads
 
-#: What one read opens of commits that this process has not seen, the newest first: so many files, of so many bytes
-#: together. The newest one is read whatever its size.
+#: The most commits not yet cached that one read opens, newest first: number of files, and their bytes together. The
+#: newest one is read whatever its size.
 FRESH_COMMITS = 32
 FRESH_BYTES = 16 * 1024 * 1024
 
@@ -30,7 +30,7 @@ class Published:
     """What a completed commit names.
 
     files       names of the base and log files that it made or appended to, by partition path
-    base_files  names of the base files that it found beside the logs that it wrote, by partition path
+    base_files  names of the base files of the slices to whose logs it wrote, by partition path
     partitions  all partition paths that it wrote to, or replaced file groups of
     """
 
@@ -68,16 +68,16 @@ def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True
     tolerant  warn (CommitNotChecked) of commits that cannot be read; False: raise CorruptFile
     """
     commits = _read(storage, timeline, reversed(timeline.commits), tolerant=tolerant)
-    return [found for found in commits if found is not None]
+    return [commit for commit in commits if commit is not None]
 
 
 def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = None) -> list[Published]:
-    """What the newest commits up to `as_of` (inclusive; None: now) name, newest first: all that are remembered, and as
+    """What the newest commits up to `as_of` (inclusive; None: now) name, newest first: all that are cached, and as
     many others as `FRESH_COMMITS` and `FRESH_BYTES` let one read open.
 
     Warns CommitNotChecked of commits that cannot be read; those archived since the timeline was loaded are left out
     """
-    wanted, opened, size = [], 0, 0
+    instants, opened, size = [], 0, 0
     for instant in reversed(timeline.commits):
         if as_of is not None and instant.requested > as_of:
             continue
@@ -86,8 +86,8 @@ def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = N
             if opened and (opened >= FRESH_COMMITS or size + bytes_ > FRESH_BYTES):
                 continue
             opened, size = opened + 1, size + bytes_
-        wanted.append(instant)
-    return [found for found in _read(storage, timeline, wanted) if found is not None]
+        instants.append(instant)
+    return [commit for commit in _read(storage, timeline, instants) if commit is not None]
 
 
 def _read(
@@ -106,13 +106,13 @@ def _read(
         PUBLISHED.put(storage, timeline, instant, made)
         return made
 
-    for found in in_threads(read, list(instants)):
-        if isinstance(found, CorruptFile):
+    for outcome in in_threads(read, list(instants)):
+        if isinstance(outcome, CorruptFile):
             if not tolerant:
-                raise found
-            warnings.warn(CommitNotChecked(found.path, found.problem), stacklevel=4)
+                raise outcome
+            warnings.warn(CommitNotChecked(outcome.path, outcome.problem), stacklevel=4)
             continue
-        yield found
+        yield outcome
 
 
 def _known(storage: Storage, timeline: Timeline, instant: Instant) -> Published | None:

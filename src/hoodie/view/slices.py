@@ -25,7 +25,7 @@ class GroupFiles:
 
 @dataclass(frozen=True, slots=True)
 class FileSystemView:
-    """What the rules need to know.
+    """The input of the rules.
 
     replaced    the instant of the completed replace commit that took a file group's place; the later one of two
     compacting  the pending compaction that a file group is in
@@ -74,9 +74,9 @@ def _log_order(log: LogFile) -> tuple[str, int, str, bool]:
 def committed_slices(view: FileSystemView, group: FileGroupId, as_of: str | None = None) -> tuple[FileSlice, ...]:
     """The committed slices of a file group, oldest first, replaced or not.
 
-    A pending compaction of the group counts as a slice, possibly without files: new logs belong to it. What lies there
-    as its base file may be half written. Layout 2 leaves logs of pending delta commits out; in layout 1 they cannot be
-    told by name, and the log reader drops their blocks, as it does with blocks written after `as_of`.
+    A pending compaction of the group counts as a slice, possibly without files: new logs belong to it. Its base
+    file may be half written. Layout 2 leaves logs of pending delta commits out; in layout 1 the name does not show
+    them, and the log reader drops their blocks, as it does with blocks written after `as_of`.
     """
     files = view.groups.get(group, GroupFiles())
     return _slices(view, group, files, view.timeline.visible(as_of), _completions(view))
@@ -100,12 +100,12 @@ def base_files_in(view: FileSystemView, instants: Collection[str]) -> dict[FileG
 
     Left out: file groups replaced up to the last of them.
     """
-    wanted = frozenset(instants)
-    if not wanted:
+    times = frozenset(instants)
+    if not times:
         return {}
     newest = {}
-    for group, slices in _each(view, max(wanted)):
-        bases = [s.base for s in slices if s.base and s.base_instant in wanted and not _opened(view, s)]
+    for group, slices in _each(view, max(times)):
+        bases = [s.base for s in slices if s.base and s.base_instant in times and not _opened(view, s)]
         if bases:
             newest[group] = bases[-1]
     return newest
@@ -140,7 +140,7 @@ def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGr
 
 
 def uncompacted_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
-    """The newest slice of each file group that is not the one of a pending compaction: what a plan starts from."""
+    """The newest slice of each file group that is not the one of a pending compaction: the input of a plan."""
     newest = {}
     for group, slices in _each(view, None):
         closed = [slice_ for slice_ in slices if not _opened(view, slice_)]
@@ -189,10 +189,10 @@ def _slices(
 
 def _logs_by_name(logs: Iterable[LogFile]) -> dict[str, list[LogFile]]:
     """Layout 1: a log belongs to the base instant in its name, whenever it was written."""
-    found: dict[str, list[LogFile]] = defaultdict(list)
+    logs_of: dict[str, list[LogFile]] = defaultdict(list)
     for log in logs:
-        found[log.base_instant].append(log)
-    return found
+        logs_of[log.base_instant].append(log)
+    return logs_of
 
 
 def _logs_by_completion(
@@ -201,14 +201,14 @@ def _logs_by_completion(
     """Layout 2: a log belongs to the newest slice that began before its delta commit completed.
 
     logs    of completed delta commits, in order
-    starts  the base instants there are; a log that completed before all of them begins a slice of its own
+    starts  the base instants of the group; a log that completed before all of them begins its own slice
     """
-    found: dict[str, list[LogFile]] = defaultdict(list)
+    logs_of: dict[str, list[LogFile]] = defaultdict(list)
     ordered = sorted(starts)
     for log in logs:
-        at = bisect_right(ordered, completions[log.base_instant])
-        if at == 0:
+        position = bisect_right(ordered, completions[log.base_instant])
+        if position == 0:
             ordered.insert(0, log.base_instant)
-            at = 1
-        found[ordered[at - 1]].append(log)
-    return found
+            position = 1
+        logs_of[ordered[position - 1]].append(log)
+    return logs_of

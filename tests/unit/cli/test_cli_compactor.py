@@ -88,7 +88,7 @@ def test_a_plan_is_looked_into_mended_and_withdrawn(path: str, capsys: pytest.Ca
     assert main(["compactor", "run", path, "--engine", "local"]) == 1
     assert log.name in capsys.readouterr().err
     assert main(["compactor", "repair", path, instant]) == 0
-    assert out_of(capsys)[0].endswith(f"{log.name} is gone, and left out")
+    assert out_of(capsys)[0].endswith(f"{log.name} is missing and left out")
     assert main(["compactor", "unschedule", path, instant]) == 0
     assert out_of(capsys) == [f"compaction {instant} is withdrawn"]
     assert pending(path) == []

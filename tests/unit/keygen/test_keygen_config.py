@@ -116,7 +116,7 @@ def test_switches_are_read() -> None:
         ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.timezone": "GMT+25:00"}, "expected a zone"),
         ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": ""}, "output.dateformat is not set"),
         ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": "yyyy z"}, "'z' is not supported"),
-        ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": "yyT"}, "'T' is no pattern letter"),
+        ({**TIMED, TIME + "timestamp.type": "SCALAR", TIME + "output.dateformat": "yyT"}, "'T' is not a pattern"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_with_the_options_is_said(properties: dict[str, str], problem: str) -> None:
@@ -287,7 +287,7 @@ def test_patterns_are_taken_apart(pattern: str, parts: list[str]) -> None:
         ("MM MMM", "the month occurs twice"),
         ("MMM MM", "the month occurs twice"),
         ("'today'", "it has no date"),
-        ("yyyyTHH", "'T' is no pattern letter"),
+        ("yyyyTHH", "'T' is not a pattern letter"),
     ],
 )
 def test_patterns_that_cannot_be_read_are_named(pattern: str, problem: str) -> None:

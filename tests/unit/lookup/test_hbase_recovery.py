@@ -243,7 +243,7 @@ def test_a_large_repair_is_not_for_threads_of_the_driver(table):
     rollback(
         table.storage,
         table.options | {"hoodie.spark.driver.max.batch.bytes": "0"},
-        repair=lambda job: near.append(job.near) or repair_near(job),
+        repair=lambda job: near.append(job.on_driver) or repair_near(job),
     )
     assert near == [False]
 
@@ -270,7 +270,7 @@ def test_an_index_that_is_not_the_table_s_any_more_is_refused_before_keys_are_ta
         other.upsert(rows(("z", "x", 1)))
         table.options["hoodie.index.hbase.table"] = other.index
     before = table.storage.snapshot()
-    said = {"emptied": "emptied or made anew", "another's": "table 'others'", "older": "older copy"}[how]
+    said = {"emptied": "emptied or rebuilt", "another's": "table 'others'", "older": "older copy"}[how]
     for write in (table.upsert, table.insert):
         with pytest.raises(CorruptIndex, match=said):
             write(rows(("a", "x", 2), ("b", "x", 2), ts=2))

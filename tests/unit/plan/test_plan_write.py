@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from hoodie.config.write import FileSizing
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
-from hoodie.plan.write import PartitionProfile, TaskKind, TaskKinds, learn_record_size, new_group_sizes, plan_write
+from hoodie.plan.write import PartitionProfile, TaskKind, TaskKinds, measure_record_size, new_group_sizes, plan_write
 
 SIZING = FileSizing(max_size=1000, small_limit=500)
 KINDS = TaskKinds(insert=TaskKind.CREATE, fill=TaskKind.REWRITE, update=TaskKind.APPEND)
@@ -80,10 +80,10 @@ def test_the_record_size_is_learnt_from_the_newest_commit_that_is_large_enough()
         CommitMetadata(operation=Operation.UPSERT, stats={"": (stat(601, 10), stat(0, 0))}),
         CommitMetadata(operation=Operation.UPSERT, stats={"": (stat(9000, 10),)}),
     ]
-    assert learn_record_size(commits, SIZING) == 61
-    assert learn_record_size(commits[:1], SIZING) == SIZING.record_size
+    assert measure_record_size(commits, SIZING) == 61
+    assert measure_record_size(commits[:1], SIZING) == SIZING.record_size
 
 
 def test_bytes_of_log_files_teach_nothing():
     commits = [CommitMetadata(operation=Operation.UPSERT, stats={"": (stat(4000, 10, log_version=1),)})]
-    assert learn_record_size(commits, SIZING) == SIZING.record_size
+    assert measure_record_size(commits, SIZING) == SIZING.record_size

@@ -351,11 +351,11 @@ def test_an_instant_that_is_not_there_is_refused() -> None:
     first = table.upsert(batch(("a", "oslo", 1, "a1"))).instant
     table.upsert(batch(("a", "oslo", 2, "a2")))
     between = f"{int(first) + 1:017d}"
-    with pytest.raises(InstantNotFound, match=f"{between} is no instant of the table.*before it is {first}"):
+    with pytest.raises(InstantNotFound, match=f"{between} is not an instant of the table.*before it is {first}"):
         table.changes(between)
     with pytest.raises(InstantNotFound, match="No commit is before it"):
         table.changes("20010101000000000")
-    with pytest.raises(InstantNotFound, match="is no instant of the table"):
+    with pytest.raises(InstantNotFound, match="is not an instant of the table"):
         table.changes(first, between)
 
 

@@ -174,7 +174,7 @@ def test_a_restore_that_dies_anywhere_goes_on_when_it_is_called_again(history, h
         assert read(died) == THEN
         assert later_files(died, saved) == set()
         again = died.snapshot()
-        assert restore(died, {}, saved).instant == ""  # twice is as once
+        assert restore(died, {}, saved).instant == ""  # idempotent
         assert died.snapshot() == again
 
 
@@ -299,7 +299,7 @@ def refused(storage: MemoryStorage, kind: type[HoodieError], match: str, savepoi
 def test_a_table_is_restored_to_savepoints_only():
     storage = table()
     first = load_state(storage).timeline.commits[0].requested
-    refused(storage, InstantNotFound, "is no savepoint", first)
+    refused(storage, InstantNotFound, "is not a savepoint", first)
 
 
 def test_a_newer_savepoint_stands_in_the_way():
@@ -318,7 +318,7 @@ def test_a_savepoint_whose_files_are_gone_is_refused():
     saved = make_savepoint(storage, {})
     upsert(storage, THIRD)
     storage.delete(min(saved.files))
-    refused(storage, InvalidPlan, f"1 files of the savepoint are gone, such as {min(saved.files)}", saved.instant)
+    refused(storage, InvalidPlan, f"1 files of the savepoint are missing, such as {min(saved.files)}", saved.instant)
 
 
 def test_a_savepoint_with_archived_commits_after_it_is_refused(monkeypatch: pytest.MonkeyPatch):

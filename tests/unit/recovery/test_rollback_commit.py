@@ -221,7 +221,7 @@ def test_a_savepoint_is_refused():
 
 
 def test_an_instant_that_is_not_there_is_refused():
-    refused(table(), InstantNotFound, "never begun, or is rolled back already", "20200101000000000")
+    refused(table(), InstantNotFound, "never began, or is rolled back already", "20200101000000000")
 
 
 def test_a_commit_is_refused_while_a_write_is_pending():
@@ -321,7 +321,7 @@ def test_a_commit_is_refused_once_what_it_replaced_is_cleaned_or_is_about_to_be(
     current = {s.base.path for s in opened(storage).slices() if s.base} & old
     act(storage)
     cleaned(storage, current, done=done)
-    refused(storage, InvalidPlan, "are cleaned, or planned to be")
+    refused(storage, InvalidPlan, "were removed by cleaning, or will be")
 
 
 def test_files_that_were_cleaned_for_being_old_do_not_matter():
@@ -366,7 +366,7 @@ def test_what_comes_while_the_rollback_is_planned_stops_it():
         storage = saved.copy()
         delete_savepoint(storage, {}, newest(storage).requested)
         before = read(storage)
-        with pytest.raises(WriteConflict, match="That came in between"):
+        with pytest.raises(WriteConflict, match="That happened meanwhile"):
             rollback(Meanwhile(storage, ".rollback.requested", act), {})
         assert read(storage) == before
         assert not pending_rollbacks(load_state(storage).timeline)

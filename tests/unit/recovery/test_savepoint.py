@@ -145,7 +145,7 @@ def test_only_a_completed_commit_can_be_a_savepoint():
     storage = table()
     create_requested(storage, "20990101000000000", Action.COMMIT)
     refused(storage, InstantNotFound, "is not completed", "20990101000000000")
-    refused(storage, InstantNotFound, "no commit of the active timeline", "20200101000000000")
+    refused(storage, InstantNotFound, "not a commit of the active timeline", "20200101000000000")
     empty = MemoryStorage()
     ArrowTable.create(empty, COW)
     refused(empty, InstantNotFound, "no completed commit")

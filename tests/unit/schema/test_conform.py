@@ -80,7 +80,7 @@ def test_extra_columns_are_refused_or_dropped_when_told() -> None:
 
 def test_a_column_that_is_there_twice_is_refused() -> None:
     rows = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
-    with pytest.raises(SchemaMismatch, match="column a is there more than once"):
+    with pytest.raises(SchemaMismatch, match="column a occurs more than once"):
         conform(rows, pa.schema([("a", pa.int64())]))
 
 

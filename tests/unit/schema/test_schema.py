@@ -130,7 +130,7 @@ def test_one_message_names_every_column_that_does_not_fit() -> None:
         reconcile(table, batch.remove(3))
     for words in ("price is int in the table and string", "tags.element is string", "at.zone is string", "binary in"):
         assert words in str(caught.value)
-    with pytest.raises(SchemaMismatch, match="price is there more than once"):
+    with pytest.raises(SchemaMismatch, match="price occurs more than once"):
         reconcile(table, batch)
 
 

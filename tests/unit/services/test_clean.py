@@ -600,7 +600,7 @@ def test_a_plan_to_delete_anything_but_data_files_is_refused() -> None:
         plan = CleanPlan(policy="KEEP_LATEST_COMMITS", files={partition: (name,)})
         create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
         before = storage.snapshot()
-        with pytest.raises(CorruptFile, match="no data file"):
+        with pytest.raises(CorruptFile, match="not a data file"):
             clean(storage, {})
         assert storage.snapshot() == before
 

@@ -1,4 +1,4 @@
-"""Several writers of a table: who gives way, who tries again, who is taken for dead, which batches are known."""
+"""Several writers of a table: who gives way, who tries again, who is considered dead, which batches are known."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_without_a_lock_a_writer_that_another_took_for_dead_is_told():
     first = table()
     first.upsert(rows("a"))
     second = meanwhile(first, lambda: first.upsert(rows("c", city="rome", note="first")))
-    with pytest.raises(InstantNotFound, match=r"took this one for dead.*need a lock"):
+    with pytest.raises(InstantNotFound, match=r"considered this one dead.*need a lock"):
         second.upsert(rows("a", note="second"))
     assert notes(first.storage) == {"a": "old", "c": "first"}
 
@@ -238,7 +238,7 @@ def test_threads_that_write_the_same_file_group_all_get_through(provider, tmp_pa
     assert notes(there.storage) == dict.fromkeys("abcd", "2")
 
 
-# --- who is taken for dead ---
+# --- who is considered dead ---
 
 
 def die() -> None:
@@ -336,7 +336,7 @@ def begun(there: ArrowTable) -> WriteJob:
 
 
 def test_an_interrupted_write_falls_silent():
-    """In a notebook the process lives on: a heart that goes on beating would keep the write from being rolled back."""
+    """In a notebook the process lives on: a heartbeat that continues would keep the write from being rolled back."""
     there = table({**LOCKED, "hoodie.client.heartbeat.interval_in_ms": "100"})
     there.upsert(rows("a"))
     job = begun(there)
@@ -465,7 +465,7 @@ def test_a_commit_that_is_published_twice_is_refused():
 
 
 def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
-    """The first has only its instant when the second takes it for dead; the second stops behind a list of markers."""
+    """The first has only its instant when the second considers it dead; the second stops behind a list of markers."""
     there = table()
     there.upsert(rows("a"))
     first = begun(there)
@@ -575,7 +575,7 @@ def test_a_timeline_file_that_another_writer_removes_during_the_clean_up_is_a_co
                 self.inner.delete(path)
             return call()
 
-    with pytest.raises(WriteConflict, match="takes back the same failed writes") as raised:
+    with pytest.raises(WriteConflict, match="is rolling back the same failed writes") as raised:
         ArrowTable(Removed(there.storage), there.options).upsert(rows("b"))
     assert isinstance(raised.value.__cause__, FileNotFoundError)
     there.upsert(rows("b"))

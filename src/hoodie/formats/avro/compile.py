@@ -105,8 +105,8 @@ class _Compiler:
             return BytesDecimal(_decimal(schema))
         if kind == "long" and schema.get(TYPE_ATTRIBUTE) == "timestamp_ntz":
             return Integer(TIMESTAMP_NTZ)
-        if found := _LOGICAL.get((kind, str(logical))):
-            return Integer(found)
+        if integer := _LOGICAL.get((kind, str(logical))):
+            return Integer(integer)
         return self.reference(kind, namespace)
 
     def union(self, branches: list[Any], namespace: str) -> Node:

@@ -48,10 +48,10 @@ def decode_rows(
         raise CorruptLogBlock(path, f"the block's schema: {error}", offset) from error
     except UnsupportedTable as error:
         raise UnsupportedTable(f"{path} at byte {offset}: {error}") from error
-    wanted = None if columns is None else frozenset(columns)
-    schema = pa.schema([field for field in record.arrow if wanted is None or field.name in wanted])
-    if wanted is not None and len(wanted) > len(schema):
-        raise SchemaMismatch(f"{path}: no columns {sorted(wanted - set(schema.names))} in the block's schema")
+    chosen = None if columns is None else frozenset(columns)
+    schema = pa.schema([field for field in record.arrow if chosen is None or field.name in chosen])
+    if chosen is not None and len(chosen) > len(schema):
+        raise SchemaMismatch(f"{path}: no columns {sorted(chosen - set(schema.names))} in the block's schema")
     data = memoryview(content)
     starts, ends = _row_bounds(data, path, offset)
     batches = []
@@ -59,7 +59,7 @@ def decode_rows(
         base = int(starts[first])
         at, end = starts[first:last] - base, ends[first:last] - base
         try:
-            arrays, after = record.read_columns(Cells(data[base : int(ends[last - 1])]), at, wanted)
+            arrays, after = record.read_columns(Cells(data[base : int(ends[last - 1])]), at, chosen)
         except Malformed as error:
             raise CorruptLogBlock(path, error.problem, offset + base + error.at) from error
         if not np.array_equal(after, end):

@@ -36,11 +36,11 @@ def parse_properties(data: bytes, path: str) -> dict[str, str]:
         raise CorruptFile(path, "not a properties file: it holds a NUL byte", at)
     values: dict[str, str] = {}
     for at, line in _logical_lines(data.decode("iso-8859-1"), path):
-        found = _KEY.match(line)
-        assert found is not None  # it matches the empty string
-        separator = _SEPARATOR.match(line, found.end())
+        match = _KEY.match(line)
+        assert match is not None  # it matches the empty string
+        separator = _SEPARATOR.match(line, match.end())
         assert separator is not None
-        values[_unescape(found[0], path, at)] = _unescape(line[separator.end() :], path, at)
+        values[_unescape(match[0], path, at)] = _unescape(line[separator.end() :], path, at)
     return values
 
 
@@ -77,16 +77,16 @@ def _logical_lines(text: str, path: str) -> Iterator[tuple[int, str]]:
     """Lines without comments, blanks and leading blanks, continued lines joined; each with its first byte."""
     begun = 0
     parts: list[str] = []
-    for found in _LINE.finditer(text):
-        line = found[0].rstrip("\r\n").lstrip(_BLANK)
+    for match in _LINE.finditer(text):
+        line = match[0].rstrip("\r\n").lstrip(_BLANK)
         if not parts:
             if not line or line[0] in "#!":
                 continue
-            begun = found.start()
+            begun = match.start()
         slashes = len(line) - len(line.rstrip("\\"))
         parts.append(line[:-1] if slashes % 2 else line)
         if slashes % 2:
-            if found.end() == len(text) and not found[0].endswith(("\r", "\n")):
+            if match.end() == len(text) and not match[0].endswith(("\r", "\n")):
                 raise CorruptFile(path, "the file ends within an escape", len(text) - 1)
             continue
         yield begun, "".join(parts)
@@ -99,17 +99,17 @@ def _unescape(text: str, path: str, at: int) -> str:
     if "\\" not in text:
         return text
 
-    def plain(found: re.Match[str]) -> str:
-        word = found[1]
+    def plain(match: re.Match[str]) -> str:
+        word = match[1]
         return chr(int(word[1:], 16)) if len(word) > 1 else _LETTERS.get(word, word)
 
     result, end = [], 0
     while (slash := text.find("\\", end)) >= 0:
-        found = _ESCAPE.match(text, slash)
-        if found is None:
+        match = _ESCAPE.match(text, slash)
+        if match is None:
             raise CorruptFile(path, f"malformed escape {text[slash : slash + 6]!r}", at)
-        result += [text[end:slash], plain(found)]
-        end = found.end()
+        result += [text[end:slash], plain(match)]
+        end = match.end()
     joined = "".join([*result, text[end:]])
     try:
         # Java escapes UTF-16 units: a character above U+FFFF is two escapes.
@@ -129,11 +129,11 @@ def _escape(text: str, *, spaces: bool) -> str:
 _UNPRINTABLE = re.compile(r"[^\n\x20-\x7e]")
 
 
-def _as_unicode_escape(found: re.Match[str]) -> str:
+def _as_unicode_escape(match: re.Match[str]) -> str:
     try:
-        units = found[0].encode("utf-16-be")
+        units = match[0].encode("utf-16-be")
     except UnicodeEncodeError:
-        raise InvalidInput(f"{found[0]!r} is half of a surrogate pair, which no file of the table can hold") from None
+        raise InvalidInput(f"{match[0]!r} is half of a surrogate pair, which no file of the table can hold") from None
     return "".join(f"\\u{units[i]:02X}{units[i + 1]:02X}" for i in range(0, len(units), 2))
 
 

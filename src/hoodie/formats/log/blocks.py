@@ -210,11 +210,11 @@ class _Source:
         return value
 
     def find_magic(self, start: int) -> int:
-        """Offset of the first magic at or after `start`; the file's size if there is none."""
+        """Offset of the first magic at or after `start`; the file's size if none is found."""
         while start + len(MAGIC) <= self.size:
             piece = bytes(self.at(start, min(_SEARCH, self.size - start)))
-            if (found := piece.find(MAGIC)) >= 0:
-                return start + found
+            if (position := piece.find(MAGIC)) >= 0:
+                return start + position
             start += len(piece) - len(MAGIC) + 1
         return self.size
 
@@ -250,7 +250,7 @@ class _Ranges(_Source):
 
 def _walk(source: _Source) -> Iterator[tuple[BlockHead, BlockMap]]:
     offset = 0
-    while source.size - offset >= len(MAGIC):  # fewer bytes are taken for the end of the file
+    while source.size - offset >= len(MAGIC):  # fewer bytes count as the end of the file
         if source.at(offset, len(MAGIC)) != MAGIC:
             raise CorruptLogBlock(source.path, "no block starts here: the magic #HUDI# is missing", offset)
         end = _end_of_block(source, offset)
@@ -326,5 +326,5 @@ def _parse_map(source: _Source, at: int, limit: int) -> tuple[BlockMap, int]:
         try:
             entries.append((key, text.decode()))
         except UnicodeDecodeError as error:
-            raise CorruptLogBlock(source.path, f"header entry {key} is no UTF-8", at - length) from error
+            raise CorruptLogBlock(source.path, f"header entry {key} is not UTF-8", at - length) from error
     return BlockMap(tuple(entries)), at

@@ -111,10 +111,10 @@ def java_min_max(keys: pa.Array | pa.ChunkedArray) -> tuple[str, str] | None:
     if not len(keys):
         return None
     if all(highest_groups(keys)):
-        found = pc.min_max(java_order(keys))
-        return from_java_order(found["min"].as_py()), from_java_order(found["max"].as_py())
-    found = pc.min_max(utf8_order(keys))
-    return found["min"].as_py().decode("utf-8"), found["max"].as_py().decode("utf-8")
+        bounds = pc.min_max(java_order(keys))
+        return from_java_order(bounds["min"].as_py()), from_java_order(bounds["max"].as_py())
+    bounds = pc.min_max(utf8_order(keys))
+    return bounds["min"].as_py().decode("utf-8"), bounds["max"].as_py().decode("utf-8")
 
 
 def _read_tail(file: BinaryIO | pa.NativeFile, path: str) -> bytes:

@@ -127,9 +127,9 @@ def might_contain(filter: BloomFilter, keys: pa.Array | pa.ChunkedArray | KeyHas
     Raises   InvalidInput on a null or empty key
     """
     hashes = keys if isinstance(keys, KeyHashes) else KeyHashes.of(keys)
-    found = np.zeros(len(hashes), np.bool_)
-    found[survivors(filter, hashes, None)] = True
-    return found
+    present = np.zeros(len(hashes), np.bool_)
+    present[survivors(filter, hashes, None)] = True
+    return present
 
 
 def survivors(filter: BloomFilter, keys: KeyHashes, candidates: Indices | None) -> Indices:
@@ -141,10 +141,10 @@ def survivors(filter: BloomFilter, keys: KeyHashes, candidates: Indices | None) 
     given = np.arange(len(keys)) if candidates is None else candidates
     if len(filter.rows) == 1:
         return _row_survivors(filter.rows[0], filter, keys, given)
-    found = np.zeros(len(keys), np.bool_)
+    present = np.zeros(len(keys), np.bool_)
     for row in filter.rows:
-        found[_row_survivors(row, filter, keys, given[~found[given]])] = True
-    return given[found[given]]
+        present[_row_survivors(row, filter, keys, given[~present[given]])] = True
+    return given[present[given]]
 
 
 def encode(filter: BloomFilter) -> str:
@@ -285,15 +285,15 @@ def _insert(row: _OpenRow, keys: RawKeys, hashes: int, bits: int) -> None:
 
 def _row_survivors(row: Bytes, filter: BloomFilter, keys: KeyHashes, candidates: Indices) -> Indices:
     """As `survivors`, for one row."""
-    found = []
+    survivors_of_rows = []
     for start in range(0, len(candidates), BLOCK):
         alive = candidates[start : start + BLOCK]
         for i in range(min(SHARED, filter.hashes)):
             alive = alive[_is_set(row, keys.first[i][alive], filter.bits)]
         if filter.hashes > SHARED and len(alive):
             alive = alive[_passing(row, filter, keys, alive)]
-        found.append(alive)
-    return np.concatenate(found) if found else candidates
+        survivors_of_rows.append(alive)
+    return np.concatenate(survivors_of_rows) if survivors_of_rows else candidates
 
 
 def _passing(row: Bytes, filter: BloomFilter, keys: KeyHashes, alive: Indices) -> npt.NDArray[np.bool_]:

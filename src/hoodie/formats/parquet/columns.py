@@ -1,4 +1,4 @@
-"""Columns of Parquet files, with damage told from faults of the storage."""
+"""Columns of Parquet files; damage and faults of the storage are different errors."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def damage_of(path: str) -> Iterator[None]:
 
 
 def is_storage_fault(problem: Exception) -> bool:
-    """Whether an error met while reading Parquet is the storage's. Arrow tells of damage by a bare OSError; a fault of
+    """Whether an error met while reading Parquet is the storage's. Arrow reports damage by a bare OSError; a fault of
     the storage has a number or a class of its own."""
     return isinstance(problem, OSError) and (type(problem) is not OSError or problem.errno is not None)

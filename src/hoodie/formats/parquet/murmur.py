@@ -138,7 +138,7 @@ def positions(keys: pa.Array | pa.ChunkedArray, m: int, k: int) -> Hashes:
     Raises   InvalidInput on a null or empty key
     Source   Hudi's InternalBloomFilter and MurmurHash; pinned by tests/vectors/bloom_hash.json
     """
-    found = np.empty((k, len(keys)), np.uint32)
+    bits = np.empty((k, len(keys)), np.uint32)
     done = 0
     for chunk in chunks_of(keys):
         for place, chain in blocks(RawKeys.of(chunk)):
@@ -148,11 +148,11 @@ def positions(keys: pa.Array | pa.ChunkedArray, m: int, k: int) -> Hashes:
             for i in range(k):
                 chain.step(hashes)
                 if chain.order is None:
-                    reduce_to(hashes, m, found[i, columns], scratch)
+                    reduce_to(hashes, m, bits[i, columns], scratch)
                 else:
-                    found[i, columns][chain.order] = reduce_to(hashes, m, held, scratch)
+                    bits[i, columns][chain.order] = reduce_to(hashes, m, held, scratch)
         done += len(chunk)
-    return found
+    return bits
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -124,9 +124,9 @@ def stored_types(
         if ALSO_TEXT in (column.metadata or {}) and _is_text(have) != _is_text(column.type):
             text[column.name] = column.type
             continue
-        found = walk.type(have, column.type, column.name, (column.name,))
-        if found != have:
-            types[column.name] = found
+        actual = walk.type(have, column.type, column.name, (column.name,))
+        if actual != have:
+            types[column.name] = actual
     return StoredTypes(types, text, frozenset(walk.finer), tuple(walk.contradictions))
 
 
@@ -155,12 +155,12 @@ class _Walk:
             return pa.struct([self._child(child, want, column, path) for child in have])
         if types.is_list(have) and is_list(want):
             item = have.value_field
-            found = self.type(item.type, want.value_type, f"{column}.element", (*path, "[]"))
-            return have if found == item.type else pa.list_(item.with_type(found))
+            inner = self.type(item.type, want.value_type, f"{column}.element", (*path, "[]"))
+            return have if inner == item.type else pa.list_(item.with_type(inner))
         if types.is_map(have) and types.is_map(want):
             value = have.item_field
-            found = self.type(value.type, want.item_type, f"{column}.value", (*path, "[]"))
-            return have if found == value.type else pa.map_(have.key_type, value.with_type(found))
+            inner = self.type(value.type, want.item_type, f"{column}.value", (*path, "[]"))
+            return have if inner == value.type else pa.map_(have.key_type, value.with_type(inner))
         return self._leaf(have, want, column, path)
 
     def _child(self, child: pa.Field, want: pa.StructType, column: str, path: tuple[str, ...]) -> pa.Field:

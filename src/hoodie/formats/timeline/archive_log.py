@@ -246,6 +246,6 @@ def commit_of(record: Record, path: str) -> CommitMetadata:
     path    of the archive file, for errors
     Raises  CorruptFile
     """
-    found = read_document(record, path)
-    extra = {key: value for key, value in found.extra.items() if (key, value) != (_ROLLING_STAT, "")}
-    return replace(found, extra=extra, compacted=found.operation in (Operation.COMPACT, Operation.LOG_COMPACT))
+    commit = read_document(record, path)
+    extra = {key: value for key, value in commit.extra.items() if (key, value) != (_ROLLING_STAT, "")}
+    return replace(commit, extra=extra, compacted=commit.operation in (Operation.COMPACT, Operation.LOG_COMPACT))

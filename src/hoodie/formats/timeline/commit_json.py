@@ -109,7 +109,7 @@ def inflight_profile(
     for group, (base_instant, count) in updates.items():
         stat = WriteStat(file_id=group.file_id, path=None, partition=None, prev_commit=base_instant, num_updates=count)
         stats[group.partition].append(stat)
-    return CommitMetadata(operation=operation, stats={partition: tuple(found) for partition, found in stats.items()})
+    return CommitMetadata(operation=operation, stats={partition: tuple(part) for partition, part in stats.items()})
 
 
 def encode_inflight(profile: CommitMetadata) -> bytes:
@@ -182,15 +182,15 @@ class _Reader:
             raise CorruptFile(self.path, f"{what} is {str(value)[:80]!r}, expected {kind.__name__}")
         return value
 
-    def optional(self, found: Mapping[str, Any], key: str, kind: type) -> Any:
-        value = found.get(key)
+    def optional(self, document: Mapping[str, Any], key: str, kind: type) -> Any:
+        value = document.get(key)
         return None if value is None else self.typed(value, kind, key)
 
-    def mapping(self, found: Mapping[str, Any], key: str) -> Mapping[str, Any]:
-        return self.optional(found, key, dict) or {}
+    def mapping(self, document: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+        return self.optional(document, key, dict) or {}
 
-    def items(self, found: Any, what: str) -> list[Any]:
-        return list(self.typed(found, list, repr(what)))
+    def items(self, value: Any, what: str) -> list[Any]:
+        return list(self.typed(value, list, repr(what)))
 
     def operation(self, word: Any) -> Operation:
         if word is None:
@@ -206,29 +206,29 @@ class _Reader:
             raise CorruptFile(self.path, f"fileId {text!r} is no file id")
         return inside(text, self.path)
 
-    def stat(self, found: Any) -> WriteStat:
-        self.typed(found, dict, "write stat")
-        values: dict[str, Any] = {name: self.optional(found, key, int) or 0 for key, name in _COUNTERS.items()}
-        times = self.mapping(found, "runtimeStats")
+    def stat(self, document: Any) -> WriteStat:
+        self.typed(document, dict, "write stat")
+        values: dict[str, Any] = {name: self.optional(document, key, int) or 0 for key, name in _COUNTERS.items()}
+        times = self.mapping(document, "runtimeStats")
         values |= {name: self.optional(times, key, int) or 0 for key, name in _TIMES.items()}
-        path, partition = self.optional(found, "path", str), self.optional(found, "partitionPath", str)
-        cdc = self.optional(found, "cdcStats", dict)
-        if (version := self.optional(found, "logVersion", int)) is not None:
-            base = self.optional(found, "baseFile", str)
-            names = self.items(found.get("logFiles") or [], "logFiles")
+        path, partition = self.optional(document, "path", str), self.optional(document, "partitionPath", str)
+        cdc = self.optional(document, "cdcStats", dict)
+        if (version := self.optional(document, "logVersion", int)) is not None:
+            base = self.optional(document, "baseFile", str)
+            names = self.items(document.get("logFiles") or [], "logFiles")
             values |= {
                 "log_version": version,
-                "log_offset": self.optional(found, "logOffset", int) or 0,
+                "log_offset": self.optional(document, "logOffset", int) or 0,
                 "base_file": file_name(base, self.path) if base else "",
                 "log_files": tuple(file_name(self.typed(name, str, "logFiles"), self.path) for name in names),
             }
         return WriteStat(
-            file_id=self.file_id(found.get("fileId")),
+            file_id=self.file_id(document.get("fileId")),
             path=None if path is None else inside(path, self.path),
             partition=None if partition is None else inside(partition, self.path),
-            prev_commit=self.optional(found, "prevCommit", str) or "null",
-            min_event_time=self.optional(found, "minEventTime", int),
-            max_event_time=self.optional(found, "maxEventTime", int),
+            prev_commit=self.optional(document, "prevCommit", str) or "null",
+            min_event_time=self.optional(document, "minEventTime", int),
+            max_event_time=self.optional(document, "maxEventTime", int),
             cdc_stats=None
             if cdc is None
             else {inside(key, self.path): self.typed(size, int, key) for key, size in cdc.items()},

@@ -13,15 +13,15 @@ from hoodie.model.plans import InstantRef, PlanStrategy
 Record = Mapping[str, Any]
 
 
-def file_group(found: Record, path: str) -> FileGroupId:
-    file_id = found["fileId"]
+def file_group(record: Record, path: str) -> FileGroupId:
+    file_id = record["fileId"]
     if not file_id or "/" in file_id:
         raise CorruptFile(path, f"a plan with file id {file_id!r}")
-    return FileGroupId(inside(found["partitionPath"] or "", path), inside(file_id, path))
+    return FileGroupId(inside(record["partitionPath"] or "", path), inside(file_id, path))
 
 
-def plan_strategy(found: Record | None, name: str) -> PlanStrategy | None:
-    return None if found is None else PlanStrategy(name=found[name] or "", parameters=found["strategyParams"] or {})
+def plan_strategy(record: Record | None, name: str) -> PlanStrategy | None:
+    return None if record is None else PlanStrategy(name=record[name] or "", parameters=record["strategyParams"] or {})
 
 
 def optional_name(text: str | None, path: str) -> str:
@@ -32,20 +32,20 @@ def names(texts: Iterable[str] | None, path: str) -> tuple[str, ...]:
     return tuple(file_name(text, path) for text in texts or ())
 
 
-def sizes(found: Mapping[str, int] | None, path: str) -> dict[str, int]:
-    return {file_name(text, path): size for text, size in (found or {}).items()}
+def sizes(texts: Mapping[str, int] | None, path: str) -> dict[str, int]:
+    return {file_name(text, path): size for text, size in (texts or {}).items()}
 
 
 def with_root(sizes: Mapping[str, int], root: str, partition: str) -> dict[str, int]:
     return {absolute(root, partition, name): size for name, size in sizes.items()}
 
 
-def by_partition(found: Mapping[str, Any], path: str) -> dict[str, Any]:
-    return {inside(partition, path): value for partition, value in found.items()}
+def by_partition(values: Mapping[str, Any], path: str) -> dict[str, Any]:
+    return {inside(partition, path): value for partition, value in values.items()}
 
 
-def ref(found: Record) -> InstantRef:
-    return InstantRef(found["commitTime"], found["action"])
+def ref(record: Record) -> InstantRef:
+    return InstantRef(record["commitTime"], record["action"])
 
 
 def ref_record(ref: InstantRef) -> Record:

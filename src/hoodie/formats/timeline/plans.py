@@ -60,13 +60,13 @@ def decode_compaction_plan(data: bytes, path: str) -> CompactionPlan:
         )
     operations = tuple(
         CompactionOperation(
-            group=file_group(found, path),
-            base_instant=found["baseInstantTime"] or "",
-            base_file=optional_name(found["dataFilePath"], path),
-            log_files=names(found["deltaFilePaths"], path),
-            metrics=found["metrics"] or {},
+            group=file_group(operation, path),
+            base_instant=operation["baseInstantTime"] or "",
+            base_file=optional_name(operation["dataFilePath"], path),
+            log_files=names(operation["deltaFilePaths"], path),
+            metrics=operation["metrics"] or {},
         )
-        for found in record["operations"] or ()
+        for operation in record["operations"] or ()
     )
     return CompactionPlan(
         operations=operations,
@@ -129,10 +129,10 @@ def decode_replace_plan(data: bytes, path: str) -> ReplacePlan:
     if not data:
         return ReplacePlan()
     record = read_one(data, schemas.REQUESTED_REPLACE, path)
-    found = record["clusteringPlan"]
+    clustering = record["clusteringPlan"]
     return ReplacePlan(
         operation=record["operationType"] or "",
-        clustering=None if found is None else _clustering(found, path),
+        clustering=None if clustering is None else _clustering(clustering, path),
         extra=record["extraMetadata"] or {},
     )
 
@@ -142,11 +142,11 @@ def _clustering(record: Record, path: str) -> ClusteringPlan:
         ClusteringGroup(
             slices=tuple(
                 ClusteringSlice(
-                    group=file_group(found, path),
-                    base_file=optional_name(found["dataFilePath"], path),
-                    log_files=names(found["deltaFilePaths"], path),
+                    group=file_group(slice_, path),
+                    base_file=optional_name(slice_["dataFilePath"], path),
+                    log_files=names(slice_["deltaFilePaths"], path),
                 )
-                for found in group["slices"] or ()
+                for slice_ in group["slices"] or ()
             ),
             metrics=group["metrics"] or {},
             outputs=1 if group["numOutputFileGroups"] is None else group["numOutputFileGroups"],

@@ -13,8 +13,8 @@ NAMESPACE = "org.apache.hudi.avro.model"
 
 
 def _record(name: str, *fields: Schema, top: bool = False) -> Schema:
-    named = {"type": "record", "name": name, "fields": list(fields)}
-    return {"type": "record", "name": name, "namespace": NAMESPACE, "fields": list(fields)} if top else named
+    nested = {"type": "record", "name": name, "fields": list(fields)}
+    return {"type": "record", "name": name, "namespace": NAMESPACE, "fields": list(fields)} if top else nested
 
 
 def _field(name: str, kind: Any, **more: Any) -> Schema:

@@ -1,8 +1,8 @@
-"""Who plans compactions, and who runs a plan: one process at a time, and another once that one is dead.
+"""Claims on compactions: one process at a time plans, or runs a plan, and another may once that one is dead.
 
-A claim is a lock of its own, beside the table's: it is held as long as the work takes, while writers publish. It lies
-in ZooKeeper where the table's lock does, else in the table's storage, where a dead holder's lease ends; a lock without
-an end would keep a plan from being run for ever.
+A claim is a lock of its own, separate from the table's: it is held as long as the work takes, while writers publish. It
+is kept in ZooKeeper where the table's lock is, else in the table's storage, where a dead holder's lease expires; a lock
+without expiry would block a plan forever.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _IN_ZOOKEEPER = frozenset({LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLIC
 
 @contextmanager
 def claimed(storage: Storage, options: Mapping[str, str], instant: str) -> Iterator[Lock]:
-    """Have a plan for oneself. Raises PlanInUse when another process has it; errors of the lock's server."""
+    """Claim a plan. Raises PlanInUse when another process holds it; errors of the lock's server."""
     lock = _independent(storage, options, f"compaction-{instant}")
     if not lock.acquire(0):
         raise PlanInUse(
-            f"compaction {instant} is in the hands of another process. If that one is dead its claim ends by itself."
+            f"compaction {instant} is claimed by another process. If that process is dead its claim expires."
         )
     with _released(lock):
         yield lock
@@ -36,7 +36,7 @@ def claimed(storage: Storage, options: Mapping[str, str], instant: str) -> Itera
 
 @contextmanager
 def scheduling(storage: Storage, options: Mapping[str, str]) -> Iterator[Lock]:
-    """Be the only one to plan compactions of the table: under its lock, and without one under a claim.
+    """Be the only process that plans compactions of the table: under its lock, or without one under a claim.
 
     Raises LockTimeout; PlanInUse
     """
@@ -47,7 +47,7 @@ def scheduling(storage: Storage, options: Mapping[str, str]) -> Iterator[Lock]:
         return
     lock = _independent(storage, options, "compaction")
     if not lock.acquire(_PATIENCE):
-        raise PlanInUse("another process plans a compaction. If that one is dead its claim ends by itself.")
+        raise PlanInUse("another process is planning a compaction. If it is dead its claim expires.")
     with _released(lock):
         yield lock
 
@@ -63,5 +63,5 @@ def _released(lock: Lock) -> Iterator[None]:
     try:
         yield
     finally:
-        with suppress(OSError):  # the work is done, or its own error is the one to hear of; the lease ends by itself
+        with suppress(OSError):  # the work is done, or its own error matters more; the lease expires
             lock.release()

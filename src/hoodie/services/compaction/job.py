@@ -1,4 +1,4 @@
-"""A run of a compaction: what its tasks need, and how it begins.
+"""A run of a compaction: what its tasks need, and its start.
 
 Source: docs/format/table-services.md 5.
 """
@@ -51,14 +51,14 @@ class CompactionTask:
 class CompactionJob:
     """A compaction whose run has begun. Readers see nothing of it before `publish`.
 
-    near  whether it is little enough for threads of the driver, by the options that decide so for writes
+    on_driver  whether it is small enough for threads of the driver, by the options that decide so for writes
     """
 
     compaction: Compaction
     tasks: tuple[CompactionTask, ...]
     instant: Instant
     extra: Mapping[str, str]
-    near: bool = True
+    on_driver: bool = True
 
     @property
     def storage(self) -> Storage:
@@ -70,18 +70,18 @@ RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
 
 
 def begin(storage: Storage, options: Mapping[str, str], instant: str | None = None) -> CompactionJob | None:
-    """Begin a run: what an earlier one left is removed first. Arguments and errors as `compact`."""
+    """Begin a run: leftovers of an earlier one are removed first. Arguments and errors as `compact`."""
     settings = Settings.read(options)
     state = compactable_state(storage, settings)
     pending = find_compaction(state, instant)
     if pending is None:
         return None
-    at = look_up(state, pending)
-    _require_files(state, at)
-    schema = with_meta_fields(at.schema)
+    plan_files = look_up(state, pending)
+    _require_files(state, plan_files)
+    schema = with_meta_fields(plan_files.schema)
     reader = slice_reader(state, schema, options=options)
-    _require_all_logs(reader, at)
-    begun = to_inflight(storage, take_back(storage, pending, at.leftovers))
+    _require_all_logs(reader, plan_files)
+    begun = to_inflight(storage, take_back(storage, pending, plan_files.leftovers))
     spec = WriteSpec(
         storage=storage,
         instant=begun.requested,
@@ -92,11 +92,11 @@ def begin(storage: Storage, options: Mapping[str, str], instant: str | None = No
         logs=settings.logs,
         pending=begun,
     )
-    tasks = tuple(CompactionTask(number, each.slice) for number, each in enumerate(at.found))
-    extra = {**at.plan.extra, "schema": to_avro(at.schema, state.config.name)}
+    tasks = tuple(CompactionTask(number, operation.slice) for number, operation in enumerate(plan_files.found))
+    extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
     limits = settings.engine
-    near = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
-    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, near)
+    on_driver = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
+    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, on_driver)
 
 
 def _bytes_read(task: CompactionTask) -> int:
@@ -104,21 +104,21 @@ def _bytes_read(task: CompactionTask) -> int:
     return log_bytes(task.slice) + (base.size if base else 0)
 
 
-def _require_files(state: TableState, at: PlanFiles) -> None:
-    missing = problems(replace(each, unknown=()) for each in at.found)
+def _require_files(state: TableState, plan_files: PlanFiles) -> None:
+    missing = problems(replace(operation, unknown=()) for operation in plan_files.found)
     if missing:
         raise InvalidPlan(
             f"{state.config.name}: the compaction plan does not fit the table: {'; '.join(missing[:10])}"
             + (f"; and {len(missing) - 10} more" if len(missing) > 10 else "")
-            + ". Unschedule it, and plan anew."
+            + ". Unschedule it and plan again."
         )
 
 
-def _require_all_logs(reader: SliceReader, at: PlanFiles) -> None:
-    """Rows in logs that the plan does not name would be lost: after it readers do not look there."""
-    for each in at.found:
-        if each.unknown and find_blocks(reader.storage, each.unknown, reader.committed)[0]:
+def _require_all_logs(reader: SliceReader, plan_files: PlanFiles) -> None:
+    """Rows in logs that the plan does not name would be lost: readers ignore them after the compaction."""
+    for operation in plan_files.found:
+        if operation.unknown and find_blocks(reader.storage, operation.unknown, reader.committed)[0]:
             raise InvalidPlan(
-                f"{', '.join(log.path for log in each.unknown)}: committed rows that the compaction plan does not know "
-                "of, by a writer that began before it was made. Unschedule it, and plan anew."
+                f"{', '.join(log.path for log in operation.unknown)}: committed rows that the compaction plan does not "
+                "have, of a writer that began before it was made. Unschedule it and plan again."
             )

@@ -1,4 +1,4 @@
-"""The end of a compaction's run: what its tasks made is checked and published, or discarded.
+"""The end of a compaction's run: the files of its tasks are checked and published, or discarded.
 
 Source: docs/format/table-services.md 5.
 """
@@ -25,11 +25,11 @@ from hoodie.view.load import data_files, list_partitions
 
 
 def give_up(job: CompactionJob, claim: Lock) -> None:
-    """Take a run back that did not end: its files go, its plan stays."""
+    """Undo an unfinished run: its files are removed, its plan stays."""
     try:
         claim.check()
         take_back(job.storage, job.instant)
-    except (LockLost, WriteConflict):  # another run has begun, or has published: what is not this run's own stays
+    except (LockLost, WriteConflict):  # another run has begun, or has published: only this run's own files are removed
         _discard(job)
 
 
@@ -38,7 +38,7 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
 
     stats    of each task's winning attempt; None, or nothing, for a task without rows
     Raises   HoodieError when statistics do not fit the plan: nothing is published. InstantNotFound, WriteConflict when
-             another process took the run back or published its own; the files of this run are removed
+             another process undid the run or published its own; the files of this run are removed
     """
     made = _checked(job, stats)
     by_partition: dict[str, list[WriteStat]] = {}
@@ -57,8 +57,8 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
     except (InstantNotFound, WriteConflict):
         _discard(job)
         raise
-    with suppress(OSError):  # readers see the files by now, and markers of a completed instant mean nothing
-        # Attempts that were given up may have finished a file meanwhile. Later ones see that the run is over.
+    with suppress(OSError):  # readers see the files by now, and markers of a completed instant have no effect
+        # Abandoned attempts may have finished a file meanwhile. Later ones see that the run is over.
         lost = set(marked_files(job.storage, job.instant.requested)) - sizes.keys()
         remove_with_temporaries(job.storage, sorted(lost))
         delete_markers(job.storage, job.instant.requested)
@@ -78,7 +78,7 @@ def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[File
             raise HoodieError(f"compaction {instant}: file group {group} {what}; nothing is published")
         file = parse_data_file(group.partition, split(stat.path or "")[1], stat.file_size)
         if not isinstance(file, BaseFile) or (file.path, file.group, file.instant) != (stat.path, group, instant):
-            raise HoodieError(f"compaction {instant}: {stat.path} is no base file of {group}; nothing is published")
+            raise HoodieError(f"compaction {instant}: {stat.path} is not a base file of {group}; nothing is published")
         made[group] = stat
     missing = [group for group, task in tasks.items() if group not in made and task.slice.base is not None]
     if missing:
@@ -87,16 +87,16 @@ def _checked(job: CompactionJob, stats: Iterable[WriteStat | None]) -> dict[File
 
 
 def _finalize(job: CompactionJob, sizes: Mapping[str, int]) -> None:
-    """See that all files are there, and remove those of lost attempts, which would be taken for versions of rows."""
-    there = _files_of(job)
+    """Check that all files exist, and remove those of lost attempts, which would be read as versions of rows."""
+    files = _files_of(job)
     for path, size in sizes.items():
-        if path not in there or there[path].size != size:
+        if path not in files or files[path].size != size:
             raise WriteConflict(
-                f"{path} of compaction {job.instant.requested} is gone: another process took this run for dead and "
-                "began anew. Nothing is published by this one."
+                f"{path} of compaction {job.instant.requested} is missing: another process considered this run dead "
+                "and started another. Nothing is published by this one."
             )
-    others = sorted({*there, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
-    require_not_published(job.storage, job.instant)  # else these are what readers see
+    others = sorted({*files, *marked_files(job.storage, job.instant.requested)} - sizes.keys())
+    require_not_published(job.storage, job.instant)  # else readers see these files
     remove_with_temporaries(job.storage, others)
 
 
@@ -114,11 +114,11 @@ def _files_of(job: CompactionJob) -> dict[str, BaseFile]:
 def _discard(job: CompactionJob) -> None:
     """Remove the files of a run that lost, unless they are published."""
     state = load_state(job.storage)
-    found = state.timeline.find(job.instant.requested, Action.COMPACTION)
-    named: set[str | None] = set()
-    if found is not None and found.state is State.COMPLETED:
-        stats = read_commit(job.storage, state.timeline, found).stats
-        named = {stat.path for part in stats.values() for stat in part}
+    current = state.timeline.find(job.instant.requested, Action.COMPACTION)
+    published: set[str | None] = set()
+    if current is not None and current.state is State.COMPLETED:
+        stats = read_commit(job.storage, state.timeline, current).stats
+        published = {stat.path for part in stats.values() for stat in part}
     for path, file in _files_of(job).items():
-        if path not in named and file.token.split("-")[1] == str(job.compaction.run):
+        if path not in published and file.token.split("-")[1] == str(job.compaction.run):
             job.storage.delete(path)

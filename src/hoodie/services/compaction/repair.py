@@ -1,7 +1,7 @@
-"""Plans that cannot be run: withdrawn, or made to fit the files that are there.
+"""Plans that cannot be run: withdrawn, or adapted to the existing files.
 
-A plan can be withdrawn until a writer appends to the slice that it opened. From then on it has to be run; one that does
-not fit the table any more is repaired for that.
+A plan can be withdrawn until a writer appends to the slice that it opened. From then on it has to be run; one that no
+longer fits the table is repaired first.
 Source: docs/format/table-services.md 5.
 """
 
@@ -36,38 +36,42 @@ def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant:
     Raises InstantNotFound when it is not pending; WriteConflict while a write is; PlanInUse while it is being run;
            InvalidPlan when logs were written for the base files that it was to make: it must be run
     """
-    with _in_hand(storage, options, instant, "withdrawn") as (pending, at):
-        later = [log.path for each in at.found for log in each.later]
+    with _in_hand(storage, options, instant, "withdrawn") as (pending, plan_files):
+        later = [log.path for operation in plan_files.found for log in operation.later]
         if later:
             raise InvalidPlan(
                 f"{len(later)} log files, such as {later[0]}, were written since compaction {instant} was planned, and "
                 "belong to the base files that it makes: readers would not find them. Run it instead; repair it first "
-                "if its files are gone."
+                "if its files are missing."
             )
-        remove_pending(storage, take_back(storage, pending, at.leftovers))
+        remove_pending(storage, take_back(storage, pending, plan_files.leftovers))
 
 
 def repair_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> list[str]:
-    """Make a plan fit the files that are there, so that it can be run: logs that it does not know are taken in, logs
-    that are gone are left out. What was in those is lost already.
+    """Adapt a plan to the existing files, so that it can be run: logs that it does not name are added, missing logs are
+    left out. Their rows are lost already.
 
     returns  a line for each change; none: the plan fits, and stays as it is
-    Raises   InvalidPlan when a base file is gone: nothing has changed; else as `unschedule_compaction`
+    Raises   InvalidPlan when a base file is missing: nothing has changed; else as `unschedule_compaction`
     """
-    with _in_hand(storage, options, instant, "repaired") as (pending, at):
-        gone = [each for each in at.found if each.missing and _needs_base(at, each)]
+    with _in_hand(storage, options, instant, "repaired") as (pending, plan_files):
+        gone = [operation for operation in plan_files.found if operation.missing and _needs_base(plan_files, operation)]
         if gone:
             raise InvalidPlan(
-                f"compaction {instant}: a base file is gone: "
-                + "; ".join(f"{each.slice.group.partition}/{name}" for each in gone for name in each.missing)
-                + ". Restore it. Without it the rows of its file group cannot be told; `unschedule` frees the others."
+                f"compaction {instant}: a base file is missing: "
+                + "; ".join(
+                    f"{operation.slice.group.partition}/{name}" for operation in gone for name in operation.missing
+                )
+                + ". Restore it. Without it the rows of its file group are lost; `unschedule` releases the others."
             )
-        lines = list(_changes(at.found))
+        lines = list(_changes(plan_files.found))
         if lines:
             size = Settings.read(options).sizing.max_size
-            operations = tuple([_mended(*pair, size) for pair in zip(at.plan.operations, at.found, strict=True)])
-            plan = replace(at.plan, operations=operations)
-            requested = take_back(storage, pending, at.leftovers)
+            operations = tuple(
+                [_mended(*pair, size) for pair in zip(plan_files.plan.operations, plan_files.found, strict=True)]
+            )
+            plan = replace(plan_files.plan, operations=operations)
+            requested = take_back(storage, pending, plan_files.leftovers)
             storage.write(instant_path(requested), encode_compaction_plan(plan))
         return lines
 
@@ -76,7 +80,7 @@ def repair_compaction(storage: Storage, options: Mapping[str, str], instant: str
 def _in_hand(
     storage: Storage, options: Mapping[str, str], instant: str, what: str
 ) -> Iterator[tuple[Instant, PlanFiles]]:
-    """A plan that nobody runs, while nobody writes or plans."""
+    """A plan that is not running, while no other process writes or plans."""
     state = compactable_state(storage, Settings.read(options))
     find_compaction(state, instant)
     with claimed(storage, options, instant), scheduling(storage, options):
@@ -87,20 +91,20 @@ def _in_hand(
         yield pending, look_up(state, pending)
 
 
-def _needs_base(at: PlanFiles, found: Found) -> bool:
-    named = {operation.group: operation.base_file for operation in at.plan.operations}
-    return named[found.slice.group] in found.missing
+def _needs_base(plan_files: PlanFiles, operation_files: Found) -> bool:
+    base_files = {operation.group: operation.base_file for operation in plan_files.plan.operations}
+    return base_files[operation_files.slice.group] in operation_files.missing
 
 
-def _changes(found: Iterable[Found]) -> Iterator[str]:
-    for each in found:
-        where = f"file group {each.slice.group.file_id} of partition {each.slice.group.partition!r}"
-        yield from (f"{where}: {name} is gone, and left out" for name in each.missing)
-        yield from (f"{where}: {log.name} is taken in" for log in each.unknown)
+def _changes(operations: Iterable[Found]) -> Iterator[str]:
+    for operation in operations:
+        where = f"file group {operation.slice.group.file_id} of partition {operation.slice.group.partition!r}"
+        yield from (f"{where}: {name} is missing and left out" for name in operation.missing)
+        yield from (f"{where}: {log.name} is added" for log in operation.unknown)
 
 
-def _mended(operation: CompactionOperation, found: Found, max_file_size: int) -> CompactionOperation:
-    if not (found.missing or found.unknown):
+def _mended(operation: CompactionOperation, files: Found, max_file_size: int) -> CompactionOperation:
+    if not (files.missing or files.unknown):
         return operation
-    logs = tuple(sorted((*found.slice.logs, *found.unknown), key=lambda log: log.order))
-    return operation_of(replace(found.slice, logs=logs), max_file_size)
+    logs = tuple(sorted((*files.slice.logs, *files.unknown), key=lambda log: log.order))
+    return operation_of(replace(files.slice, logs=logs), max_file_size)

@@ -39,17 +39,17 @@ from hoodie.writing.task_results import DRIVER, EXECUTORS
 def compact(
     storage: Storage, options: Mapping[str, str], instant: str | None = None, run: RunTasks | None = None
 ) -> WriteResult | None:
-    """Carry a pending compaction out, from the start, whatever became of earlier runs.
+    """Run a pending compaction from the start, whatever earlier runs did.
 
-    The plan is claimed first: of any number of processes one runs it. A claim ends with its holder, or so many seconds
-    after a holder that died (`hoodie.write.lock.storage.validity.timeout.secs`, or ZooKeeper's session timeout).
+    The plan is claimed first: only one process runs it. A claim ends with its holder, or expires so many seconds
+    after its holder died (`hoodie.write.lock.storage.validity.timeout.secs`, or ZooKeeper's session timeout).
 
-    instant  None: the oldest pending one that nobody runs
+    instant  None: the oldest pending one that is not running
     run      None: threads of this process
     returns  None when no instant was given and there is none to run
     Raises   InstantNotFound; InvalidPlan when files of the plan are missing; PlanInUse when another process runs it;
-             WriteConflict, LockLost when another took this run for dead; LockTimeout; CorruptFile; UnsupportedTable.
-             The plan stays
+             WriteConflict, LockLost when another process considered this run dead; LockTimeout; CorruptFile;
+             UnsupportedTable. The plan stays
     """
     state = compactable_state(storage, Settings.read(options))
     if instant is not None:
@@ -79,25 +79,25 @@ def _carry_out(
         with phases.time("commit"):
             metadata = publish(job, stats)
     return WriteResult(
-        instant, metadata, IndexStats(), DRIVER if run is None or job.near else EXECUTORS, phases.seconds
+        instant, metadata, IndexStats(), DRIVER if run is None or job.on_driver else EXECUTORS, phases.seconds
     )
 
 
 @contextmanager
 def _given_up_on_error(job: CompactionJob, claim: Lock) -> Iterator[None]:
-    """A run that fails, or is interrupted, leaves its plan and no files; if that fails too the next run sees to it."""
+    """A failed or interrupted run leaves its plan and no files; if removing them fails too the next run does it."""
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
         try:
             give_up(job, claim)
         except (HoodieError, OSError) as second:
-            error.add_note(f"Removing the files of this run failed, too; the next run will. ({second})")
+            error.add_note(f"Removing the files of this run failed too; the next run removes them. ({second})")
         raise
 
 
 def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None]:
-    """Carry the tasks out by threads, which share the memory for rows of logs. The first failure is raised once the
+    """Run the tasks in threads, which share the memory for rows of logs. The first failure is raised once the
     tasks that had begun have ended.
 
     threads  0: one a core
@@ -119,8 +119,8 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
 def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0) -> WriteStat | None:
     """Merge the logs of a file slice with its base file into the base file of the plan's instant.
 
-    Rows keep their meta columns, but the file name. Held are the rows of the logs (see `MergeOptions`), a batch of the
-    base file and a row group.
+    Rows keep their meta columns, except the file name. In memory are the rows of the logs (see `MergeOptions`), a batch
+    of the base file and a row group.
 
     attempt  a number that other attempts of the task in this run do not have
     returns  None when no block of the logs counts and there is no base file: then there is none to write

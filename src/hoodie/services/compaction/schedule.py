@@ -1,7 +1,7 @@
-"""Compactions on the timeline: planned, looked at, taken back. `hoodie.services.compaction.run` runs them.
+"""Compactions on the timeline: planned, inspected, undone. `hoodie.services.compaction.run` runs them.
 
-A run that died, or fails, leaves its plan: its files are removed and the next run begins anew. Unlike Hudi's, that
-taking back is no instant of its own: it deletes what nobody has seen, and is done again until it has succeeded.
+A run that died or failed leaves its plan: its files are removed and the next run starts over. Unlike in Hudi, that
+rollback is not an instant of its own: it deletes files that no reader has seen, and is repeated until it succeeds.
 Source: docs/format/table-services.md 5.
 """
 
@@ -46,11 +46,11 @@ def schedule_compaction(
 ) -> str | None:
     """Put a plan on the timeline, if a compaction is due and there is something to compact.
 
-    File groups with a missing file are left out, with a warning: their rows would be gone for good.
+    File groups with a missing file are left out, with a warning: their rows would be lost.
 
     extra    kept in the plan and in its commit
     returns  the instant of the plan; None: none was made
-    Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's one writer is at work;
+    Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's single writer is working;
              PlanInUse, LockTimeout when another process keeps planning; InvalidOption
     """
     settings, how = Settings.read(options), read_options(CompactionOptions, options)
@@ -60,16 +60,16 @@ def schedule_compaction(
         return None
     with scheduling(storage, options) as lock:
         state = state.reload()
-        at = new_time(state.timeline, state.config.timezone, clock)
-        if not is_due(state.timeline, at, how):  # another has just planned one
+        time = new_time(state.timeline, state.config.timezone, clock)
+        if not is_due(state.timeline, time, how):  # another process has just planned one
             return None
         if not read_options(ConcurrencyOptions, options).optimistic:
             refuse_pending_writes(state, "a compaction is planned")
-        plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(at).date()), extra)
+        plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(time).date()), extra)
         if not plan.operations:
             return None
         lock.check()
-        return create_requested(storage, at, Action.COMPACTION, encode_compaction_plan(plan)).requested
+        return create_requested(storage, time, Action.COMPACTION, encode_compaction_plan(plan)).requested
 
 
 def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapping[str, str] | None) -> CompactionPlan:
@@ -79,14 +79,14 @@ def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapp
     ]
     slices = candidates(view, {operation.group for plan in log_plans for operation in plan.operations})
     if lost := state.missing(view):
-        # Compacted, their rows would be gone for good.
-        without = {each.group for each in lost}
+        # Compacting them would lose their rows.
+        without = {file.group for file in lost}
         slices = [slice_ for slice_ in slices if slice_.group not in without]
-        for each in lost:
-            told = MissingFileIgnored(
-                each.path, each.instant.requested, each.instant.action, "Its file group is not compacted."
+        for file in lost:
+            warning = MissingFileIgnored(
+                file.path, file.instant.requested, file.instant.action, "Its file group is not compacted."
             )
-            warnings.warn(told, stacklevel=2)
+            warnings.warn(warning, stacklevel=2)
     return plan_compaction(strategy, slices, planning, view.partitions, extra)
 
 
@@ -98,8 +98,8 @@ def compactable_state(storage: Storage, settings: Settings) -> TableState:
 
 
 def refuse_pending_writes(state: TableState, before: str) -> None:
-    """Raises WriteConflict: a write that is under way may add logs where a plan does not look for them. Of several
-    writers each looks for plans before it commits, and gives way."""
+    """Raises WriteConflict: a pending write may add logs that the plan misses. Concurrent writers check for plans
+    before they commit, and fail on a conflict."""
     pending = failed_writes(
         state.timeline, lambda i: read_replace_plan(state.storage, state.timeline, i).clustering is not None
     )
@@ -119,7 +119,7 @@ def pending_compactions(state: TableState) -> list[tuple[Instant, CompactionPlan
 
 
 def is_pending_plan(storage: Storage, instant: Instant) -> bool:
-    """Whether a plan is there still, and nobody has completed it."""
+    """Whether a plan is still pending."""
     plan = instant_path(Instant(instant.requested, Action.COMPACTION, State.REQUESTED))
     return storage.exists(plan) and not storage.exists(_completed_path(instant))
 
@@ -135,32 +135,32 @@ def find_compaction(state: TableState, instant: str | None = None) -> Instant | 
     """
     if instant is None:
         return next(iter(state.timeline.pending_compactions), None)
-    found = [i for i in state.timeline.instants if i.requested == instant]
-    for each in found:
-        if each.action is Action.COMPACTION:
-            return each
-    what = "is not on the timeline" if not found else f"is a {found[0].action}, no compaction"
-    if state.config.merge_on_read and any(i.action is Action.COMMIT and i.state is State.COMPLETED for i in found):
+    instants = [i for i in state.timeline.instants if i.requested == instant]
+    for candidate in instants:
+        if candidate.action is Action.COMPACTION:
+            return candidate
+    what = "is not on the timeline" if not instants else f"is a {instants[0].action}, not a compaction"
+    if state.config.merge_on_read and any(i.action is Action.COMMIT and i.state is State.COMPLETED for i in instants):
         what = "is completed already"
     pending = [i.requested for i in state.timeline.pending_compactions]
     raise InstantNotFound(f"instant {instant} {what}. Pending compactions: {', '.join(pending) or 'none'}.")
 
 
 def validate_compaction(storage: Storage, instant: str | None = None) -> list[str]:
-    """What keeps a pending compaction from being run: files of its plan that are missing, logs that it does not name.
+    """Why a pending compaction cannot run: files of its plan that are missing, logs that it does not name.
 
-    instant  None: the oldest pending one; without one there is nothing to find
+    instant  None: the oldest pending one; without one there are no problems
     returns  a line for each problem
     Raises   InstantNotFound; CorruptFile, UnsupportedTable when the plan cannot be read
     """
     state = load_state(storage)
-    found = find_compaction(state, instant)
-    return [] if found is None else problems(look_up(state, found).found)
+    pending = find_compaction(state, instant)
+    return [] if pending is None else problems(look_up(state, pending).found)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanFiles:
-    """A plan with what storage has of it, and the columns that its base files get."""
+    """A plan with its files on storage, and the columns of its base files."""
 
     plan: CompactionPlan
     found: tuple[Found, ...]
@@ -168,7 +168,7 @@ class PlanFiles:
 
     @property
     def leftovers(self) -> list[BaseFile]:
-        return [base for each in self.found for base in each.leftover]
+        return [base for operation in self.found for base in operation.leftover]
 
 
 def look_up(state: TableState, instant: Instant) -> PlanFiles:
@@ -185,14 +185,14 @@ def _partitions(plan: CompactionPlan) -> set[str]:
 
 
 def take_back(storage: Storage, instant: Instant, leftovers: Iterable[BaseFile] = ()) -> Instant:
-    """Undo what a run did so far; twice is as once.
+    """Undo what a run did so far. Idempotent.
 
     leftovers  base files that markers may not name: of a writer without markers
     returns    the requested instant
     Raises     WriteConflict when it is published meanwhile: nothing has changed
     """
     require_not_published(storage, instant)
-    # The instant goes first: a process that is taken for dead can then not publish files that go next.
+    # The inflight file is removed first: a process that is considered dead cannot publish files that are removed next.
     requested = back_to_requested(storage, instant)
     require_not_published(storage, instant)
     left = {*marked_files(storage, instant.requested), *(base.path for base in leftovers)}
@@ -208,12 +208,12 @@ def require_not_published(storage: Storage, instant: Instant) -> None:
 
 
 def marked_files(storage: Storage, instant: str) -> list[str]:
-    """Paths of the base files that runs of a compaction announced."""
+    """Paths of the base files that markers of a compaction's runs name."""
     paths = [marker.path for marker in read_markers(storage, instant)]
     for path in paths:
         file = parse_data_file(*split(path), 0)
         if not isinstance(file, BaseFile) or file.instant != instant:
             raise CorruptFile(
-                path, f"a marker says that compaction {instant} writes it, but it is no base file of that"
+                path, f"a marker says that compaction {instant} writes it, but it is not a base file of it"
             )
     return paths

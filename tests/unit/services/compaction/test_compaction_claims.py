@@ -55,7 +55,7 @@ def test_a_plan_that_is_being_run_is_in_no_other_hands(storage: MemoryStorage) -
     instant = schedule(storage)
 
     def meanwhile(job: CompactionJob) -> list[WriteStat | None]:
-        with pytest.raises(PlanInUse, match=f"compaction {instant} is in the hands of another process"):
+        with pytest.raises(PlanInUse, match=f"compaction {instant} is claimed by another process"):
             compact(storage, {}, instant)
         with pytest.raises(PlanInUse):
             unschedule_compaction(storage, {}, instant)

@@ -50,7 +50,7 @@ def test_a_log_that_is_gone_is_named_and_can_be_left_out(storage: MemoryStorage)
     storage.delete(gone)
     with pytest.raises(InvalidPlan, match=split(gone)[1]):
         compact(storage, {}, instant)
-    with pytest.raises(InvalidPlan, match="repair it first if its files are gone"):
+    with pytest.raises(InvalidPlan, match="repair it first if its files are missing"):
         unschedule_compaction(storage, {}, instant)
     (line,) = repair_compaction(storage, {}, instant)
     assert split(gone)[1] in line
@@ -65,10 +65,10 @@ def test_a_log_that_the_plan_does_not_know_is_taken_in(storage: MemoryStorage) -
     (log, *_) = logs(storage, "rome")
     late = log.replace(".log.1_", ".log.2_")
     storage.write(late, storage.read(log))
-    with pytest.raises(InvalidPlan, match="does not know of"):
+    with pytest.raises(InvalidPlan, match="the compaction plan does not have"):
         compact(storage, {}, instant)
     (line,) = repair_compaction(storage, {}, instant)
-    assert line.endswith(f"{split(late)[1]} is taken in")
+    assert line.endswith(f"{split(late)[1]} is added")
     (_, plan) = pending_compactions(load_state(storage))[0]
     (rome,) = (operation for operation in plan.operations if operation.group.partition == "rome")
     assert [f"rome/{name}" for name in rome.log_files] == [log, late]

@@ -1,0 +1,71 @@
+"""Prose of the sources and the docs uses the field's words: the old names of routes, key status and locks stay out.
+
+The words of this project are in docs/concepts.md; a benchmark's batch named `spread` is a name, not prose.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+
+#: Packages whose prose has yet to follow; each has to go from here.
+PENDING = ("api", "cli", "lookup", "reading", "spark", "table", "testing", "writing")
+
+#: What no text may say -> what to say instead.
+FORBIDDEN = {
+    r"\bnear (?:write|batch|route|limit)": "on the driver",
+    r"\b(?:goes|go|runs?) near\b(?! (?:the|its|their|this|where))": "runs on the driver",
+    r"\bspread (?:write|batch|route)": "on executors",
+    r"\bnear and spread\b": "driver and executors",
+    r"\bbrought near\b": "collected to the driver",
+    r"\bfates?\b": "key status",
+    r"\bwhoever\b": "the process or writer that",
+    r"\bfor dead\b": "considered dead",
+    r"\btaken for (?:new|written)\b": "considered, counts as",
+    r"\bnot to be had\b": "could not acquire",
+    r"\block(?: that)? (?:is|was) had\b|\bstill had\b": "held",
+    r"\btwice is as once\b": "idempotent",
+    r"\btells? of\b": "names, reports, returns",
+    r"\blearnt\b": "measured, recorded",
+    r"`(?:learn|settle|tell_of_dead)\b": "record_writes, finalize, notify_rolled_back",
+}
+
+
+def texts() -> Iterator[Path]:
+    yield ROOT / "README.md"
+    yield from (path for path in sorted((ROOT / "docs").rglob("*.md")) if "format" not in path.parts)
+    for path in sorted((ROOT / "src" / "hoodie").rglob("*.py")):
+        if path.relative_to(ROOT / "src" / "hoodie").parts[0] not in PENDING:
+            yield path
+
+
+def found_in(text: str) -> list[str]:
+    """The forbidden words of a text, each with its line and the words to use."""
+    return [
+        f"{text.count(chr(10), 0, match.start()) + 1}: {match[0]!r}, say: {instead}"
+        for pattern, instead in FORBIDDEN.items()
+        for match in re.finditer(pattern, text, re.IGNORECASE)
+    ]
+
+
+def test_no_text_uses_a_word_that_the_field_has_a_term_for() -> None:
+    found = [f"{path.relative_to(ROOT)}:{line}" for path in texts() for line in found_in(path.read_text("utf-8"))]
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["A near write", "the batch is spread: spread batches", "taken for dead", "the lock was not to be had", "its fate"],
+)
+def test_an_old_word_is_seen(text: str) -> None:
+    assert found_in(text)
+
+
+@pytest.mark.parametrize("text", ["a file is closed near this size", "logs of `spread`", "spread over many files"])
+def test_a_word_in_its_plain_meaning_is_let_pass(text: str) -> None:
+    assert not found_in(text)
