@@ -41,7 +41,7 @@ class Subject:
     storage: Storage
 
     def upsert(self, rows: Rows, **options: str) -> WriteResult:
-        return self.table.upsert(batch(rows), options)
+        return self.table.upsert(batch(rows), options=options)
 
     def holds(self, rows: Rows) -> None:
         found = self.table.snapshot()

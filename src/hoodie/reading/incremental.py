@@ -15,9 +15,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.datasource import check_options
 from hoodie.config.options import read_options
-from hoodie.config.read import READ_GROUPS, HolePolicy, IncrementalOptions
+from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
 from hoodie.model.commit import CommitMetadata
@@ -26,9 +25,8 @@ from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.file_slice_reader import SliceReader, slice_reader
-from hoodie.reading.snapshot import Filters, check_columns, merged_rows, read_slices_arrow, table_schema
+from hoodie.reading.snapshot import Filters, check_columns, merged_rows, open_storage, read_slices_arrow, table_schema
 from hoodie.schema.schema import with_meta_fields
-from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import TableState, load_state, tell_of_missing
 from hoodie.timeline.archive import newest_archived
@@ -258,20 +256,21 @@ def read_changes_arrow(
     path: str | os.PathLike[str],
     begin: str,
     end: str | None = None,
+    *,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
     """The rows of a table that changed in (begin, end], each once and as it was at the end, without Spark.
 
     begin, end  an instant of the table, `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, or "earliest"; end None: now
-    columns, filters, options  as of `read_arrow`; among the options those of incremental queries
+    columns, filters, storage_options, options
+                as of `read_arrow`; among the options those of incremental queries
     Raises      as `plan_changes` and `read_arrow`
     Deleted rows are not among them.
     """
-    given = options or {}
-    ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
-    storage = storage_for(path, {key: given[key] for key in given if key not in ours})
+    storage, ours = open_storage(path, options, storage_options)
     return changed_rows(load_state(storage), begin, end, columns, filters, ours)
 
 
