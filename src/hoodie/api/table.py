@@ -12,6 +12,9 @@ from hoodie.config.datasource import check_options, overridden, write_options
 from hoodie.config.options import as_text, read_options
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
+from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
+from hoodie.doctor.repair import repair
+from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
@@ -219,6 +222,53 @@ class HoodieTable:
         """
         repair = partial(put_again, self.session)
         return restore(self.storage, self._options(options), instant, dry_run=dry_run, repair=repair)
+
+    # --- examining ---
+
+    def examine(
+        self, *, rows: bool = True, whole_table: bool = False, grace: float = GRACE, options: Options | None = None
+    ) -> tuple[Finding, ...]:
+        """Whether what must always hold of a table does. Nothing is changed; `hoodie doctor` is the same as a command.
+
+        rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
+        whole_table  a key must be unique in the table, as with a global index, not only in its partition
+        grace        seconds; pending instants and leftovers that are younger belong to a live process
+        options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
+        returns      the findings, the worst first, none of a healthy table: `severity` (NOTE, WARNING, ERROR), `fault`,
+                     `where`, `problem`, `advice`, and `remedy`, which `repair` carries out
+        Raises       TableNotFound; UnsupportedTable
+
+        A table that `open_table` refuses as damaged is examined by `HoodieTable(spark, path)`, which opens nothing.
+        """
+        return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
+
+    def repair(
+        self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
+    ) -> tuple[Remedy, ...]:
+        """Do what is safe without a person about what `examine` finds in names and sizes: what a write would do by
+        itself, and removing what no instant, marker, plan or savepoint can still need.
+
+        dry_run   only say what would be done; nothing is changed
+        checksum  write a wrong checksum of hoodie.properties anew: only where its names are known to be right
+        grace     as of `examine`
+        options   `hoodie.write.lock.*` as the table's writers have them, over those of the table object: all is done
+                  under the table's lock. Without a lock provider no writer may be at work
+        returns   what was done, or would be, in order
+        Raises    TableNotFound; UnsupportedTable; CorruptFile when a rollback cannot be planned; LockTimeout: nothing
+                  has changed; LockLost. A repair that failed is taken up by the next one
+        """
+        given = self._options(options)
+        return repair(self.storage, options=given, dry_run=dry_run, checksum=checksum, grace=grace)
+
+    def lock(self, name: str = "", *, options: Options | None = None) -> Lock:
+        """A lock of the table's lock provider, not acquired yet: `with table.lock("nightly"):`, or `acquire(seconds)`,
+        `check()` and `release()`.
+
+        name     an independent lock beside the table's own; "": the one that all writers of the table take
+        options  `hoodie.write.lock.*`, over those of the table object; without a provider everybody has the lock
+        Raises   InvalidOption; InvalidInput when the name cannot name a file
+        """
+        return lock_for(self._options(options), self.storage, name=name)
 
     # --- reading ---
 

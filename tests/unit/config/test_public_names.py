@@ -8,6 +8,7 @@ import inspect
 import os
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
@@ -20,7 +21,9 @@ import pytest
 
 import hoodie
 from hoodie import errors
+from hoodie.config.datasource import ALL_GROUPS
 from hoodie.config.error_tree import page
+from hoodie.config.options import declared
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "hoodie"
@@ -93,7 +96,7 @@ def test_the_package_says_that_it_is_typed() -> None:
 #: What a call is about: these come by position, in this order. All else is given by name.
 SUBJECTS = ("session", "df", "keys", "path", "partitions", "operation", "instant", "result", "begin", "end", "app_name")
 #: Also by position: what the only argument of a call is about.
-ALONE = {"schedule_compaction": ("extra_metadata",)}
+ALONE = {"schedule_compaction": ("extra_metadata",), "lock": ("name",)}
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
 #: Made by other calls only, or values that calls return.
@@ -158,6 +161,33 @@ def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_
     lists = {"HoodieTable.history", "HoodieTable.savepoints"}
     methods = {call for call in calls if call.startswith("HoodieTable.")} - lists
     assert not [call for call in methods if "options" not in calls[call].parameters]
+
+
+# --- modules ---
+
+#: What users import from. All else of the package is internal.
+PUBLIC = ("hoodie", "hoodie.errors", "hoodie.index", "hoodie.storage", "hoodie.testing")
+_IMPORT = re.compile(r"(?:from|import) (hoodie\b[\w.]*)")
+_NAMED = re.compile(r"`(hoodie\.[a-z_]+)((?:\.\w+)*)[`(]")
+
+
+def test_the_docs_send_no_user_to_an_internal_module() -> None:
+    packages = {f"hoodie.{module.name}" for module in pkgutil.iter_modules([str(SOURCE)])}
+    keys = {key for group in ALL_GROUPS for _, spec in declared(group) for key in spec.keys}
+    found = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = path.read_text(encoding="utf-8")
+        found += [(path.name, name) for name in _IMPORT.findall(text) if not name.startswith(PUBLIC[1:])]
+        for module, rest in _NAMED.findall(text):
+            option = any(key.startswith(module + rest) for key in keys) or module == "hoodie.table"  # a table property
+            found += [(path.name, module + rest)] if module in packages - {*PUBLIC} and not option else []
+    assert not [(page, name) for page, name in found if name != "hoodie"]
+
+
+def test_what_public_modules_offer_is_there() -> None:
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        assert [one for one in module.__all__ if getattr(module, one, None) is None] == []
 
 
 # --- what an import costs ---
