@@ -100,7 +100,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 def session(options: argparse.Namespace, memory: str) -> SparkSession:
     spark = local_session(
         "hoodie-bench",
-        options.cores,
+        cores=options.cores,
         memory=memory,
         **{
             "spark.sql.shuffle.partitions": 8,

@@ -77,7 +77,7 @@ def write(folder: Path, name: str, diary: Diary) -> None:
     while True:
         ledger.note("begun", number)
         try:
-            result = table(folder).upsert(batch(name, number), same)
+            result = table(folder).upsert(batch(name, number), options=same)
         except HoodieError as error:
             ledger.note("failed", number)
             diary.note(f"refused: {type(error).__name__}")

@@ -38,7 +38,7 @@ def main(name: str, folder: Path, master: str) -> None:
     for key, value in CONF.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    table = hoodie.open_table(spark, str(folder / "table"), {**OPTIONS, **SPREAD})
+    table = hoodie.open_table(spark, str(folder / "table"), options={**OPTIONS, **SPREAD})
     ledger, diary = Ledger(folder / f"{name}.ledger"), Diary(folder / f"{name}.diary")
     while True:
         number = read_ledgers(folder)[name].acknowledged + 1
@@ -48,7 +48,7 @@ def main(name: str, folder: Path, master: str) -> None:
             "hoodie.datasource.write.streaming.batch.id": str(number),
         }
         try:
-            result = table.upsert(spark.createDataFrame(batch(name, number).to_pandas()).repartition(4), same)
+            result = table.upsert(spark.createDataFrame(batch(name, number).to_pandas()).repartition(4), options=same)
         except HoodieError as error:
             ledger.note("failed", number)
             diary.note(f"refused: {type(error).__name__}")

@@ -234,9 +234,9 @@ def history(spark: SparkSession, path: Path) -> dict[str, Any]:
         with executors_as(name):
             one = table(spark, path / name)
             results = [
-                one.bulk_insert(rows(spark, 0, 2400, 1), options),
-                one.upsert(rows(spark, 1800, 3600, 2).union(rows(spark, 3500, 3600, 3)), options),
-                one.delete(rows(spark, 0, 4000, 1).where("v % 7 = 0"), options),
+                one.bulk_insert(rows(spark, 0, 2400, 1), options=options),
+                one.upsert(rows(spark, 1800, 3600, 2).union(rows(spark, 3500, 3600, 3)), options=options),
+                one.delete(rows(spark, 0, 4000, 1).where("v % 7 = 0"), options=options),
             ]
         routes[name] = [[r.route, r.inserted, r.updated, r.deleted] for r in results]
     return routes
@@ -258,10 +258,10 @@ def _each_way(spark: SparkSession, path: Path, troubles: dict[str, tuple[Any, ..
     found = {}
     for way in WAYS:
         one = table(spark, path / way)
-        one.upsert(rows(spark, 0, 2400, 1), DRIVER)
-        jobs = {way: lambda one=one: one.upsert(rows(spark, 1800, 3000, 2), SPREAD)}
+        one.upsert(rows(spark, 0, 2400, 1), options=DRIVER)
+        jobs = {way: lambda one=one: one.upsert(rows(spark, 1800, 3000, 2), options=SPREAD)}
         if way == "shuffled":
-            jobs["bulk"] = lambda one=one: one.bulk_insert(rows(spark, 3000, 3600, 3), SPREAD)
+            jobs["bulk"] = lambda one=one: one.bulk_insert(rows(spark, 3000, 3600, 3), options=SPREAD)
         for name, job in jobs.items():
             signals = Signals(str(path / "signals" / name))
             with executors_as(way), troubled(signals, *troubles[name]):
@@ -301,19 +301,19 @@ def fails(spark: SparkSession, path: Path) -> dict[str, Any]:
     found = {}
     for way in WAYS:
         one = table(spark, path / way)
-        one.upsert(rows(spark, 0, 2400, 1), DRIVER)
+        one.upsert(rows(spark, 0, 2400, 1), options=DRIVER)
         signals = Signals(str(path / "signals" / way))
         with executors_as(way), troubled(signals, goes_on_after_the_write, refuses):
             try:
-                one.upsert(rows(spark, 1800, 3000, 2), SPREAD)
+                one.upsert(rows(spark, 1800, 3000, 2), options=SPREAD)
             except Exception as error:  # the test judges which
                 found[way] = [type(error).__name__, str(error)]
-        before = hoodie.read_arrow(one.path, ["id", "p", "ts", "v"])
+        before = hoodie.read_arrow(one.path, columns=["id", "p", "ts", "v"])
         found[f"{way} before"] = [before.num_rows, sum(before["ts"].to_pylist())]
         signals.give("returned")
         signals.wait("ended")
         with executors_as(way):
-            one.upsert(rows(spark, 1800, 3000, 2), SPREAD)
+            one.upsert(rows(spark, 1800, 3000, 2), options=SPREAD)
     return found
 
 

@@ -35,7 +35,7 @@ def bulk_inserted() -> list[Row]:
 def holds(path: Path, expected: list[Row]) -> None:
     """Each row is there exactly once, for this library and for hudi-rs."""
     for reader, found in {
-        "read_arrow": hoodie.read_arrow(str(path), COLUMNS),
+        "read_arrow": hoodie.read_arrow(str(path), columns=COLUMNS),
         "hudi-rs": read_hudi_rs(path, COLUMNS),
     }.items():
         assert sorted(tuple(r.values()) for r in found.to_pylist()) == sorted(expected), reader

@@ -35,10 +35,10 @@ def run(spark: SparkSession, path: Path, table_type: str, route: dict[str, int])
     table = hoodie.create_table(
         spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts", table_type=table_type
     )
-    table.bulk_insert(rows(spark, 0, KEYS, 1), route)
-    changed = table.upsert(rows(spark, 50, 150, 2), route)
+    table.bulk_insert(rows(spark, 0, KEYS, 1), options=route)
+    changed = table.upsert(rows(spark, 50, 150, 2), options=route)
     assert (changed.route, changed.inserted, changed.updated) == ("executors" if route else "driver", 50, 50)
-    assert table.delete(rows(spark, 0, 5, 1).select("id", "p"), route).deleted == 5
+    assert table.delete(rows(spark, 0, 5, 1).select("id", "p"), options=route).deleted == 5
     expected = rows(spark, 5, 50, 1).unionAll(rows(spark, 50, 150, 2))
     assert content(table.snapshot()) == content(expected)
     assert content(table.changes(table.history()[2][0].requested)) == content(rows(spark, 50, 150, 2))
@@ -55,13 +55,15 @@ def run(spark: SparkSession, path: Path, table_type: str, route: dict[str, int])
         assert table.schedule_compaction(options=NOW)
         table.compact()
         assert content(table.read_optimized()) == content(expected)
-    table.insert_overwrite(rows(spark, 0, 3, 3), route)
+    table.insert_overwrite(rows(spark, 0, 3, 3), options=route)
     assert content(table.snapshot()) == content(rows(spark, 0, 3, 3))
-    refused(InvalidInput, lambda: table.upsert(rows(spark, 0, 3, 3).selectExpr("null as id", "p", "ts", "v"), route))
+    refused(
+        InvalidInput, lambda: table.upsert(rows(spark, 0, 3, 3).selectExpr("null as id", "p", "ts", "v"), options=route)
+    )
     if route:
         for file in path.glob("*/*.parquet"):
             file.write_bytes(b"PAR1 not PAR1")
-        refused(CorruptFile, lambda: table.upsert(rows(spark, 0, 3, 4), route))
+        refused(CorruptFile, lambda: table.upsert(rows(spark, 0, 3, 4), options=route))
 
 
 def estimates(spark: SparkSession) -> None:

@@ -12,6 +12,8 @@ import pytest
 from hoodie.storage import FsspecStorage
 from support.http_faults import FaultyProxy
 
+pytest.register_assert_rewrite("hoodie.testing.storage_suite", "hoodie.testing.index_suite")
+
 
 @pytest.fixture(scope="session")
 def s3() -> Iterator[dict[str, Any]]:

@@ -176,9 +176,9 @@ def test_updates_inserts_and_deletes_go_to_the_buckets_of_their_keys(
     changed = user_rows(before.slice(0, 9))
     changed = changed.set_column(changed.schema.get_field_index("ts"), "ts", pa.array([99] * 9, changed["ts"].type))
     keys = [f"n{number}" for number in range(20)]
-    result = either.upsert(pa.concat_tables([changed, rows_of(*keys, part="p1").cast(changed.schema)]), options)
+    result = either.upsert(pa.concat_tables([changed, rows_of(*keys, part="p1").cast(changed.schema)]), options=options)
     assert result.index.hits == 29
-    either.delete(before.slice(9, 1).select(["_hoodie_record_key", "_hoodie_partition_path"]), options)
+    either.delete(before.slice(9, 1).select(["_hoodie_record_key", "_hoodie_partition_path"]), options=options)
 
     after = either.snapshot()
     assert after.num_rows == before.num_rows + 20 - 1 == len(set(after["id"].to_pylist()))
@@ -243,7 +243,7 @@ def test_a_new_partition_gets_the_ring_that_hudi_would_write(table: ArrowTable) 
     after = table.snapshot()
     assert after.filter(pc.equal(after["part"], "p9")).num_rows == 30
     assert_same_rows(read_hudi_rs(Path(table.storage.root)), after, ignore=["_hoodie_file_name"])
-    table.upsert(rows_of("1", part="p10"), {"hoodie.bucket.index.num.buckets": "5"})
+    table.upsert(rows_of("1", part="p10"), options={"hoodie.bucket.index.num.buckets": "5"})
     assert ring_of(table, "p10") == first_ring("p10", 5)
 
 

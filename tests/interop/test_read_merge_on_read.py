@@ -138,8 +138,8 @@ def test_single_columns_are_those_of_the_whole(name: str, fixture_table: Unpack)
     path = fixture_table(name)
     whole = read_arrow(path)
     for column in whole.column_names:
-        assert_same_rows(read_arrow(path, [column]), whole.select([column]))
-    assert read_arrow(path, whole.column_names[::-1]).column_names == whole.column_names[::-1]
+        assert_same_rows(read_arrow(path, columns=[column]), whole.select([column]))
+    assert read_arrow(path, columns=whole.column_names[::-1]).column_names == whole.column_names[::-1]
 
 
 def test_filters_see_merged_rows(fixture_table: Unpack) -> None:

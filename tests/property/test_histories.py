@@ -102,7 +102,7 @@ class History:
             self.table.fail_next(step.fault.calls, step.fault.dying)
         try:
             if step.operation is WriteOperation.DELETE_PARTITION:
-                result = self.table.delete_partitions(paths, step.options)
+                result = self.table.delete_partitions(paths, options=step.options)
             else:
                 result = self.table.write(step.operation, step.table, step.options)
         except (Crash, *REFUSED):

@@ -51,7 +51,7 @@ class History:
             self.table.fail_next(step.fault.calls, step.fault.dying)
         try:
             if step.operation is WriteOperation.DELETE_PARTITION:
-                self.table.delete_partitions([model.path_of(value) for value in step.partitions], step.options)
+                self.table.delete_partitions([model.path_of(value) for value in step.partitions], options=step.options)
             else:
                 self.table.write(step.operation, step.table, step.options)
         except (Crash, *REFUSED, InvalidInput):  # the last: a partition that is not there

@@ -107,7 +107,7 @@ def test_a_spread_bulk_insert_that_meets_a_null_key_leaves_no_data_behind(spark,
     before, rows = data_files(table.path), hoodie.read_arrow(table.path).to_pylist()
     bad = frame(spark, [("c", "oslo", 2, "x"), (None, "oslo", 2, "x"), ("d", "bern", 2, "x")])
     with pytest.raises(InvalidInput, match=r"1 rows have no record key \(null or empty\)"):
-        table.bulk_insert(bad, SPREAD)
+        table.bulk_insert(bad, options=SPREAD)
     assert data_files(table.path) == before
     assert hoodie.read_arrow(table.path).to_pylist() == rows
     assert not list(Path(table.path, ".hoodie/.temp").rglob("*.marker.*"))
@@ -116,7 +116,7 @@ def test_a_spread_bulk_insert_that_meets_a_null_key_leaves_no_data_behind(spark,
 @ROUTES
 def test_a_null_ordering_value_is_refused(spark, table, route):
     with untouched(table, "ts"):
-        table.upsert(frame(spark, [("a", "oslo", None, "x"), ("b", "rome", 3, "x")]), route)
+        table.upsert(frame(spark, [("a", "oslo", None, "x"), ("b", "rome", 3, "x")]), options=route)
 
 
 def test_an_ordering_column_without_an_order_is_refused(spark, tmp_path):
@@ -129,9 +129,9 @@ def test_an_ordering_column_without_an_order_is_refused(spark, tmp_path):
 def test_all_missing_columns_are_named_in_one_message(spark, table, route):
     lacking = frame(spark, [("x", "y")], "note string, ID string")
     with untouched(table, "record key column 'id'", "'ID'", "partition column 'city'", "ordering column 'ts'"):
-        table.upsert(lacking, route)
+        table.upsert(lacking, options=route)
     with untouched(table, "record key column 'id'", "partition column 'city'"):
-        table.delete(lacking, route)
+        table.delete(lacking, options=route)
 
 
 def test_all_missing_columns_are_named_when_some_of_them_take_no_nulls(spark, tmp_path):
@@ -166,13 +166,13 @@ def test_duplicate_columns_beside_meta_columns_are_refused(spark, table):
 @ROUTES
 def test_rows_read_from_the_table_can_be_written_back(spark, table, route):
     again = table.snapshot().withColumn("note", F.lit("again")).withColumn("ts", F.lit(5).cast("bigint"))
-    result = table.upsert(again, route)
+    result = table.upsert(again, options=route)
     assert (result.inserted, result.updated) == (0, 2)
     rows = hoodie.read_arrow(table.path)
     assert rows.column_names == [*META, "id", "city", "ts", "note"]
     assert set(rows.column("note").to_pylist()) == {"again"}
     assert set(rows.column("_hoodie_commit_time").to_pylist()) == {result.instant}
-    result = table.delete(table.snapshot().where("id = 'a'"), route)
+    result = table.delete(table.snapshot().where("id = 'a'"), options=route)
     assert result.deleted == 1
     assert hoodie.read_arrow(table.path).column("id").to_pylist() == ["b"]
 
@@ -270,13 +270,13 @@ def test_a_table_with_other_settings_is_not_taken_for_the_callers(spark, table):
 )
 def test_options_that_contradict_the_table_are_refused(spark, table, key, value, there):
     with untouched(table, there, str(value), error=TableMismatch):
-        hoodie.open_table(spark, table.path, {key: value})
+        hoodie.open_table(spark, table.path, options={key: value})
     with untouched(table, there, str(value), error=TableMismatch):
-        table.upsert(frame(spark, ROWS), {key: value})
+        table.upsert(frame(spark, ROWS), options={key: value})
     with untouched(table, there, str(value), error=TableMismatch):
         hoodie.write(frame(spark, ROWS), table.path, {key: value})
     with untouched(table, there, str(value), error=TableMismatch):
-        table.delete_partitions(["oslo"], {key: value})
+        table.delete_partitions(["oslo"], options={key: value})
 
 
 def test_options_that_repeat_what_the_table_is_are_fine(spark, table):
@@ -290,7 +290,7 @@ def test_options_that_repeat_what_the_table_is_are_fine(spark, table):
         "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
         "hoodie.datasource.write.hive_style_partitioning": False,
     }
-    assert hoodie.open_table(spark, table.path, repeated).upsert(frame(spark, ROWS)).updated == 2
+    assert hoodie.open_table(spark, table.path, options=repeated).upsert(frame(spark, ROWS)).updated == 2
 
 
 @pytest.mark.parametrize(
@@ -304,9 +304,9 @@ def test_options_that_repeat_what_the_table_is_are_fine(spark, table):
 )
 def test_an_unknown_option_is_refused_with_the_nearest_name(spark, table, tmp_path, key, names):
     with untouched(table, key, *names, error=InvalidOption):
-        table.upsert(frame(spark, ROWS), {key: "1"})
+        table.upsert(frame(spark, ROWS), options={key: "1"})
     with untouched(table, key, *names, error=InvalidOption):
-        hoodie.open_table(spark, table.path, {key: "1"})
+        hoodie.open_table(spark, table.path, options={key: "1"})
     with pytest.raises(InvalidOption):
         hoodie.create_table(spark, str(tmp_path / "new"), name="n", record_key="id", options={key: "1"})
     assert not (tmp_path / "new").exists()
@@ -326,7 +326,7 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(spark, table, tmp_pa
 )
 def test_a_bad_option_value_is_refused_with_what_was_expected(spark, table, tmp_path, key, value, expected):
     with untouched(table, str(value), expected, error=HoodieError):
-        table.upsert(frame(spark, ROWS), {key: value})
+        table.upsert(frame(spark, ROWS), options={key: value})
     with pytest.raises(HoodieError):
         hoodie.create_table(spark, str(tmp_path / "new"), name="n", record_key="id", options={key: value})
     assert not (tmp_path / "new").exists()
@@ -406,15 +406,15 @@ def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
     damage(broken, lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1")
     before = data_files(table.path)
     with pytest.raises(CorruptFile, match=broken.name):
-        table.upsert(frame(spark, ROWS), {"hoodie.index.type": index, **route})
+        table.upsert(frame(spark, ROWS), options={"hoodie.index.type": index, **route})
     assert data_files(table.path) == before
     with pytest.raises(CorruptFile, match=broken.name):
         hoodie.read_arrow(table.path)
     with pytest.raises((PySparkException, Py4JJavaError), match=broken.name):  # Spark's own reader
         table.snapshot().collect()
     # The other partition is as good as before.
-    assert table.snapshot(["rome"]).select("id").collect() == [("b",)]
-    assert table.upsert(frame(spark, [("b", "rome", 9, "z")]), route).updated == 1
+    assert table.snapshot(partitions=["rome"]).select("id").collect() == [("b",)]
+    assert table.upsert(frame(spark, [("b", "rome", 9, "z")]), options=route).updated == 1
 
 
 # --- nothing ---
@@ -432,7 +432,7 @@ def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route
     assert hoodie.read_arrow(table.path).to_pylist() == rows
     assert table.snapshot().count() == 2
     assert len(table.history()) == 1 + len(operations)
-    result = table.insert_overwrite_table(nothing, route)
+    result = table.insert_overwrite_table(nothing, options=route)
     assert result.files == ()
     assert table.snapshot().count() == 0
     assert hoodie.read_arrow(table.path).num_rows == 0

@@ -50,7 +50,7 @@ def test_every_way_to_commit_cleans_and_archives(spark: SparkSession, tmp_path: 
     assert [row.ts for row in table.snapshot().collect()] == [4]
     assert read_hudi_rs(path).column("ts").to_pylist() == [4]
 
-    told = table.archive({"hoodie.keep.max.commits": 2, "hoodie.keep.min.commits": 1}, dry_run=True)
+    told = table.archive(options={"hoodie.keep.max.commits": 2, "hoodie.keep.min.commits": 1}, dry_run=True)
     assert told.dry_run
     assert table.clean(dry_run=True).files == {}
 

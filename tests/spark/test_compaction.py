@@ -38,7 +38,7 @@ def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark,
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 100, 1))
     one.upsert(rows(spark, 0, 20, 2))
-    planned = one.schedule_compaction({"who": "test"}, NOW)
+    planned = one.schedule_compaction({"who": "test"}, options=NOW)
     assert planned is not None
     one.upsert(rows(spark, 10, 30, 3))
     one.delete(rows(spark, 0, 4, 1))
@@ -108,7 +108,7 @@ def test_a_writer_compacts_after_its_commits_by_itself(spark, tmp_path):
     hoodie.write(rows(spark, 0, 10, 6), path, INLINE)
     check(3)
     for n in range(2):
-        one.delete(rows(spark, 2 * n, 2 * n + 1, 1), {"hoodie.compact.inline": False})
+        one.delete(rows(spark, 2 * n, 2 * n + 1, 1), options={"hoodie.compact.inline": False})
     check(3)
     one.delete_partitions(["1"])
     check(4)
@@ -129,12 +129,12 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
     with monkeypatch.context() as patched:
         patched.setattr("hoodie.spark.compaction.carry_out", fails)
         with pytest.warns(ServiceFailed, match="compaction after it failed: StorageFailed: OSError: no space left"):
-            result = one.upsert(rows(spark, 0, 10, 2), INLINE)
+            result = one.upsert(rows(spark, 0, 10, 2), options=INLINE)
     assert result.updated == 10
     assert timeline(one).newest_commit == result.instant
     (instant,) = pending(one)
     assert not list(tmp_path.rglob(f"*_{instant}.parquet"))
-    one.upsert(rows(spark, 0, 5, 3), INLINE)
+    one.upsert(rows(spark, 0, 5, 3), options=INLINE)
     assert compactions(one) == [instant]
     assert {row.id: row.v for row in one.snapshot().collect()} == {
         f"k{n}": n * (3 if n < 5 else 2 if n < 10 else 1) for n in range(20)
@@ -156,9 +156,9 @@ def test_options_that_contradict_each_other_change_nothing(spark, tmp_path):
     one = table(spark, tmp_path / "t")
     both = {"hoodie.compact.inline": True, "hoodie.compact.schedule.inline": "true"}
     for call in (
-        lambda: one.bulk_insert(rows(spark, 0, 2, 1), both),
+        lambda: one.bulk_insert(rows(spark, 0, 2, 1), options=both),
         lambda: hoodie.HoodieWriteClient(spark, one.path, both),
-        lambda: hoodie.open_table(spark, one.path, both),
+        lambda: hoodie.open_table(spark, one.path, options=both),
     ):
         with pytest.raises(InvalidOption, match="both true"):
             call()
@@ -167,18 +167,18 @@ def test_options_that_contradict_each_other_change_nothing(spark, tmp_path):
 
 def test_a_copy_on_write_table_has_nothing_to_compact_and_its_writer_goes_on(spark, tmp_path, recwarn):
     one = table(spark, tmp_path / "cow", "COPY_ON_WRITE")
-    one.upsert(rows(spark, 0, 4, 1), INLINE)
-    one.upsert(rows(spark, 0, 4, 2), INLINE)
+    one.upsert(rows(spark, 0, 4, 1), options=INLINE)
+    one.upsert(rows(spark, 0, 4, 2), options=INLINE)
     assert len(timeline(one).commits) == 2
     assert not [warned for warned in recwarn if issubclass(warned.category, ServiceFailed)]
 
 
 def test_a_writer_plans_and_a_compactor_on_spark_runs_the_plan(spark, tmp_path):
     one = table(spark, tmp_path / "t")
-    one.bulk_insert(rows(spark, 0, 100, 1), SCHEDULE)
-    one.upsert(rows(spark, 0, 20, 2), SCHEDULE)
+    one.bulk_insert(rows(spark, 0, 100, 1), options=SCHEDULE)
+    one.upsert(rows(spark, 0, 20, 2), options=SCHEDULE)
     (instant,) = pending(one)
-    one.upsert(rows(spark, 10, 30, 3), SCHEDULE)
+    one.upsert(rows(spark, 10, 30, 3), options=SCHEDULE)
     assert pending(one) == [instant]  # one at a time, unless the trigger counts from the last request
     before = one.snapshot().toArrow()
     command = [sys.executable, "-m", "hoodie.cli", "compactor", "run", one.path]
@@ -214,9 +214,9 @@ def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
     one.bulk_insert(rows(spark, 0, 10, 1))
     one.delete(rows(spark, 0, 4, 1))
     instant = one.schedule_compaction(options=NOW)
-    one.upsert(rows(spark, 0, 2, 2), spread)
+    one.upsert(rows(spark, 0, 2, 2), options=spread)
     one.compact(instant)
-    result = one.upsert(rows(spark, 0, 3, 3), spread)
+    result = one.upsert(rows(spark, 0, 3, 3), options=spread)
     assert (result.updated, result.inserted, result.route) == (2, 1, "executors")
     found = sorted((row.id, row.v) for row in one.snapshot().collect())
     assert found == [(f"k{n}", n * 3 if n < 3 else n) for n in (0, 1, 2, 4, 5, 6, 7, 8, 9)]

@@ -20,7 +20,7 @@ def test_keys_keep_to_their_buckets_wherever_the_write_runs(near: str, spark: Sp
     with zipfile.ZipFile(ARCHIVE) as archive:
         archive.extractall(tmp_path)
     path = str(tmp_path / "consistent_mor")
-    table = hoodie.open_table(spark, path, {"hoodie.spark.driver.max.batch.bytes": near})
+    table = hoodie.open_table(spark, path, options={"hoodie.spark.driver.max.batch.bytes": near})
     before = {row.id: row.part for row in table.snapshot().select("id", "part").collect()}
     old = [(key, part, 50, 0.5, "again") for key, part in before.items()]
     new = [(f"n{number}", "p9", 50, 0.5, "new") for number in range(40)]

@@ -60,7 +60,7 @@ def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
 def holds(table: HoodieTable, expected: Sequence[tuple[Any, ...]]) -> None:
     """The table has these rows for Spark, Arrow and hudi-rs."""
     for reader, rows in {
-        "read_arrow": hoodie.read_arrow(table.path, COLUMNS),
+        "read_arrow": hoodie.read_arrow(table.path, columns=COLUMNS),
         "snapshot": table.snapshot().select(*COLUMNS).toArrow(),
         "hudi-rs": read_hudi_rs(table.path, COLUMNS),
     }.items():
@@ -135,19 +135,19 @@ def test_rows_that_cannot_be_evaluated_leave_the_table_untouched(spark, table, o
     if operation == "delete":
         bad = bad.withColumn("city", F.concat("city", F.substring("note", 9, 1)))
     with pytest.raises((PySparkException, Py4JError), match="a value that nobody can take"):
-        getattr(table, operation)(bad, route)
+        getattr(table, operation)(bad, options=route)
     assert {path: path.stat().st_mtime_ns for path in Path(table.path).rglob("*") if path.is_file()} == before
 
 
 def test_a_bulk_insert_that_dies_amid_its_rows_is_rolled_back(spark, table):
     mixed = frame(spark, [*LATER, ("f", "lima", 1, "z")]).unionByName(poisoned(frame(spark, CHANGES)))
     with pytest.raises((PySparkException, Py4JError), match="a value that nobody can take"):
-        table.bulk_insert(mixed, SPREAD)
+        table.bulk_insert(mixed, options=SPREAD)
     (dead,) = rolled_back(table)
     assert named_for(table, dead) == []
     assert pending(table) == []
     holds(table, FIRST)
-    table.bulk_insert(frame(spark, LATER), SPREAD)
+    table.bulk_insert(frame(spark, LATER), options=SPREAD)
     holds(table, [*FIRST, *LATER])
 
 
@@ -164,7 +164,7 @@ def test_a_storage_that_refuses_one_call_fails_the_write_and_nothing_else(spark,
         except StorageFailed:
             failed += 1
             assert pending(table) == []
-            assert hoodie.read_arrow(table.path, COLUMNS).num_rows == len(FIRST)
+            assert hoodie.read_arrow(table.path, columns=COLUMNS).num_rows == len(FIRST)
         else:
             break
     assert failed > 8  # all but the removal of markers, which comes when readers see the write
@@ -183,7 +183,7 @@ def test_a_write_that_cannot_be_published_is_taken_back_at_once(spark, table, op
     storage = table.storage
     table.storage = DiesAtPublication(storage, StorageError)
     with pytest.raises(StorageFailed) as raised:
-        getattr(table, operation)(frame(spark, CHANGES), route)
+        getattr(table, operation)(frame(spark, CHANGES), options=route)
     assert isinstance(raised.value.__cause__, StorageError)
     table.storage = storage
     (dead,) = rolled_back(table)
@@ -199,7 +199,7 @@ def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation,
     storage = table.storage
     table.storage = DiesAtPublication(storage, Crash)
     with pytest.raises(Crash):
-        getattr(table, operation)(frame(spark, CHANGES), route)
+        getattr(table, operation)(frame(spark, CHANGES), options=route)
     table.storage = storage
     (dead,) = pending(table)
     left = named_for(table, dead)
@@ -209,14 +209,14 @@ def test_the_next_write_takes_back_what_a_dead_one_left(spark, table, operation,
     # Looking does not clean up.
     table.explain_upsert(frame(spark, LATER))
     assert named_for(table, dead) == left
-    table.upsert(frame(spark, LATER), route)
+    table.upsert(frame(spark, LATER), options=route)
     assert rolled_back(table) == [dead]
     assert named_for(table, dead) == []
     assert pending(table) == []
     holds(table, [*FIRST, *LATER])
     assert {s.group.partition for s in table.file_slices()} == {"oslo", "rome"}
     # And once is enough.
-    table.upsert(frame(spark, LATER), route)
+    table.upsert(frame(spark, LATER), options=route)
     assert rolled_back(table) == [dead]
 
 

@@ -38,9 +38,9 @@ def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_pa
     table = made(spark, tmp_path / "t", table_type, {**hbase.options(name), **MOVES})
     table.upsert(rows(spark, 0, 60, 1))  # by driver threads
     changed = rows(spark, 50, 70, 2).union(rows(spark, 0, 10, 2, "(id + 1) % 3"))
-    result = table.upsert(changed, SPREAD)
+    result = table.upsert(changed, options=SPREAD)
     assert (result.route, result.index.checked, result.index.hits) == ("executors", 30, 20)
-    table.delete(rows(spark, 20, 25, 1).select("id", "p"), SPREAD)
+    table.delete(rows(spark, 20, 25, 1).select("id", "p"), options=SPREAD)
     expected = {f"k{n}": (str(n % 3), n) for n in range(60)}
     expected |= {f"k{n}": (str(n % 3), n * 2) for n in range(50, 70)}
     expected |= {f"k{n}": (str((n + 1) % 3), n * 2) for n in range(10)}

@@ -51,9 +51,9 @@ def without_ties(model: TableModel, step: Step) -> tuple[Row, ...]:
 
 def write(session: SparkSession, table: HoodieTable, step: Step, paths: list[str], options: dict[str, str]) -> Any:
     if step.operation is WriteOperation.DELETE_PARTITION:
-        return table.delete_partitions(paths, options)
+        return table.delete_partitions(paths, options=options)
     method = getattr(table, step.operation.value)
-    return method(session.createDataFrame(step.table), {**step.options, **options})
+    return method(session.createDataFrame(step.table), options={**step.options, **options})
 
 
 def take(session: SparkSession, table: HoodieTable, model: TableModel, step: Step, route: dict[str, str]) -> TableModel:

@@ -77,7 +77,7 @@ def test_changes_that_are_gone_are_an_error_or_a_full_scan(spark, fixture_table)
     with pytest.raises(HistoryGone, match="are archived"):
         hoodie.open_table(spark, path).changes("earliest")
     full = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": True}
-    assert hoodie.open_table(spark, path, full).changes("000", last).count() == 100
+    assert hoodie.open_table(spark, path, options=full).changes("000", last).count() == 100
     with pytest.raises(InvalidInput, match="is after end"):
         hoodie.open_table(spark, path).changes(last, fixture_facts("cow_archived")["completed_instants"][0])
 

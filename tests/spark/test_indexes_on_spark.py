@@ -119,7 +119,7 @@ def test_explain_says_which_index_and_why(spark, tmp_path):
     assert "index BUCKET (the table was created with it)" in str(again.explain_upsert(rows(spark, 0, 3, 1)))
     plain = table(spark, tmp_path / "u", "COPY_ON_WRITE")
     assert "index SIMPLE (the default)" in str(plain.explain_upsert(rows(spark, 0, 3, 1)))
-    named = plain.explain_upsert(rows(spark, 0, 3, 1), {"hoodie.index.type": "GLOBAL_BLOOM"})
+    named = plain.explain_upsert(rows(spark, 0, 3, 1), options={"hoodie.index.type": "GLOBAL_BLOOM"})
     assert "index GLOBAL_BLOOM (hoodie.index.type names it)" in str(named)
 
 

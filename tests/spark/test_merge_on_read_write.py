@@ -164,7 +164,7 @@ def test_the_client_takes_a_delta_commit_and_publishes_it(spark: SparkSession, t
     instant = client.start_commit()
     result = client.upsert(frame(spark, {"a": ("oslo", 2, "second")}), instant)
     assert as_dict(table.snapshot().collect()) == {"a": ("oslo", 1, "first")}
-    client.commit(instant, result, {"job": "nightly"})
+    client.commit(instant, result, extra_metadata={"job": "nightly"})
     client.commit(instant, result)  # an answer that got lost: asked again
     assert snapshots(table) == [{"a": ("oslo", 2, "second")}] * 3
     metadata = decode_commit((tmp_path / ".hoodie" / f"{instant}.deltacommit").read_bytes(), "commit")
@@ -191,7 +191,7 @@ def test_rows_that_are_shuffled_to_their_tasks_are_appended_alike(
     model = {f"k{n:02d}": (CITIES[n % 3], n, "first") for n in range(60)}
     table.upsert(frame(spark, model))
     changes = {**{key: (row[0], 100, "changed") for key, row in model.items()}, "new": ("oslo", 100, "new")}
-    result = table.upsert(frame(spark, changes, ["k07"]), {"hoodie.parquet.small.file.limit": "0"})
+    result = table.upsert(frame(spark, changes, ["k07"]), options={"hoodie.parquet.small.file.limit": "0"})
     assert (result.inserted, result.updated, result.deleted) == (1, 59, 1)
     del changes["k07"]
     assert snapshots(table) == [changes] * 3

@@ -46,7 +46,7 @@ def test_a_missing_file_fails_every_read_and_write_that_needs_it(spark: SparkSes
         lambda: spread.filter_exists(keys),
         lambda: table.explain_upsert(keys),
         lambda: table.upsert(keys),
-        lambda: table.upsert(keys, EXECUTORS),
+        lambda: table.upsert(keys, options=EXECUTORS),
         lambda: table.delete(keys.select("id", "city")),
         lambda: hoodie.read(spark, table.path),
     ):
@@ -56,7 +56,7 @@ def test_a_missing_file_fails_every_read_and_write_that_needs_it(spark: SparkSes
     assert table.read_optimized().count() == 2
     assert table.as_of(first).count() == 2
     with pytest.warns(MissingFileIgnored):
-        assert hoodie.open_table(spark, table.path, LEFT).snapshot().where("ts = 1").count() == 2
+        assert hoodie.open_table(spark, table.path, options=LEFT).snapshot().where("ts = 1").count() == 2
     with pytest.warns(MissingFileIgnored):
         assert left.read(keys).rows.select("ts").collect()[0].ts == 1
     table.insert_overwrite(keys)
@@ -70,7 +70,7 @@ def test_a_lost_metafile_doubles_no_key(spark: SparkSession, table: hoodie.Hoodi
     with pytest.warns(MetafileMissing):
         assert table.snapshot().count() == 2
     with pytest.warns(MetafileMissing):
-        table.upsert(spark.createDataFrame([("a", "x", 3)], COLUMNS), options)
+        table.upsert(spark.createDataFrame([("a", "x", 3)], COLUMNS), options=options)
     assert metafile.exists()
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetafileMissing)

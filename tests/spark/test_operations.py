@@ -60,7 +60,7 @@ def holds(table: HoodieTable, expected: Iterable[Row]) -> None:
     """The table has these rows, each as often as it is given, for every reader."""
     wanted = Counter(expected)
     read = {
-        "read_arrow": hoodie.read_arrow(table.path, list(Row._fields)),
+        "read_arrow": hoodie.read_arrow(table.path, columns=list(Row._fields)),
         "snapshot": table.snapshot().select(*Row._fields).toArrow(),
         "hudi-rs": read_hudi_rs(table.path, Row._fields),
     }
@@ -91,7 +91,7 @@ def test_upsert_inserts_and_updates(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
     before = groups(table)
     batch = [Row("a", "oslo", 2, "new"), Row("d", "rome", 2, "new"), Row("x", "oslo", 2, "new"), Row("y", "lima", 2)]
-    result = table.upsert(frame(spark, batch), route)
+    result = table.upsert(frame(spark, batch), options=route)
     assert result.route == ("executors" if route else "driver")
     assert counts(result) == (2, 2, 0)
     holds(table, [*batch, FIRST[1], FIRST[2], FIRST[4]])
@@ -112,7 +112,7 @@ def test_of_duplicates_in_a_batch_the_greatest_ordering_value_wins(spark, tmp_pa
         Row("n", "oslo", 1, "loses"),
         Row("n", "oslo", 9),
     ]
-    result = table.upsert(frame(spark, batch), route)
+    result = table.upsert(frame(spark, batch), options=route)
     assert counts(result) == (1, 1, 0)
     holds(table, [batch[0], batch[3], *FIRST[1:]])
 
@@ -121,7 +121,7 @@ def test_of_duplicates_in_a_batch_the_greatest_ordering_value_wins(spark, tmp_pa
 def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
     batch = [Row("a", "oslo", 5, "loses"), Row("a", "oslo", 3, "wins")]
-    result = table.upsert(frame(spark, batch).coalesce(1), {**route, "hoodie.combine.before.upsert": "false"})
+    result = table.upsert(frame(spark, batch).coalesce(1), options={**route, "hoodie.combine.before.upsert": "false"})
     assert counts(result) == (0, 1, 0)
     assert len(hoodie.read_arrow(table.path)) == len(FIRST)
     if not route:  # a shuffle keeps no order
@@ -132,10 +132,10 @@ def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, r
 def test_the_payload_class_says_whether_late_rows_win(spark, tmp_path, route):
     late = [Row("a", "oslo", 0, "late"), Row("b", "oslo", 7, "newer"), Row("c", "rome", 1, "equal")]
     latest = new_table(spark, tmp_path / "latest")
-    assert counts(latest.upsert(frame(spark, late), route)) == (0, 3, 0)
+    assert counts(latest.upsert(frame(spark, late), options=route)) == (0, 3, 0)
     holds(latest, [*late, *FIRST[3:]])
     ordered = new_table(spark, tmp_path / "ordered", options=ORDERED_PAYLOAD)
-    assert counts(ordered.upsert(frame(spark, late), route)) == (0, 2, 0)
+    assert counts(ordered.upsert(frame(spark, late), options=route)) == (0, 2, 0)
     holds(ordered, [FIRST[0], *late[1:], *FIRST[3:]])
 
 
@@ -151,11 +151,11 @@ def test_rows_marked_deleted_delete_their_key(spark, tmp_path, route, payload):
         (*Row("y", "lima", 2), True),  # not even its partition
         (*Row("z", "lima", 2), None),
     ]
-    result = table.upsert(frame(spark, rows, DELETABLE), route)
+    result = table.upsert(frame(spark, rows, DELETABLE), options=route)
     kept = [FIRST[3]] if payload else []
     holds(table, [FIRST[1], Row("c", "rome", 2), *kept, FIRST[4], Row("z", "lima", 2)])
     assert counts(result) == (1, 1, 1 if payload else 2)
-    result = table.upsert(frame(spark, rows[:1], DELETABLE), route)  # again: it is not there any more
+    result = table.upsert(frame(spark, rows[:1], DELETABLE), options=route)  # again: it is not there any more
     assert counts(result) == (0, 0, 0)
     assert "_hoodie_is_deleted" in table.snapshot().columns
 
@@ -168,11 +168,11 @@ def test_insert_fills_small_files_and_keeps_duplicates(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
     before = groups(table)
     batch = [Row("a", "oslo", 2, "again"), Row("x", "rome", 2), Row("x", "rome", 3)]
-    result = table.insert(frame(spark, batch), route)
+    result = table.insert(frame(spark, batch), options=route)
     assert counts(result) == (3, 0, 0)
     holds(table, [*FIRST, *batch])
     assert groups(table) == before
-    result = table.insert(frame(spark, [Row("y", "rome")]), {**route, **NO_SMALL_FILES})
+    result = table.insert(frame(spark, [Row("y", "rome")]), options={**route, **NO_SMALL_FILES})
     assert len(groups(table)) == len(before) + 1
     holds(table, [*FIRST, *batch, Row("y", "rome")])
 
@@ -181,7 +181,7 @@ def test_insert_fills_small_files_and_keeps_duplicates(spark, tmp_path, route):
 def test_insert_can_be_told_to_replace_rows_of_the_files_that_it_fills(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
     batch = [Row("a", "oslo", 2, "again"), Row("x", "rome", 2), Row("x", "rome", 2)]
-    result = table.insert(frame(spark, batch), {**route, "hoodie.merge.allow.duplicate.on.inserts": "false"})
+    result = table.insert(frame(spark, batch), options={**route, "hoodie.merge.allow.duplicate.on.inserts": "false"})
     assert counts(result) == (1, 1, 0)
     holds(table, [batch[0], *FIRST[1:], batch[1]])
 
@@ -191,10 +191,10 @@ def test_insert_can_be_told_to_replace_rows_of_the_files_that_it_fills(spark, tm
 def test_combining_before_insert_leaves_each_key_of_the_batch_once(spark, tmp_path, route, operation):
     table = new_table(spark, tmp_path / "t", rows=[])
     batch = [Row("a", "oslo", 2, "wins"), Row("a", "oslo", 1), Row("b", "rome", 1), Row("a", "rome", 1)]
-    result = getattr(table, operation)(frame(spark, batch), {**route, "hoodie.combine.before.insert": "true"})
+    result = getattr(table, operation)(frame(spark, batch), options={**route, "hoodie.combine.before.insert": "true"})
     assert counts(result) == (3, 0, 0)
     holds(table, [batch[0], *batch[2:]])
-    result = getattr(table, operation)(frame(spark, batch), {**route, **NO_SMALL_FILES})
+    result = getattr(table, operation)(frame(spark, batch), options={**route, **NO_SMALL_FILES})
     assert counts(result) == (4, 0, 0)
 
 
@@ -207,7 +207,7 @@ def test_bulk_insert_sorts_as_told(spark, tmp_path, mode, route):
     rows = [Row(f"k{(i * 7919) % 500:04d}", ("oslo", "rome")[i % 2], i) for i in range(500)]
     table = new_table(spark, tmp_path / "t", rows=[])
     options = {**route, "hoodie.bulkinsert.sort.mode": mode, "hoodie.bulkinsert.shuffle.parallelism": "3"}
-    result = table.bulk_insert(frame(spark, rows), options)
+    result = table.bulk_insert(frame(spark, rows), options=options)
     assert result.route == ("executors" if route else "driver")
     assert counts(result) == (500, 0, 0)
     holds(table, rows)
@@ -289,17 +289,17 @@ def test_delete_takes_known_keys_once_and_ignores_others(spark, tmp_path, route)
     table = new_table(spark, tmp_path / "t")
     keys = pa.schema([("id", pa.string()), ("city", pa.string())])
     gone = [("a", "oslo"), ("a", "oslo"), ("c", "rome"), ("nobody", "oslo"), ("e", "oslo"), ("x", "nowhere")]
-    result = table.delete(frame(spark, gone, keys), route)
+    result = table.delete(frame(spark, gone, keys), options=route)
     assert counts(result) == (0, 0, 2)
     assert result.metadata.operation is Operation.DELETE
     holds(table, [FIRST[1], FIRST[3], FIRST[4]])  # e is in bern
     before = groups(table)
-    result = table.delete(frame(spark, [("nobody", "oslo")], keys), route)
+    result = table.delete(frame(spark, [("nobody", "oslo")], keys), options=route)
     assert (counts(result), result.files) == ((0, 0, 0), ())
     # A file group without rows goes on: its file takes the next inserts.
-    assert counts(table.delete(frame(spark, [("b", "oslo")], keys), route)) == (0, 0, 1)
-    assert table.snapshot(["oslo"]).count() == 0
-    assert counts(table.upsert(frame(spark, [Row("a", "oslo", 3)]), route)) == (1, 0, 0)
+    assert counts(table.delete(frame(spark, [("b", "oslo")], keys), options=route)) == (0, 0, 1)
+    assert table.snapshot(partitions=["oslo"]).count() == 0
+    assert counts(table.upsert(frame(spark, [Row("a", "oslo", 3)]), options=route)) == (1, 0, 0)
     assert groups(table) == before
     holds(table, [Row("a", "oslo", 3), FIRST[3], FIRST[4]])
 
@@ -312,7 +312,7 @@ def test_insert_overwrite_replaces_its_partitions_and_no_other(spark, tmp_path, 
     table = new_table(spark, tmp_path / "t")
     before = groups(table)
     batch = [Row("a", "oslo", 0, "over"), Row("z", "lima", 2), Row("z", "lima", 3)]
-    result = table.insert_overwrite(frame(spark, batch), route)
+    result = table.insert_overwrite(frame(spark, batch), options=route)
     assert counts(result) == (3, 0, 0)
     assert result.metadata.operation is Operation.INSERT_OVERWRITE
     assert {partition: len(ids) for partition, ids in result.metadata.replaced.items()} == {"oslo": 1}
@@ -322,7 +322,7 @@ def test_insert_overwrite_replaces_its_partitions_and_no_other(spark, tmp_path, 
     assert not (before - kept) & groups(table)
     assert table.history()[0][0].action is Action.REPLACE_COMMIT
     # Updates find the rows that replaced the others, and none of the replaced ones.
-    assert counts(table.upsert(frame(spark, [Row("a", "oslo", 5), Row("b", "oslo", 5)]), route)) == (1, 1, 0)
+    assert counts(table.upsert(frame(spark, [Row("a", "oslo", 5), Row("b", "oslo", 5)]), options=route)) == (1, 1, 0)
     holds(table, [Row("a", "oslo", 5), Row("b", "oslo", 5), *batch[1:], *FIRST[2:]])
 
 
@@ -330,13 +330,13 @@ def test_insert_overwrite_replaces_its_partitions_and_no_other(spark, tmp_path, 
 def test_insert_overwrite_table_hides_partitions_that_the_batch_lacks(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t")
     before = table.history()[0][0].requested
-    result = table.insert_overwrite_table(frame(spark, [Row("a", "oslo", 9)]), route)
+    result = table.insert_overwrite_table(frame(spark, [Row("a", "oslo", 9)]), options=route)
     assert counts(result) == (1, 0, 0)
     assert sorted(result.metadata.replaced) == ["bern", "oslo", "rome"]
     holds(table, [Row("a", "oslo", 9)])
     earlier = table.as_of(before).select(*Row._fields).toArrow()
     assert sorted(row["id"] for row in earlier.to_pylist()) == ["a", "b", "c", "d", "e"]
-    assert counts(table.upsert(frame(spark, [Row("c", "rome", 5)]), route)) == (1, 0, 0)
+    assert counts(table.upsert(frame(spark, [Row("c", "rome", 5)]), options=route)) == (1, 0, 0)
     holds(table, [Row("a", "oslo", 9), Row("c", "rome", 5)])
 
 
@@ -385,7 +385,7 @@ def test_explain_writes_nothing_and_says_what_upsert_will_do(spark, tmp_path, ro
 @ROUTES
 def test_the_history_tells_each_write(spark, tmp_path, route):
     table = new_table(spark, tmp_path / "t", options=route)
-    table.upsert(frame(spark, [Row("a", "oslo", 2)]), {"_note": "kept", "hoodie.index.type": "SIMPLE"})
+    table.upsert(frame(spark, [Row("a", "oslo", 2)]), options={"_note": "kept", "hoodie.index.type": "SIMPLE"})
     table.delete(frame(spark, FIRST[:1]))
     table.insert_overwrite(frame(spark, [Row("z", "oslo")]))
     history = table.history()
@@ -430,7 +430,7 @@ def test_both_routes_make_equal_tables(spark, tmp_path):
             by_file = [(s.partition, s.num_writes, s.num_inserts, s.num_updates, s.num_deletes) for s in result.stats]
             told.append((counts(result), sorted(by_file)))
         meta = ["_hoodie_record_key", "_hoodie_partition_path"]
-        read = hoodie.read_arrow(table.path, [*meta, *Row._fields])
+        read = hoodie.read_arrow(table.path, columns=[*meta, *Row._fields])
         rows_by_key = sorted(tuple(row.values()) for row in read.to_pylist())
         seen.append((told, rows_by_key, read.schema))
         holds(table, [Row(*row[2:]) for row in rows_by_key])

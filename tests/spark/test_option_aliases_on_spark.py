@@ -24,9 +24,9 @@ def test_a_call_retains_what_it_names_by_another_name_than_the_table(spark: Spar
     table = hoodie.create_table(spark, path, name="trips", record_key="id", options={**FEW, **OFF})
     for value in range(4):
         table.upsert(spark.createDataFrame([("a", value)], "id string, v int"))
-    for door in (table, hoodie.open_table(spark, path, FEW)):
+    for door in (table, hoodie.open_table(spark, path, options=FEW)):
         assert door.clean(dry_run=True).files
-        assert not door.clean(MANY, dry_run=True).files
+        assert not door.clean(options=MANY, dry_run=True).files
 
 
 def test_two_names_of_one_option_with_two_values_are_refused_at_each_door(
@@ -45,8 +45,8 @@ def test_two_names_of_one_option_with_two_values_are_refused_at_each_door(
     assert not (tmp_path / "trips").exists()
     table = hoodie.create_table(spark, path, name="trips", record_key="id")
     for later in (
-        lambda: table.upsert(rows, TWO),
-        lambda: hoodie.open_table(spark, path, TWO),
+        lambda: table.upsert(rows, options=TWO),
+        lambda: hoodie.open_table(spark, path, options=TWO),
         lambda: hoodie.HoodieWriteClient(spark, path, TWO),
         lambda: hoodie.HoodieReadClient(spark, path, TWO),
         lambda: hoodie.read(spark, path, TWO),

@@ -93,7 +93,7 @@ def test_control_characters_are_read_by_spark_and_arrow(style: str, spark: Spark
     table = new_table(spark, tmp_path / "t", style)
     table.bulk_insert(spark.createDataFrame(rows(CONTROL)))
     assert_same_rows(table.snapshot().toArrow().select(COLUMNS), rows(CONTROL))
-    assert_same_rows(read_arrow(table.path, COLUMNS), rows(CONTROL))
+    assert_same_rows(read_arrow(table.path, columns=COLUMNS), rows(CONTROL))
 
 
 @pytest.mark.parametrize("folder", ["[x] {a}", "* *:*", "100% %20", "back\\slash", "é ~", "k=v"])
@@ -232,7 +232,7 @@ def test_partition_columns_of_every_type_come_back(
     table.upsert(batch)
     assert table.upsert(batch).updated == 1
     assert (Path(table.path) / (f"city={folder}" if style == "hive" else folder)).is_dir()
-    stored = read_arrow(table.path, COLUMNS)
+    stored = read_arrow(table.path, columns=COLUMNS)
     assert_same_rows(stored, batch.toArrow())
     assert_same_rows(table.snapshot().where(f"city = cast({value} as {kind})").select(COLUMNS).toArrow(), stored)
     theirs = read_hudi_rs(table.path).select(COLUMNS)
@@ -248,7 +248,7 @@ def is_value(value: str | None) -> Any:
 
 def assert_reads(table: HoodieTable, expected: pa.Table) -> None:
     assert_same_rows(table.snapshot().select(COLUMNS).toArrow(), expected, sort_by=["id"])
-    assert_same_rows(read_arrow(table.path, COLUMNS), expected, sort_by=["id"])
+    assert_same_rows(read_arrow(table.path, columns=COLUMNS), expected, sort_by=["id"])
     assert_same_rows(read_hudi_rs(table.path).select(COLUMNS), expected, sort_by=["id"])
 
 

@@ -58,7 +58,7 @@ def test_a_client_finds_just_the_rows_that_a_snapshot_has(spark, tmp_path, kind,
     found = client.read(batch.select("p", "id"))
     assert_same_rows(found.rows.toArrow(), one.snapshot().join(batch, ["id", "p"], "left_semi").toArrow())
     assert found.rows.columns == one.snapshot().columns
-    assert client.read(batch, ["v", "id"]).rows.columns == ["v", "id"]
+    assert client.read(batch, columns=["v", "id"]).rows.columns == ["v", "id"]
     assert found.stats.files_opened > 0
 
     slices = {(s.group.partition, s.group.file_id): s for s in one.file_slices()}
@@ -84,7 +84,7 @@ def test_only_files_and_row_groups_that_can_hold_a_key_are_opened_and_counted(sp
     }
     one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **small)
     for low in range(0, 900, 300):  # keys of a file are neighbours
-        one.insert(rows(spark, low, low + 300, 1).orderBy("id"), {"hoodie.parquet.small.file.limit": 0})
+        one.insert(rows(spark, low, low + 300, 1).orderBy("id"), options={"hoodie.parquet.small.file.limit": 0})
     files = len(one.file_slices())
     client = hoodie.HoodieReadClient(spark, one.path, {INDEX: "BLOOM", **route})
     found = client.read(rows(spark, 300, 303, 0).unionAll(rows(spark, 5000, 5003, 0)))
@@ -164,7 +164,7 @@ def test_what_cannot_be_asked_is_refused_when_it_is(spark, tmp_path, fixture_tab
         hoodie.HoodieReadClient(spark, one.path, {"hoodie.index.typ": "BLOOM"})
     client = hoodie.HoodieReadClient(spark, one.path)
     with pytest.raises(InvalidInput, match="no column 'w'"):
-        client.read(rows(spark, 0, 3, 1), ["w"])
+        client.read(rows(spark, 0, 3, 1), columns=["w"])
     without = hoodie.HoodieReadClient(spark, str(fixture_table("cow_no_meta_fields")))
     with pytest.raises(UnsupportedTable, match="stores no record keys"):
         without.filter_exists(rows(spark, 0, 3, 1))
@@ -282,7 +282,7 @@ def test_a_client_takes_key_generator_options_as_writes_do(spark, tmp_path):
     file = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     file.write_text("".join(line for line in file.open() if "timebased" not in line))  # Hudi leaves them to options
     batch = spark.sql("select * from values ('a', 0L), ('b', 86400000L) as t(id, ts)")
-    one.upsert(batch, times)
+    one.upsert(batch, options=times)
     for route in ({}, SPREAD):
         client = hoodie.HoodieReadClient(spark, one.path, {**times, **route})
         assert client.read(batch).rows.count() == 2

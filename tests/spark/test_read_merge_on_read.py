@@ -133,12 +133,12 @@ def test_frames_of_logs_join_frames_of_files(spark: SparkSession, fixture_table:
 def test_options_of_reads_reach_the_tasks(spark: SparkSession, fixture_table: Unpack, tmp_path: Path) -> None:
     path = fixture_table("mor_deletes")
     options = {"hoodie.memory.merge.max.size": 1}
-    assert_same_rows(open_table(spark, str(path), options).snapshot().toArrow(), expected_rows("mor_deletes"))
+    assert_same_rows(open_table(spark, str(path), options=options).snapshot().toArrow(), expected_rows("mor_deletes"))
     nowhere = {**options, "hoodie.memory.spillable.map.path": str(tmp_path / "nowhere")}
     with pytest.raises(PySparkException, match="nowhere"):
-        open_table(spark, str(path), nowhere).snapshot().toArrow()
+        open_table(spark, str(path), options=nowhere).snapshot().toArrow()
     with pytest.raises(InvalidOption, match="expected bytes"):
-        open_table(spark, str(path), {"hoodie.memory.merge.max.size": "much"})
+        open_table(spark, str(path), options={"hoodie.memory.merge.max.size": "much"})
 
 
 def test_an_unreadable_log_names_itself(spark: SparkSession, fixture_table: Unpack) -> None:

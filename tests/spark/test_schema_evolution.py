@@ -131,7 +131,7 @@ def test_floats_keep_their_value_when_they_become_doubles(spark, tmp_path, route
     for vectorised in ("true", "false"):
         with reader(spark, vectorised):
             assert sorted(map(tuple, table.snapshot().select("id", "f").collect())) == found
-    assert sorted(map(tuple, hoodie.read_arrow(table.path, ["id", "f"]).to_pandas().to_numpy())) == found
+    assert sorted(map(tuple, hoodie.read_arrow(table.path, columns=["id", "f"]).to_pandas().to_numpy())) == found
     # Hudi's readers go by the text of the float, so that b is the double 0.1 for them.
     assert sorted(row["id"] for row in read_hudi_rs(table.path).to_pylist() if abs(row["f"] - 0.1) < 1e-8) == list(
         "abc"

@@ -73,7 +73,7 @@ def _same(storage: Storage) -> Storage:
 @pytest.mark.parametrize("route", [{}, {"hoodie.spark.driver.max.batch.bytes": 0}], ids=["driver", "executors"])
 def test_a_write_that_gave_way_is_done_again(spark, table, route):
     other = hoodie.open_table(
-        spark, table.path, {**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}
+        spark, table.path, options={**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}
     )
     late = [False]
 
@@ -102,7 +102,7 @@ def test_a_client_that_holds_an_instant_gives_way_to_what_was_committed_since(sp
 
 
 def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):
-    first = table.upsert(frame(spark, "c"), BATCH)
+    first = table.upsert(frame(spark, "c"), options=BATCH)
     looked = spark.sparkContext.accumulator(0)
 
     def look(rows: Any) -> Any:
@@ -111,15 +111,20 @@ def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):
             yield part
 
     again = frame(spark, "d").mapInPandas(look, "id string, ts long, note string")
-    known = table.upsert(again, BATCH)
+    known = table.upsert(again, options=BATCH)
     assert (known.instant, known.inserted, known.route) == (first.instant, 1, "known")
     assert looked.value == 0
     client = hoodie.HoodieWriteClient(spark, table.path, {**LOCKED, **BATCH})
     assert client.upsert(frame(spark, "d"), client.start_commit()).instant == first.instant
     assert set(notes(table)) == {"a", "b", "c"}
-    assert table.upsert(frame(spark, "d"), {**BATCH, "hoodie.datasource.write.streaming.batch.id": 4}).inserted == 1
+    assert (
+        table.upsert(frame(spark, "d"), options={**BATCH, "hoodie.datasource.write.streaming.batch.id": 4}).inserted
+        == 1
+    )
 
 
 def test_optimistic_writers_without_a_lock_are_refused_before_anything_is_written(spark, table):
     with pytest.raises(InvalidOption, match=r"needs a lock: set hoodie\.write\.lock\.provider"):
-        hoodie.open_table(spark, table.path, {"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
+        hoodie.open_table(
+            spark, table.path, options={"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+        )

@@ -42,10 +42,10 @@ def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_pat
     }
     results = []
     for one in (near, far):
-        one.upsert(rows(spark, 0, 300, 1), options)
+        one.upsert(rows(spark, 0, 300, 1), options=options)
         twice = rows(spark, 250, 400, 2).union(rows(spark, 380, 400, 3))
-        results.append(one.upsert(twice, options))
-        one.delete(rows(spark, 0, 500, 1).where("v % 7 = 0"), options)
+        results.append(one.upsert(twice, options=options))
+        one.delete(rows(spark, 0, 500, 1).where("v % 7 = 0"), options=options)
     assert [result.route for result in results] == ["driver", "executors"]
     assert [(r.inserted, r.updated) for r in results] == [(100, 50)] * 2
     assert results[0].index.hits == 50

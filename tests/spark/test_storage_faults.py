@@ -40,7 +40,7 @@ def test_a_write_that_storage_refuses_says_what_to_do_and_can_be_done_again(
     before = hoodie.read_arrow(table.path)
     whole, table.storage = table.storage, RefusingStorage(table.storage, number, ".parquet")
     with pytest.raises(kind, match=advice) as raised:
-        table.upsert(rows(spark, 5, 15, 2), route)
+        table.upsert(rows(spark, 5, 15, 2), options=route)
     cause = raised.value.__cause__
     assert cause is not None
     assert "[Errno " in str(cause)  # what the storage said: on executors within Spark's own error
@@ -48,7 +48,7 @@ def test_a_write_that_storage_refuses_says_what_to_do_and_can_be_done_again(
         assert isinstance(cause, OSError)
     assert hoodie.read_arrow(table.path) == before
     table.storage = whole
-    table.upsert(rows(spark, 5, 15, 2), route)
+    table.upsert(rows(spark, 5, 15, 2), options=route)
     assert hoodie.read_arrow(table.path).num_rows == 15
 
 
@@ -57,9 +57,9 @@ def test_a_partition_whose_name_is_too_long_for_a_folder(spark, tmp_path, route)
     table = made(spark, str(tmp_path / "t"))
     table.upsert(rows(spark, 0, 4, 1))
     with pytest.raises(NameTooLong, match="Shorten the partition value"):
-        table.upsert(rows(spark, 4, 8, 1, "repeat('x', 300)"), route)
+        table.upsert(rows(spark, 4, 8, 1, "repeat('x', 300)"), options=route)
     assert hoodie.read_arrow(table.path).num_rows == 4
-    table.upsert(rows(spark, 4, 8, 1), route)
+    table.upsert(rows(spark, 4, 8, 1), options=route)
     assert hoodie.read_arrow(table.path).num_rows == 8
 
 
@@ -107,7 +107,7 @@ def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, s
     moved = rows(spark, 2, 4, 2, "'new'")  # of this batch's own partition there is nothing to rewrite
     assert table.upsert(moved).route == "executors"
     assert sorted(row["id"] for row in hoodie.read_arrow(table.path).to_pylist()) == [f"k{n}" for n in range(2, 10)]
-    within = table.delete(rows(spark, 4, 5, 2).select("id"), {"hoodie.spark.driver.max.rewrite.bytes": 2**30})
+    within = table.delete(rows(spark, 4, 5, 2).select("id"), options={"hoodie.spark.driver.max.rewrite.bytes": 2**30})
     assert (within.route, within.deleted) == ("driver", 1)
 
 

@@ -84,7 +84,7 @@ def test_only_files_with_a_wrong_label_leave_sparks_own_reader(spark: SparkSessi
 def test_spark_writes_into_a_table_of_milliseconds_that_hudi_mislabelled(spark: SparkSession, tmp_path: Path) -> None:
     path = unpacked("trips_logical_types_json_cow_read_v6", tmp_path)
     before = {row["_row_key"]: row for row in read_arrow(path).to_pylist()}
-    table = open_table(spark, str(path), {"hoodie.metadata.enable": "false"})
+    table = open_table(spark, str(path), options={"hoodie.metadata.enable": "false"})
     batch = table.snapshot().where("partition_path = '2015/03/16'").limit(2)
     keys = [row["_row_key"] for row in batch.select("_row_key").collect()]
     changed = batch.where(F.col("_row_key").isin(keys)).withColumn("rider", F.lit("changed"))

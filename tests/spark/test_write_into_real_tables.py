@@ -91,7 +91,7 @@ def test_each_copy_on_write_table_is_written_or_refused() -> None:
 def test_an_upsert_changes_one_row_and_adds_one(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path, case = fixture_table(name), CASES[name]
     before = expected_rows(name)
-    table = open_table(spark, str(path), case.options)
+    table = open_table(spark, str(path), options=case.options)
     key = case.key or before.column("_hoodie_record_key")[0].as_py()
     result = table.upsert(changed_and_new(table, key, case))
 
@@ -115,7 +115,7 @@ def test_an_upsert_changes_one_row_and_adds_one(name: str, spark: SparkSession, 
 )
 def test_executors_write_into_it_as_the_driver_does(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     case = CASES[name]
-    tables = [open_table(spark, str(fixture_table(name)), {**case.options, **more}) for more in ({}, SPREAD)]
+    tables = [open_table(spark, str(fixture_table(name)), options={**case.options, **more}) for more in ({}, SPREAD)]
     key = case.key or expected_rows(name).column("_hoodie_record_key")[0].as_py()
     results = [table.upsert(changed_and_new(table, key, case)) for table in tables]
     assert [result.route for result in results] == ["driver", "executors"]
@@ -131,7 +131,7 @@ def test_a_refused_table_keeps_its_metadata_table(spark: SparkSession, fixture_t
     properties = path / ".hoodie/hoodie.properties"
     properties.write_text(without_checksum(properties.read_text()).replace("cdc.enabled=false", "cdc.enabled=true"))
     files = contents(path)
-    table = open_table(spark, str(path), {"hoodie.metadata.enable": "false"})
+    table = open_table(spark, str(path), options={"hoodie.metadata.enable": "false"})
     with pytest.raises(UnsupportedTable, match="cdc"):
         table.upsert(table.snapshot())
     assert contents(path) == files
@@ -150,7 +150,7 @@ def test_a_table_that_this_library_would_harm_is_refused(name: str, spark: Spark
 def test_the_metadata_table_goes_before_the_first_write_without_it(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("cow_metadata_table")
     assert (path / ".hoodie/metadata/.hoodie/hoodie.properties").exists()
-    table = open_table(spark, str(path), {"hoodie.metadata.enable": "false"})
+    table = open_table(spark, str(path), options={"hoodie.metadata.enable": "false"})
     table.upsert(table.snapshot().limit(1))
     assert not (path / ".hoodie/metadata").exists()
     properties = (path / ".hoodie/hoodie.properties").read_text()
@@ -162,7 +162,7 @@ def test_the_metadata_table_goes_before_the_first_write_without_it(spark: SparkS
 
 
 def test_rows_that_are_late_by_event_time_lose(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("cow_event_time")), EVENT_TIME)
+    table = open_table(spark, str(fixture_table("cow_event_time")), options=EVENT_TIME)
     stored = {row["id"]: row for row in expected_rows("cow_event_time").to_pylist()}
     late, equal, newer = "k00000", "k00001", "k00002"
     moves = F.create_map(*[F.lit(part) for pair in ((late, -1), (equal, 0), (newer, 1)) for part in pair])
@@ -254,13 +254,13 @@ def test_the_time_settings_that_a_table_lacks_come_with_the_write(spark: SparkSe
     untold = open_table(spark, str(path))
     with pytest.raises(InvalidOption, match=r"hoodie\.keygen\.timebased\.timestamp\.type"):
         untold.upsert(untold.snapshot())
-    told = untold.upsert(rows_of(untold, "1").withColumn("ts_str", F.lit("2031-12-30T23:59:59.000Z")), TIMES)
+    told = untold.upsert(rows_of(untold, "1").withColumn("ts_str", F.lit("2031-12-30T23:59:59.000Z")), options=TIMES)
     assert told.inserted == 1
     assert set(told.metadata.stats) == {"2031/12/30/23"}
     assert_read_alike(untold)
     wrong = {**TIMES, "hoodie.keygen.timebased.output.dateformat": "yyyy"}
     with pytest.raises(TableMismatch, match=r"output.dateformat.*yyyy/MM/dd/HH"):
-        untold.upsert(untold.snapshot(), wrong)
+        untold.upsert(untold.snapshot(), options=wrong)
 
 
 # --- what the tests do with tables ---

@@ -2,26 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from hoodie.testing.hbase import gateway_for_tests
-
-
-@dataclass(frozen=True)
-class Entry:
-    """An index, and how a table gets it.
-
-    options    that choose it
-    is_global  a key is in one partition of the table
-    service    what has to run beside the table, giving further options
-    """
-
-    name: str
-    options: Mapping[str, str]
-    is_global: bool = False
-    service: Callable[[], AbstractContextManager[Mapping[str, str]]] = field(default=lambda: nullcontext({}))
+from hoodie.testing.index_suite import Entry
 
 
 @contextmanager

@@ -72,13 +72,21 @@ class HoodieReadClient:
     keys looked up by its threads; larger ones stay with Spark's tasks, which evaluate them more than once.
     """
 
-    def __init__(self, session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        path: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         """
-        options  `hoodie.*` options: of the index, and of reads
-        Raises   InvalidOption; TableNotFound
+        options          `hoodie.*` options: of the index, and of reads
+        storage_options  as of `create_table`
+        Raises           InvalidOption; TableNotFound
         """
         self.session = session
-        self.storage = storage_for(path)
+        self.storage = storage_for(path, storage_options)
         self.options = check_options(options or {})
         self.settings = Settings.read(self.options)
         read_options(MergeOptions, self.options)
@@ -103,7 +111,7 @@ class HoodieReadClient:
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
 
-    def read(self, keys: DataFrame, columns: Sequence[str] | None = None) -> KeyedRows:
+    def read(self, keys: DataFrame, *, columns: Sequence[str] | None = None) -> KeyedRows:
         """The rows of keys, as a snapshot has them; keys that are not there are left out.
 
         keys     as for `filter_exists`; other columns are ignored
@@ -271,16 +279,23 @@ def _located_rows(places: LocatedKeys) -> pa.Table:
 
 
 @typed_errors()
-def read_path(session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> DataFrame:
+def read_path(
+    session: SparkSession,
+    path: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataFrame:
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 
-    options  `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
-             `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`; else `as.of.instant`
-    Raises   InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
+    options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
+                     `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`; else `as.of.instant`
+    storage_options  as of `create_table`
+    Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
     given = check_options(options or {})
     query = read_options(QueryOptions, given)
-    state = load_state(storage_for(path))
+    state = load_state(storage_for(path, storage_options))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption(

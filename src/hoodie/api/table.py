@@ -12,6 +12,9 @@ from hoodie.config.datasource import check_options, overridden, write_options
 from hoodie.config.options import as_text, read_options
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
+from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
+from hoodie.doctor.repair import repair
+from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
@@ -49,12 +52,24 @@ Options = Mapping[str, Any]
 
 @typed_calls
 class HoodieTable:
-    """A table at a path. It holds no state of the table: every call looks at what is there now."""
+    """A table at a path; `open_table` and `create_table` make it. It holds no state of the table: every call looks at
+    what is there now.
 
-    def __init__(self, session: SparkSession, path: str, options: Mapping[str, str]) -> None:
+    Of every call the subject is given by position, all else by name, `options` last: `hoodie.*` options for this call,
+    over those of the table object.
+    """
+
+    def __init__(
+        self,
+        session: SparkSession,
+        path: str,
+        *,
+        storage_options: Options | None = None,
+        options: Mapping[str, str] | None = None,
+    ) -> None:
         self.session = session
-        self.storage = storage_for(path)
-        self.options = options
+        self.storage = storage_for(path, storage_options)
+        self.options = options or {}
 
     def __repr__(self) -> str:
         return f"HoodieTable({self.storage.root!r})"
@@ -65,7 +80,7 @@ class HoodieTable:
 
     # --- writing ---
 
-    def upsert(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+    def upsert(self, df: DataFrame, *, options: Options | None = None) -> WriteResult:
         """Insert rows whose key is new, and merge the others into the rows that are there.
 
         df       the table's columns; new nullable ones are added to the table, missing nullable ones are null
@@ -74,18 +89,18 @@ class HoodieTable:
         """
         return self._write(WriteOperation.UPSERT, df, options)
 
-    def insert(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+    def insert(self, df: DataFrame, *, options: Options | None = None) -> WriteResult:
         """Add rows without looking their keys up: small files are filled first. A key that is there occurs twice then.
 
         Raises as `upsert`
         """
         return self._write(WriteOperation.INSERT, df, options)
 
-    def bulk_insert(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+    def bulk_insert(self, df: DataFrame, *, options: Options | None = None) -> WriteResult:
         """Load rows into new files as they come, sorted by `hoodie.bulkinsert.sort.mode`. Raises as `upsert`."""
         return self._write(WriteOperation.BULK_INSERT, df, options)
 
-    def delete(self, keys: DataFrame, options: Options | None = None) -> WriteResult:
+    def delete(self, keys: DataFrame, *, options: Options | None = None) -> WriteResult:
         """Delete rows by key; keys that are not there are ignored.
 
         keys    the key and partition columns (others are ignored), or `_hoodie_record_key` and
@@ -94,15 +109,15 @@ class HoodieTable:
         """
         return self._write(WriteOperation.DELETE, keys, options)
 
-    def insert_overwrite(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+    def insert_overwrite(self, df: DataFrame, *, options: Options | None = None) -> WriteResult:
         """Put the rows in place of all rows of the partitions that they are in. Raises as `upsert`."""
         return self._write(WriteOperation.INSERT_OVERWRITE, df, options)
 
-    def insert_overwrite_table(self, df: DataFrame, options: Options | None = None) -> WriteResult:
+    def insert_overwrite_table(self, df: DataFrame, *, options: Options | None = None) -> WriteResult:
         """Put the rows in place of all rows of the table. Raises as `upsert`."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, options)
 
-    def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
+    def delete_partitions(self, partitions: Sequence[str], *, options: Options | None = None) -> WriteResult:
         """Delete all rows of partitions.
 
         partitions  partition paths, such as "2024-01-31" or "city=oslo"
@@ -113,7 +128,7 @@ class HoodieTable:
         after_commit(self.session, self.storage, given, result.instant, result.after)
         return result
 
-    def explain_upsert(self, df: DataFrame, options: Options | None = None) -> WriteExplanation:
+    def explain_upsert(self, df: DataFrame, *, options: Options | None = None) -> WriteExplanation:
         """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
 
         Raises as `upsert`
@@ -123,7 +138,7 @@ class HoodieTable:
     # --- compaction ---
 
     def schedule_compaction(
-        self, extra_metadata: Mapping[str, str] | None = None, options: Options | None = None
+        self, extra_metadata: Mapping[str, str] | None = None, *, options: Options | None = None
     ) -> str | None:
         """Plan a compaction of a Merge-on-Read table: which file slices get their logs merged into a new base file.
 
@@ -134,7 +149,7 @@ class HoodieTable:
         """
         return schedule_compaction(self.storage, self._options(options), extra_metadata)
 
-    def compact(self, instant: str | None = None, options: Options | None = None) -> WriteResult | None:
+    def compact(self, instant: str | None = None, *, options: Options | None = None) -> WriteResult | None:
         """Carry a planned compaction out, one task for each file slice: by threads of the driver when it is small (the
         options `hoodie.spark.driver.*` of writes say what is), else by Spark.
 
@@ -147,21 +162,21 @@ class HoodieTable:
 
     # --- cleaning and archiving ---
 
-    def clean(self, options: Options | None = None, *, dry_run: bool = False) -> CleanResult:
+    def clean(self, *, dry_run: bool = False, options: Options | None = None) -> CleanResult:
         """Delete files that the cleaning policy does not keep. After a commit that is done automatically.
 
-        options  `hoodie.cleaner.*`, over those of the table object
         dry_run  only say what would go; nothing is changed
+        options  `hoodie.cleaner.*`, over those of the table object
         Raises   WriteConflict while a restore is pending; LockTimeout; UnsupportedTable
         """
         return clean(self.storage, self._options(options), dry_run=dry_run)
 
-    def archive(self, options: Options | None = None, *, dry_run: bool = False) -> ArchiveResult:
+    def archive(self, *, dry_run: bool = False, options: Options | None = None) -> ArchiveResult:
         """Move old instants to the archive, if there are more than `hoodie.keep.max.commits`. After a commit that is
         done automatically; `history(archived=True)` has them still.
 
-        options  `hoodie.keep.*`, over those of the table object
         dry_run  only say which would go; nothing is changed
+        options  `hoodie.keep.*`, over those of the table object
         Raises   as `clean`
         """
         return archive(self.storage, self._options(options), dry_run=dry_run)
@@ -169,7 +184,7 @@ class HoodieTable:
     # --- going back ---
 
     def rollback(
-        self, instant: str | None = None, options: Options | None = None, *, dry_run: bool = False
+        self, instant: str | None = None, *, dry_run: bool = False, options: Options | None = None
     ) -> RollbackResult:
         """Take back the newest completed commit, or an instant that is pending.
 
@@ -181,17 +196,19 @@ class HoodieTable:
         repair = partial(put_again, self.session)
         return rollback(self.storage, self._options(options), instant, dry_run=dry_run, repair=repair)
 
-    def savepoint(self, instant: str | None = None, comment: str = "", user: str = "") -> Savepoint:
+    def savepoint(
+        self, instant: str | None = None, *, comment: str = "", user: str = "", options: Options | None = None
+    ) -> Savepoint:
         """Keep the files that a read as of a commit needs, until the savepoint is deleted.
 
         instant  None: the newest completed commit
         Raises   InstantNotFound; InvalidInput when it is a savepoint already; InvalidPlan when cleaning has reached it
         """
-        return make_savepoint(self.storage, self._options(None), instant, comment, user)
+        return make_savepoint(self.storage, self._options(options), instant, comment, user)
 
-    def delete_savepoint(self, instant: str) -> None:
+    def delete_savepoint(self, instant: str, *, options: Options | None = None) -> None:
         """Let the files of a savepoint be cleaned as all others. Raises InstantNotFound when there is none."""
-        delete_savepoint(self.storage, self._options(None), instant)
+        delete_savepoint(self.storage, self._options(options), instant)
 
     def savepoints(self) -> list[Savepoint]:
         """The savepoints, oldest first."""
@@ -208,45 +225,106 @@ class HoodieTable:
         repair = partial(put_again, self.session)
         return restore(self.storage, self._options(options), instant, dry_run=dry_run, repair=repair)
 
+    # --- examining ---
+
+    def examine(
+        self, *, rows: bool = True, whole_table: bool = False, grace: float = GRACE, options: Options | None = None
+    ) -> tuple[Finding, ...]:
+        """Whether what must always hold of a table does. Nothing is changed; `hoodie doctor` is the same as a command.
+
+        rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
+        whole_table  a key must be unique in the table, as with a global index, not only in its partition
+        grace        seconds; pending instants and leftovers that are younger belong to a live process
+        options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
+        returns      the findings, the worst first, none of a healthy table: `severity` (NOTE, WARNING, ERROR), `fault`,
+                     `where`, `problem`, `advice`, and `remedy`, which `repair` carries out
+        Raises       TableNotFound; UnsupportedTable
+
+        A table that `open_table` refuses as damaged is examined by `HoodieTable(spark, path)`, which opens nothing.
+        """
+        return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
+
+    def repair(
+        self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
+    ) -> tuple[Remedy, ...]:
+        """Do what is safe without a person about what `examine` finds in names and sizes: what a write would do by
+        itself, and removing what no instant, marker, plan or savepoint can still need.
+
+        dry_run   only say what would be done; nothing is changed
+        checksum  write a wrong checksum of hoodie.properties anew: only where its names are known to be right
+        grace     as of `examine`
+        options   `hoodie.write.lock.*` as the table's writers have them, over those of the table object: all is done
+                  under the table's lock. Without a lock provider no writer may be at work
+        returns   what was done, or would be, in order
+        Raises    TableNotFound; UnsupportedTable; CorruptFile when a rollback cannot be planned; LockTimeout: nothing
+                  has changed; LockLost. A repair that failed is taken up by the next one
+        """
+        given = self._options(options)
+        return repair(self.storage, options=given, dry_run=dry_run, checksum=checksum, grace=grace)
+
+    def lock(self, name: str = "", *, options: Options | None = None) -> Lock:
+        """A lock of the table's lock provider, not acquired yet: `with table.lock("nightly"):`, or `acquire(seconds)`,
+        `check()` and `release()`.
+
+        name     an independent lock beside the table's own; "": the one that all writers of the table take
+        options  `hoodie.write.lock.*`, over those of the table object; without a provider everybody has the lock
+        Raises   InvalidOption; InvalidInput when the name cannot name a file
+        """
+        return lock_for(self._options(options), self.storage, name=name)
+
     # --- reading ---
 
-    def snapshot(self, partitions: Collection[str] | None = None, columns: Sequence[str] | None = None) -> DataFrame:
+    def snapshot(
+        self,
+        *,
+        partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+        options: Options | None = None,
+    ) -> DataFrame:
         """The latest rows, the five `_hoodie_*` columns first.
 
         partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
         columns     read these columns only, in this order. Where no file slice has logs, `select` on the result does
                     the same; slices with logs are merged by Python functions, into which Spark pushes no selection
+        options     `hoodie.*` options of reads, over those of the table object
         """
-        return snapshot.snapshot(self.session, load_state(self.storage), None, partitions, columns, self.options)
+        given = self._options(options)
+        return snapshot.snapshot(self.session, load_state(self.storage), None, partitions, columns, given)
 
     def read_optimized(
         self,
+        *,
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
         as_of: str | None = None,
+        options: Options | None = None,
     ) -> DataFrame:
         """The rows of the newest base files, without what is in logs: on a Copy-on-Write table the same as `snapshot`.
 
-        partitions, columns  as in `snapshot`
-        as_of                only base files up to this instant, as in the method of that name
+        partitions, columns, options  as in `snapshot`
+        as_of                         only base files up to this instant, as in the method of that name
         """
         moment = None if as_of is None else query_instant(as_of)
-        return snapshot.read_optimized(
-            self.session, load_state(self.storage), moment, partitions, columns, self.options
-        )
+        given = self._options(options)
+        return snapshot.read_optimized(self.session, load_state(self.storage), moment, partitions, columns, given)
 
     def as_of(
-        self, instant: str, partitions: Collection[str] | None = None, columns: Sequence[str] | None = None
+        self,
+        instant: str,
+        *,
+        partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+        options: Options | None = None,
     ) -> DataFrame:
         """The rows as they were at an instant.
 
         instant  `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone (UTC unless another
                  writer made the table)
-        partitions, columns  as in `snapshot`
+        partitions, columns, options  as in `snapshot`
         Raises   InvalidInput when it has another form
         """
-        state = load_state(self.storage)
-        return snapshot.snapshot(self.session, state, query_instant(instant), partitions, columns, self.options)
+        moment, given = query_instant(instant), self._options(options)
+        return snapshot.snapshot(self.session, load_state(self.storage), moment, partitions, columns, given)
 
     def explain_snapshot(
         self,
@@ -279,6 +357,7 @@ class HoodieTable:
         self,
         begin: str,
         end: str | None = None,
+        *,
         columns: Sequence[str] | None = None,
         options: Options | None = None,
     ) -> DataFrame:
@@ -306,9 +385,14 @@ class HoodieTable:
         """
         return history(load_state(self.storage), archived=archived)
 
-    def file_slices(self, partitions: Collection[str] | None = None) -> list[FileSlice]:
-        """The file slices that a reader sees, ordered by partition path and file id. Raises MissingFile"""
-        _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self.options)
+    def file_slices(
+        self, *, partitions: Collection[str] | None = None, options: Options | None = None
+    ) -> list[FileSlice]:
+        """The file slices that a reader sees, ordered by partition path and file id. Raises MissingFile
+
+        partitions, options  as in `snapshot`
+        """
+        _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
         return list(merged_slices(view).values())
 
     def _options(self, options: Options | None) -> dict[str, str]:
@@ -328,16 +412,18 @@ def create_table(
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
+    storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable:
     """Create a table, or open the one that is at the path with the same settings.
 
-    path          of the table's folder: local, or a URI that fsspec knows
-    record_key    column or columns that identify a row
-    partition_by  column or columns whose values make the folders; () for none
-    ordering      column that tells the newer of two versions of a row; needed by upsert's combining of duplicates
-    options       `hoodie.*` options by Hudi's names; those of writes hold for this object
-    Raises        InvalidOption; TableMismatch when the table there has other settings
+    path             of the table's folder: local, or a URI that fsspec knows
+    record_key       column or columns that identify a row
+    partition_by     column or columns whose values make the folders; () for none
+    ordering         column that tells the newer of two versions of a row; needed by upsert's combining of duplicates
+    storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
+    options          `hoodie.*` options by Hudi's names; those of writes hold for this object
+    Raises           InvalidOption; TableMismatch when the table there has other settings
     """
     given = check_options(options or {})
     Settings.read(given)
@@ -350,23 +436,26 @@ def create_table(
         "hoodie.datasource.write.table.type": table_type,
     }
     settings = overridden(given, {key: value for key, value in named.items() if value})
-    table = HoodieTable(session, path, write_options(given))
+    table = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
     completed(create(table.storage, settings), given)
     return table
 
 
 @typed_errors()
-def open_table(session: SparkSession, path: str, options: Options | None = None) -> HoodieTable:
+def open_table(
+    session: SparkSession, path: str, *, storage_options: Options | None = None, options: Options | None = None
+) -> HoodieTable:
     """Open a table.
 
-    options  `hoodie.*` options for its writes
-    Raises   TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other settings
-             than the table has
+    storage_options  as of `create_table`
+    options          `hoodie.*` options for its writes and reads
+    Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
+                     settings than the table has
     """
     given = check_options(options or {})
     Settings.read(given)
     read_options(MergeOptions, given)
-    table = HoodieTable(session, path, given)
+    table = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table
 

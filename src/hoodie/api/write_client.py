@@ -46,13 +46,21 @@ class HoodieWriteClient:
     With `hoodie.auto.commit` on (the default) a write commits at once, and `commit` has nothing left to do.
     """
 
-    def __init__(self, session: SparkSession, path: str, options: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        session: SparkSession,
+        path: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None:
         """
-        options  `hoodie.*` options for all writes
-        Raises   InvalidOption; TableNotFound
+        options          `hoodie.*` options for all writes
+        storage_options  as of `create_table`
+        Raises           InvalidOption; TableNotFound
         """
         self.session = session
-        self.storage = storage_for(path)
+        self.storage = storage_for(path, storage_options)
         self.options = check_options(options or {})
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
@@ -98,7 +106,9 @@ class HoodieWriteClient:
         """As `HoodieTable.insert_overwrite_table`, under an instant of `start_commit("insert_overwrite_table")`."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, instant)
 
-    def commit(self, instant: str, result: WriteResult, extra_metadata: Mapping[str, str] | None = None) -> WriteResult:
+    def commit(
+        self, instant: str, result: WriteResult, *, extra_metadata: Mapping[str, str] | None = None
+    ) -> WriteResult:
         """Publish a write. One that committed by itself is left as it is.
 
         extra_metadata  kept with the commit
@@ -183,23 +193,29 @@ class HoodieWriteClient:
 
 @typed_errors()
 def write(
-    df: DataFrame | None, path: str, options: Mapping[str, Any] | None = None, mode: str = "append"
+    df: DataFrame | None,
+    path: str,
+    options: Mapping[str, Any] | None = None,
+    *,
+    mode: str = "append",
+    storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult | None:
     """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if need be.
 
-    df       None only for the operation delete_partition
-    options  at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
-    mode     append: do `hoodie.datasource.write.operation`; overwrite: put the rows in place of all of the table's;
-             error, errorifexists: refuse a path with a table; ignore: do nothing there
-    returns  None when there was nothing to do (ignore)
-    Raises   as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
+    df               None only for the operation delete_partition
+    options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
+    mode             append: do `hoodie.datasource.write.operation`; overwrite: put the rows in place of all of the
+                     table's; error, errorifexists: refuse a path with a table; ignore: do nothing there
+    storage_options  as of `create_table`
+    returns          None when there was nothing to do (ignore)
+    Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
     """
     given = check_options(options or {})
     if mode not in ("append", "overwrite", "error", "errorifexists", "ignore"):
         raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
     operation = read_options(DatasourceOptions, given).operation
     session = df.sparkSession if df is not None else SparkSession.active()
-    table = HoodieTable(session, path, given)
+    table = HoodieTable(session, path, storage_options=storage_options, options=given)
     settings: dict[str, str] | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
@@ -214,7 +230,7 @@ def write(
             return None
     if operation is WriteOperation.DELETE_PARTITION:
         paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
-        return table.delete_partitions(paths, given)
+        return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
     if mode == "overwrite":

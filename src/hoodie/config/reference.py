@@ -212,11 +212,6 @@ def page() -> str:
     return "\n".join([_INTRODUCTION, *parts])
 
 
-def main_keys() -> list[str]:
-    """The keys of the main tables, in the order of the page."""
-    return [_key(row) for section in SECTIONS if section.main for row in _main(section)]
-
-
 def _options(section: Section) -> list[Row]:
     return [row for group in section.groups for row in declared(group)]
 

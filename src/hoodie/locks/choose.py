@@ -13,7 +13,7 @@ from hoodie.locks.in_process import in_process
 from hoodie.locks.protocol import Attempt, Lock, always
 from hoodie.locks.storage_lock import StorageLock
 from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
-from hoodie.storage import storage_for
+from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage
 
 NEEDS_LOCK = (
@@ -61,7 +61,7 @@ def _attempt(provider: LockProvider, options: LockOptions, storage: Storage, nam
         case LockProvider.FILE_SYSTEM:
             file, minutes = f"lock-{name}" if name else "lock", options.filesystem_expire
             if options.filesystem_path:
-                return FileLock(storage_for(options.filesystem_path), file, what, minutes * 60).attempt
+                return FileLock(storage_beside(storage, options.filesystem_path), file, what, minutes * 60).attempt
             return FileLock(storage, f".hoodie/{file}", what, minutes * 60).attempt
         case LockProvider.STORAGE:
             seconds, renewal = options.storage_validity, options.storage_renewal

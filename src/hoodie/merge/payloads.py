@@ -139,11 +139,6 @@ def table_rule(
     return rule_for_mode(mode, ordering, schema, _merge_properties(properties))
 
 
-def delete_keys_rule() -> MergeRule:
-    """The rule of the delete operation: whatever is stored under the key goes."""
-    return rule_for(EMPTY)
-
-
 def schema_defaults(schema: pa.Schema | str | None) -> tuple[tuple[str, object], ...]:
     """The defaults of a schema's fields that are not null, as JSON has them; nested ones as JSON text.
 

@@ -11,12 +11,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.config.datasource import check_options
-from hoodie.config.read import READ_GROUPS
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.selection import Filters
-from hoodie.reading.snapshot import read_scan
-from hoodie.storage import storage_for
+from hoodie.reading.snapshot import open_storage, read_scan
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import TableState, load_state
 
@@ -26,20 +23,21 @@ def read_changes_arrow(
     path: str | os.PathLike[str],
     begin: str,
     end: str | None = None,
+    *,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
     """The rows of a table that changed in (begin, end], each once and as it was at the end, without Spark.
 
     begin, end  an instant of the table, `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, or "earliest"; end None: now
-    columns, filters, options  as of `read_arrow`; among the options those of incremental queries
+    columns, filters, storage_options, options
+                as of `read_arrow`; among the options those of incremental queries
     Raises      as `plan_scan` and `read_arrow`
     Deleted rows are not among them.
     """
-    given = options or {}
-    ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
-    storage = storage_for(path, {key: given[key] for key in given if key not in ours})
+    storage, ours = open_storage(path, options, storage_options)
     return changed_rows(load_state(storage), begin, end, columns, filters, ours)
 
 

@@ -111,11 +111,6 @@ class LogFold:
     ) -> None:
         self._files.__exit__(kind, raised, at)
 
-    @property
-    def spilled(self) -> bool:
-        """Whether rows are on disk."""
-        return self._spill is not None
-
     def add(self, versions: Versions, share: float) -> None:
         """Versions that came after all before.
 

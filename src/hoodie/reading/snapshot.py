@@ -6,7 +6,7 @@ Source: docs/format/table-services.md 8 (queries).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, TypeAlias
@@ -36,28 +36,41 @@ MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table
 @typed_errors()
 def read_arrow(
     path: str | os.PathLike[str],
+    *,
+    partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     as_of: str | None = None,
+    storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
     """The rows of a table as a snapshot reader sees them, without Spark.
 
-    columns  names of top-level columns, in the order wanted; None: the five `_hoodie_*` columns, unless the table is
-             without, then the user's
-    filters  rows to keep; may name columns that are not among `columns`
-    as_of    `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
-    options  `hoodie.*` options of reads; all others are the fsspec driver's
-    Raises   TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed `as_of`, or
-             one as of which files were cleaned; MissingFile when a file is gone that a commit published;
-             InvalidOption
+    partitions       read these partition paths only, such as ["2024-01-31"]; other files are not even opened
+    columns          names of top-level columns, in the order wanted; None: the five `_hoodie_*` columns, unless the
+                     table is without, then the user's
+    filters          rows to keep; may name columns that are not among `columns`
+    as_of            `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
+    storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
+    options          `hoodie.*` options of reads; others are taken as the driver's
+    Raises           TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed
+                     `as_of`, or one as of which files were cleaned; MissingFile when a file is gone that a commit
+                     published; InvalidOption
     Bytes of logs that had to be skipped are warned about (`errors.DamagedLog`), and timestamps about whose unit commits
     and files disagree (`errors.ContradictoryTimestamps`).
     """
+    storage, ours = open_storage(path, options, storage_options)
+    return read_table(load_state(storage), columns, filters, as_of, ours, partitions)
+
+
+def open_storage(
+    path: str | os.PathLike[str], options: Mapping[str, Any] | None, storage_options: Mapping[str, Any] | None
+) -> tuple[Storage, dict[str, str]]:
+    """The storage of a table to read, and the `hoodie.*` options of reads. Options of other names are the driver's."""
     given = options or {}
     ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
-    storage = storage_for(path, {key: given[key] for key in given if key not in ours})
-    return read_table(load_state(storage), columns, filters, as_of, ours)
+    driver = {key: given[key] for key in given if key not in ours}
+    return storage_for(path, {**driver, **(storage_options or {})}), ours
 
 
 def read_table(
@@ -66,9 +79,12 @@ def read_table(
     filters: Filters | None = None,
     as_of: str | None = None,
     options: Mapping[str, str] | None = None,
+    partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""
-    return read_scan(plan_scan(state, columns=columns, filters=filters, as_of=as_of, options=options))
+    return read_scan(
+        plan_scan(state, columns=columns, partitions=partitions, filters=filters, as_of=as_of, options=options)
+    )
 
 
 def read_scan(scan: Scan) -> pa.Table:

@@ -11,7 +11,7 @@ from hoodie.spark.java import ensure_java
 
 
 def local_session(
-    app_name: str = "hoodie", cores: int | str = "*", *, memory: str = "2g", **conf: object
+    app_name: str = "hoodie", *, cores: int | str = "*", memory: str = "2g", **conf: object
 ) -> SparkSession:
     """A Spark session in this process, `local[cores]`, with settings that suit it; the one that runs, if one does.
 

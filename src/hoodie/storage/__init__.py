@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.fsspec_store import FsspecStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, is_temporary, join, split
@@ -25,6 +25,7 @@ __all__ = [
     "is_temporary",
     "join",
     "split",
+    "storage_beside",
     "storage_for",
 ]
 
@@ -38,8 +39,10 @@ def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] 
                  a driver for: s3, s3a, gs, abfs, abfss, hdfs, memory, ...
     options      of that driver; a local table has none
     Raises       InvalidInput for a URI without "//", or a file's with a host; InvalidOption for a scheme without an
-                 installed driver
+                 installed driver, or for options that are Hoodie's own
     """
+    if ours := sorted(key for key in options or {} if key.startswith("hoodie.")):
+        raise InvalidOption(f"{', '.join(ours)}: no option of a storage driver; give it in options")
     text = os.fspath(path_or_uri)
     scheme = _SCHEME.match(text)
     if scheme is None:
@@ -55,3 +58,12 @@ def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] 
             raise InvalidInput(f"{text}: a file URI on another host; mount it, or write file:///path")
         path = path[2 + len(host) :]
     return LocalStorage(path)
+
+
+def storage_beside(storage: Storage, path_or_uri: str) -> Storage:
+    """The storage of another path, reached as a table's is: with the driver's options of the table's storage where the
+    scheme is the same. Raises as `storage_for`
+    """
+    while isinstance(storage, WrappedStorage):
+        storage = storage.inner
+    return storage_for(path_or_uri, storage.options_for(path_or_uri) if isinstance(storage, FsspecStorage) else None)

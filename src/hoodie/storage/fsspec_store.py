@@ -37,8 +37,10 @@ class FsspecStorage(Storage):
         uncached = {} if scheme in _WITHOUT_LISTINGS_CACHE else _NO_LISTINGS_CACHE
         try:
             self.fs, base = url_to_fs(self._root, **{**self._options, **uncached})
-        except (ValueError, ImportError) as error:
-            raise InvalidOption(f"{root}: {error}") from error
+        except (ValueError, TypeError, ImportError) as error:
+            if (told := _without_values(str(error), self._options)) != str(error):
+                raise InvalidOption(f"{root}: {told}") from None  # the cause would show the values
+            raise InvalidOption(f"{root}: {told}") from error
         self._base = base.rstrip("/")
         self._driver = driver_for(self.fs)
 
@@ -51,6 +53,10 @@ class FsspecStorage(Storage):
     @property
     def root(self) -> str:
         return self._root
+
+    def options_for(self, uri: str) -> Mapping[str, Any]:
+        """The driver's options, for another URI of the same scheme; none for others."""
+        return self._options if uri.partition("://")[0] == self._root.partition("://")[0] else {}
 
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
@@ -218,3 +224,12 @@ def _at_once(call: Any, paths: Iterable[str]) -> Iterable[Any]:
         return map(call, paths)
     with ThreadPoolExecutor(min(_REQUESTS_AT_ONCE, len(paths))) as pool:
         return list(pool.map(call, paths))
+
+
+def _without_values(text: str, options: Mapping[str, Any]) -> str:
+    """The text of an error without the values of options, which may be secrets."""
+    for value in options.values():
+        for part in value.values() if isinstance(value, Mapping) else [value]:
+            if isinstance(part, str) and len(part) > 3:
+                text = text.replace(part, "***")
+    return text

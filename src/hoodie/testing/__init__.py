@@ -1,1 +1,25 @@
-"""What tests need: storage wrappers, a table builder, Hypothesis strategies."""
+"""What tests need: storage wrappers, a table builder, Hypothesis strategies, suites that hold a storage or an index to
+its contract, and a stand-in for HBase.
+"""
+
+from __future__ import annotations
+
+from hoodie.testing.storage import (
+    CountingStorage,
+    Crash,
+    CrashAfter,
+    DelayingStorage,
+    Dying,
+    MemoryStorage,
+    RefusingStorage,
+)
+
+__all__ = [
+    "CountingStorage",
+    "Crash",
+    "CrashAfter",
+    "DelayingStorage",
+    "Dying",
+    "MemoryStorage",
+    "RefusingStorage",
+]

@@ -129,14 +129,6 @@ class Timeline:
             archived=self.layout == 1,
         )
 
-    def completed_by(self, instant: str, as_of: str | None = None) -> bool:
-        """Whether the rows that `instant` wrote count at `as_of` (inclusive); one before the active timeline does.
-
-        For many instants take `visible(as_of)` once.
-        """
-        visible = self.visible(as_of)
-        return visible.committed(instant) and instant not in visible.open
-
 
 _FORMS = (
     (re.compile(r"\d{4}-\d\d-\d\d"), "%Y-%m-%d", "000"),

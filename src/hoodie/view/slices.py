@@ -139,16 +139,6 @@ def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGr
     return newest
 
 
-def uncompacted_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
-    """The newest slice of each file group that is not the one of a pending compaction: the input of a plan."""
-    newest = {}
-    for group, slices in _each(view, None):
-        closed = [slice_ for slice_ in slices if not _opened(view, slice_)]
-        if closed:
-            newest[group] = closed[-1]
-    return newest
-
-
 def _each(view: FileSystemView, as_of: str | None) -> Iterator[tuple[FileGroupId, tuple[FileSlice, ...]]]:
     """The committed slices of every file group that is not replaced by then."""
     visible = view.timeline.visible(as_of)

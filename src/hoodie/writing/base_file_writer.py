@@ -144,11 +144,6 @@ class BaseFileWriter:
         """Rows that are not in a row group yet."""
         return self._pending
 
-    @property
-    def bytes_written(self) -> int:
-        """Bytes on disk so far, row groups that are still buffered left out."""
-        return int(self._sink.tell())
-
     def file(self) -> BaseFile:
         """The file, after the `with` block."""
         return BaseFile(self.group, self.spec.instant, self.token, self.closed_size, self.name)

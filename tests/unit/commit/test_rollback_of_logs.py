@@ -51,7 +51,7 @@ def opened(storage: Storage) -> ArrowTable:
 
 
 def upsert(storage: Storage, rows: Rows, options: Mapping[str, str] | None = None) -> str:
-    return opened(storage).upsert(batch(rows), options).instant
+    return opened(storage).upsert(batch(rows), options=options).instant
 
 
 def table() -> MemoryStorage:

@@ -8,6 +8,7 @@ import inspect
 import os
 import pickle
 import pkgutil
+import re
 import subprocess
 import sys
 import tomllib
@@ -20,7 +21,9 @@ import pytest
 
 import hoodie
 from hoodie import errors
+from hoodie.config.datasource import ALL_GROUPS
 from hoodie.config.error_tree import page
+from hoodie.config.options import declared
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "hoodie"
@@ -86,6 +89,105 @@ def test_the_package_says_that_it_is_typed() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     assert "py.typed" in project["tool"]["setuptools"]["package-data"]["hoodie"]
     assert (SOURCE / "py.typed").exists()
+
+
+# --- signatures ---
+
+#: What a call is about: these come by position, in this order. All else is given by name.
+SUBJECTS = ("session", "df", "keys", "path", "partitions", "operation", "instant", "result", "begin", "end", "app_name")
+#: Also by position: what the only argument of a call is about.
+ALONE = {"schedule_compaction": ("extra_metadata",), "lock": ("name",)}
+#: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
+BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
+#: Made by other calls only, or values that calls return.
+VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "WriteResult", "__version__"}
+
+
+def public_calls() -> dict[str, inspect.Signature]:
+    """The signatures of all public functions and methods, without `self`, by their names after `hoodie.`"""
+    found = {}
+    for name in set(hoodie.__all__) - VALUES:
+        value = getattr(hoodie, name)
+        found[name] = inspect.signature(value)
+        for method, function in inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else ():
+            if not method.startswith("_"):
+                parameters = list(inspect.signature(function).parameters.values())[1:]
+                found[f"{name}.{method}"] = inspect.Signature(parameters)
+    return found
+
+
+def test_the_subject_of_a_call_comes_by_position_and_all_else_by_name() -> None:
+    calls = public_calls()
+    assert {"HoodieTable.upsert", "HoodieWriteClient.commit", "HoodieReadClient.read", "open_table"} <= calls.keys()
+    for call, signature in calls.items():
+        assert not misplaced(call, signature), (call, signature)
+
+
+def misplaced(call: str, signature: inspect.Signature) -> list[str]:
+    """The parameters of a call that stand where the rule does not have them."""
+    own = call.rpartition(".")[2]
+    subject = [*SUBJECTS, *ALONE.get(own, ()), *(("options",) if own in BY_OPTIONS and call == own else ())]
+    named = [name for name, one in signature.parameters.items() if one.kind is one.KEYWORD_ONLY]
+    placed = [name for name, one in signature.parameters.items() if one.kind is one.POSITIONAL_OR_KEYWORD]
+    wrong = [name for name in placed if name not in subject]
+    wrong += [name for name in named if name in subject and name not in ("partitions", "operation")]
+    if placed != sorted(placed, key=lambda name: subject.index(name) if name in subject else -1):
+        wrong += placed
+    for last, name in enumerate(reversed([name for name in ("storage_options", "options") if name in named])):
+        wrong += [name] if named[-1 - last] != name else []
+    return wrong
+
+
+def test_the_rule_of_signatures_can_be_broken() -> None:
+    def positional(df, options=None): ...
+    def not_last(df, *, options=None, dry_run=False): ...
+    def by_name(path, *, begin): ...
+    def other_order(path, session): ...
+
+    for function in (positional, not_last, by_name, other_order):
+        assert misplaced("table", inspect.signature(function)), function
+
+
+def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_or_writes_options() -> None:
+    calls = public_calls()
+    openers = {call for call, signature in calls.items() if "path" in signature.parameters}
+    assert openers == {
+        *("HoodieReadClient", "HoodieTable", "HoodieWriteClient", "create_table", "open_table"),
+        *("read", "read_arrow", "read_changes_arrow", "write"),
+    }
+    for call in openers:
+        assert {"storage_options", "options"} <= calls[call].parameters.keys(), call
+    # The clients have the options that they were made with; these only list what the timeline says.
+    lists = {"HoodieTable.history", "HoodieTable.savepoints"}
+    methods = {call for call in calls if call.startswith("HoodieTable.")} - lists
+    assert not [call for call in methods if "options" not in calls[call].parameters]
+
+
+# --- modules ---
+
+#: What users import from. All else of the package is internal.
+PUBLIC = ("hoodie", "hoodie.errors", "hoodie.index", "hoodie.storage", "hoodie.testing")
+_IMPORT = re.compile(r"(?:from|import) (hoodie\b[\w.]*)")
+_NAMED = re.compile(r"`(hoodie\.[a-z_]+)((?:\.\w+)*)[`(]")
+
+
+def test_the_docs_send_no_user_to_an_internal_module() -> None:
+    packages = {f"hoodie.{module.name}" for module in pkgutil.iter_modules([str(SOURCE)])}
+    keys = {key for group in ALL_GROUPS for _, spec in declared(group) for key in spec.keys}
+    found = []
+    for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        text = path.read_text(encoding="utf-8")
+        found += [(path.name, name) for name in _IMPORT.findall(text) if not name.startswith(PUBLIC[1:])]
+        for module, rest in _NAMED.findall(text):
+            option = any(key.startswith(module + rest) for key in keys) or module == "hoodie.table"  # a table property
+            found += [(path.name, module + rest)] if module in packages - {*PUBLIC} and not option else []
+    assert not [(page, name) for page, name in found if name != "hoodie"]
+
+
+def test_what_public_modules_offer_is_there() -> None:
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        assert [one for one in module.__all__ if getattr(module, one, None) is None] == []
 
 
 # --- what an import costs ---

@@ -199,7 +199,7 @@ def test_an_inflight_instant_that_nobody_requested_is_found():
 def died(table: ArrowTable, calls: int, **options: Any) -> None:
     table.fail_next(calls, Dying.BEFORE)
     with pytest.raises(Crash):
-        table.upsert(batch("a1", "a9", "c1", ts=9), options)
+        table.upsert(batch("a1", "a9", "c1", ts=9), options=options)
 
 
 def test_a_write_that_died_is_found_and_rolled_back():

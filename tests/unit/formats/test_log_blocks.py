@@ -16,7 +16,6 @@ from hoodie.formats.log.blocks import (
     encode_block,
     read_block_headers,
     read_blocks,
-    read_blocks_backwards,
 )
 from hoodie.formats.log.content import rollback_block
 
@@ -46,7 +45,6 @@ def test_a_block_is_laid_out_as_the_format_says() -> None:
 
 def test_an_empty_file_has_no_blocks() -> None:
     assert kinds_of(b"") == []
-    assert list(read_blocks_backwards(b"", "f.log")) == []
 
 
 def test_the_order_of_header_entries_is_kept() -> None:
@@ -170,13 +168,6 @@ def test_a_header_that_is_no_text_is_an_error() -> None:
     data = encode_block(block()).replace(b'"int"', b'"\xff\xff"'[:5].ljust(5, b'"'))
     with pytest.raises(CorruptLogBlock, match="UTF-8"):
         list(read_blocks(data, "f.log"))
-
-
-def test_a_file_cut_short_cannot_be_walked_backwards() -> None:
-    whole = encode_block(block())
-    for cut in range(1, len(whole)):
-        with pytest.raises(CorruptLogBlock):
-            list(read_blocks_backwards(whole[:cut], "f.log"))
 
 
 def test_a_corrupt_block_gives_back_its_bytes() -> None:

@@ -37,7 +37,7 @@ def doubles(table):
     stored = table.server.store.tables[table.index.encode()].rows
     for key in (b"a", b"b"):
         del stored[key]
-    table.upsert(rows(("a", "y", 5), ("b", "z", 5), ts=5), {"hoodie.parquet.small.file.limit": "0"})
+    table.upsert(rows(("a", "y", 5), ("b", "z", 5), ts=5), options={"hoodie.parquet.small.file.limit": "0"})
 
 
 def overwrites(table):

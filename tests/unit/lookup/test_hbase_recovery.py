@@ -329,7 +329,7 @@ def doubled(table, server):
     kept = {key: row for key, row in stored.items() if key in (b"a", b"b")}
     for key in kept:
         del stored[key]
-    table.upsert(rows(("a", "y", 5), ("b", "z", 0), ts=5), {"hoodie.parquet.small.file.limit": "0"})
+    table.upsert(rows(("a", "y", 5), ("b", "z", 0), ts=5), options={"hoodie.parquet.small.file.limit": "0"})
     assert len(content(table)) == 5
 
 

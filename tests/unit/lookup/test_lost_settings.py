@@ -52,7 +52,7 @@ def test_too_few_keys_tell_no_number_and_the_message_says_that_it_was_lost():
     table = ArrowTable(made(5, 4), OPTIONS)
     with pytest.raises(TableMismatch, match="does not say of how many buckets"):
         table.upsert(batch(4, 2))
-    table.upsert(batch(4, 2), {BUCKETS: "5"})
+    table.upsert(batch(4, 2), options={BUCKETS: "5"})
     assert table.snapshot().column("ts").to_pylist() == [2] * 4
 
 

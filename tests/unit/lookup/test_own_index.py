@@ -60,7 +60,7 @@ def test_an_index_that_does_not_keep_the_contract_is_refused(index: str, problem
     table.upsert(ROWS)
     before = table.snapshot()
     with pytest.raises(HoodieError, match=problem) as raised:
-        table.upsert(ROWS.slice(0, 1), {"hoodie.index.class": index})
+        table.upsert(ROWS.slice(0, 1), options={"hoodie.index.class": index})
     assert isinstance(raised.value, (InvalidInput, InvalidOption))
     assert table.snapshot().equals(before)
 
@@ -89,7 +89,7 @@ def test_an_index_that_is_not_named_is_the_tables_own() -> None:
     assert chosen(recorded, {}) == ("GLOBAL_BLOOM", "the table was created with it")
     assert chosen(recorded, {"hoodie.index.type": "SIMPLE"})[0] == "SIMPLE"
     of_buckets = made()
-    of_buckets.upsert(ROWS, BUCKET)
+    of_buckets.upsert(ROWS, options=BUCKET)
     assert chosen(of_buckets, {"hoodie.bucket.index.num.buckets": "4"}) == (
         "BUCKET",
         "the table's files are those of buckets",
@@ -102,11 +102,11 @@ def test_a_table_that_was_created_for_buckets_keeps_their_number() -> None:
     later.upsert(ROWS)
     assert {bucket_of(slice_.group.file_id) is not None for slice_ in later.slices()} == {True}
     with pytest.raises(TableMismatch, match=r"num\.buckets=8: trips has 4 buckets for good"):
-        later.upsert(ROWS, {"hoodie.bucket.index.num.buckets": "8"})
+        later.upsert(ROWS, options={"hoodie.bucket.index.num.buckets": "8"})
     with pytest.raises(TableMismatch, match=r"hash\.field=line: trips has id,line, which cannot change"):
-        later.upsert(ROWS, {"hoodie.bucket.index.hash.field": "line"})
+        later.upsert(ROWS, options={"hoodie.bucket.index.hash.field": "line"})
     with pytest.raises(UnsupportedTable, match="are those of a bucket index"):
-        later.upsert(ROWS, {"hoodie.index.type": "BLOOM"})
+        later.upsert(ROWS, options={"hoodie.index.type": "BLOOM"})
 
 
 def test_a_hash_field_outside_the_record_key_is_refused_when_the_table_is_made() -> None:
@@ -161,7 +161,7 @@ def left_pending(table: ArrowTable) -> str:
 
 
 def test_an_index_hears_of_each_step_of_a_write(diary: Diary) -> None:
-    at = made().upsert(ROWS, DIARY).instant
+    at = made().upsert(ROWS, options=DIARY).instant
     assert diary.heard == [("learn", at), ("learn", at), ("settle", at)]
 
 
@@ -169,7 +169,7 @@ def test_an_index_hears_of_a_write_that_failed(diary: Diary) -> None:
     table = made()
     diary.fails = {"learn"}
     with pytest.raises(LookupError, match="learn is too much"):
-        table.upsert(ROWS, DIARY)
+        table.upsert(ROWS, options=DIARY)
     (_, at), *_ = diary.heard
     assert diary.heard[-1] == ("rolled back", at)
     assert not table.state().timeline.commits
@@ -178,7 +178,7 @@ def test_an_index_hears_of_a_write_that_failed(diary: Diary) -> None:
 def test_an_index_hears_of_a_write_that_the_next_one_rolled_back(diary: Diary) -> None:
     table = made()
     dead = left_pending(table)
-    now = table.upsert(ROWS, DIARY).instant
+    now = table.upsert(ROWS, options=DIARY).instant
     assert diary.heard[0] == ("rolled back", dead)
     assert diary.heard[-1] == ("settle", now)
 
@@ -205,7 +205,7 @@ def test_a_rollback_stands_though_the_index_does_not_take_it(diary: Diary) -> No
     assert table.snapshot().num_rows == 0
     dead = left_pending(table)
     with pytest.warns(IndexOutOfDate, match=dead):
-        table.upsert(ROWS, DIARY)
+        table.upsert(ROWS, options=DIARY)
     assert table.snapshot().num_rows == 2
 
 
@@ -213,7 +213,7 @@ def test_a_commit_stands_though_the_index_does_not_take_it(diary: Diary) -> None
     table = made()
     diary.fails = {"settle"}
     with pytest.warns(ServiceFailed, match="settle is too much"):
-        table.upsert(ROWS, DIARY)
+        table.upsert(ROWS, options=DIARY)
     assert table.snapshot().num_rows == 2
 
 

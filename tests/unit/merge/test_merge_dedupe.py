@@ -11,7 +11,7 @@ import pytest
 from hoodie.errors import InvalidInput
 from hoodie.merge import payloads
 from hoodie.merge.dedupe import combine_duplicates
-from hoodie.merge.payloads import delete_keys_rule, rule_for
+from hoodie.merge.payloads import rule_for
 from hoodie.merge.rows import pick_column
 
 RULE = rule_for(payloads.OVERWRITE_WITH_LATEST, ("ts",))
@@ -53,7 +53,7 @@ def test_a_batch_without_duplicates_is_returned_itself() -> None:
 def test_without_an_ordering_field_the_last_row_survives() -> None:
     rows = batch(p=["x"] * 3, k=["a"] * 3, v=[1, 2, 3])
     assert kept(rows, rule_for(payloads.OVERWRITE_WITH_LATEST)) == [3]
-    assert kept(rows, delete_keys_rule()) == [1]
+    assert kept(rows, rule_for(payloads.EMPTY)) == [1]
 
 
 def test_a_row_without_an_ordering_value_is_refused_even_if_its_key_is_unique() -> None:

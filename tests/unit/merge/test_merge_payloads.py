@@ -15,7 +15,7 @@ import pytest
 
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge import payloads
-from hoodie.merge.payloads import delete_keys_rule, rule_for, rule_for_mode, table_rule
+from hoodie.merge.payloads import rule_for, rule_for_mode, table_rule
 from hoodie.merge.rules import Choice, MergeRule, Survivor
 from hoodie.schema.schema import AVRO_DEFAULT
 
@@ -223,7 +223,7 @@ def test_defaults_of_every_type_give_way() -> None:
 
 
 def test_the_delete_operation_takes_any_row_away() -> None:
-    rule = delete_keys_rule()
+    rule = rule_for(payloads.EMPTY)
     assert result(rule, rows({"ts": 9}), rows({}), "combine") == ["delete"]
     assert result(rule, rows({"ts": 9}), rows({}), "precombine") == ["old"]
     assert rule.survivor is Survivor.OLDEST

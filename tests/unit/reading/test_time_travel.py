@@ -64,7 +64,7 @@ def test_versions_that_a_count_left_can_be_read():
 
 def test_files_that_nobody_cleaned_can_be_read_as_of_any_instant():
     table, instants = history(3)
-    table.upsert(pa.table({"id": ["b"], "ts": [9]}), OVERWRITES)
+    table.upsert(pa.table({"id": ["b"], "ts": [9]}), options=OVERWRITES)
     for _ in range(5):
         table.upsert(pa.table({"id": ["b"], "ts": [9]}))
     table.clean()

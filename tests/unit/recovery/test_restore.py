@@ -271,7 +271,7 @@ def test_the_lock_of_the_options_is_held_and_given_back(provider: str):
     storage = table(MOR)
     saved = make_savepoint(storage, options).instant
     for _ in range(2):
-        opened(storage).upsert(batch(THIRD), options)
+        opened(storage).upsert(batch(THIRD), options=options)
     with lock_for(options, storage):
         before = read(storage)
         for call in (
@@ -285,7 +285,7 @@ def test_the_lock_of_the_options_is_held_and_given_back(provider: str):
     rollback(storage, options)
     restore(storage, options, saved)
     delete_savepoint(storage, options, saved)
-    opened(storage).upsert(batch(LATER), options)
+    opened(storage).upsert(batch(LATER), options=options)
     assert read(storage) == {**THEN, **LATER}
 
 

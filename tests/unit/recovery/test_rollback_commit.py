@@ -461,14 +461,14 @@ def test_the_next_writer_searches_without_markers_by_option_too():
     storage, dead = dead_write()
     stray = f"oslo/stray-0_0-0-0_{dead.requested}.parquet"
     storage.write(stray, b"of a task whose marker got lost")
-    opened(storage).upsert(batch(LATER), SEARCH)
+    opened(storage).upsert(batch(LATER), options=SEARCH)
     assert not storage.exists(stray)
     assert read(storage) == {**FIRST, **SECOND, **LATER}
 
 
 def test_a_pending_write_is_rolled_back_though_later_ones_are_completed():
     storage, dead = dead_write()
-    opened(storage).upsert(batch(LATER), {"hoodie.cleaner.policy.failed.writes": "NEVER"})
+    opened(storage).upsert(batch(LATER), options={"hoodie.cleaner.policy.failed.writes": "NEVER"})
     assert newest(storage).requested > dead.requested
     result = rollback(storage, {}, dead.requested)
     assert result.metadata is not None

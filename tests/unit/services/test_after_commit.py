@@ -123,7 +123,7 @@ def test_bad_options_of_services_are_refused_before_a_write() -> None:
     ArrowTable.create(storage, OPTIONS)
     table = ArrowTable(storage, WRITES)
     with pytest.raises(InvalidOption, match=r"hoodie\.keep\.min\.commits='0'"):
-        table.upsert(rows("a", "oslo", 1), {"hoodie.keep.min.commits": "0"})
+        table.upsert(rows("a", "oslo", 1), options={"hoodie.keep.min.commits": "0"})
     assert not load_state(storage).timeline.instants
 
 

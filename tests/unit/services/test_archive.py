@@ -277,7 +277,7 @@ def test_files_of_replaced_groups_keep_their_replacement_on_the_timeline() -> No
     archive(storage, {**SHORT, **OFF})
     assert active(storage)[0] == replaced
     assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]  # of rome, and of oslo
-    table.clean({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
     archive(storage, {**SHORT, **OFF})
     assert len(active(storage)) == 2
     assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]
@@ -317,13 +317,13 @@ def test_a_dry_run_tells_what_would_go_and_changes_nothing() -> None:
     table = made(storage, OFF)
     instants = updated(table, 5)
     before = storage.snapshot()
-    told = table.archive(SHORT, dry_run=True)
+    told = table.archive(options=SHORT, dry_run=True)
     assert storage.snapshot() == before
     assert [i.requested for i in told.instants] == instants[:3]
     assert "would archive 3 instants" in str(told)
     assert instants[0] in str(told)
-    assert table.archive(SHORT).instants == told.instants
-    assert table.archive(SHORT).instants == ()
+    assert table.archive(options=SHORT).instants == told.instants
+    assert table.archive(options=SHORT).instants == ()
 
 
 def test_limits_that_contradict_each_other_are_refused() -> None:
@@ -331,7 +331,7 @@ def test_limits_that_contradict_each_other_are_refused() -> None:
     table = made(storage, OFF)
     before = storage.snapshot()
     limits = {"hoodie.keep.min.commits": "5", "hoodie.keep.max.commits": "5"}
-    for call in (lambda: table.upsert(rows("a"), limits), lambda: table.archive(limits)):
+    for call in (lambda: table.upsert(rows("a"), options=limits), lambda: table.archive(options=limits)):
         with pytest.raises(InvalidOption, match=r"hoodie\.keep\.max\.commits=5 must be greater"):
             call()
     assert storage.snapshot() == before
@@ -343,7 +343,7 @@ def test_nothing_is_archived_while_a_restore_is_pending() -> None:
     updated(table, 5)
     create_requested(storage, "9" * 17, Action.RESTORE)
     with pytest.raises(WriteConflict, match="restore"):
-        table.archive(SHORT)
+        table.archive(options=SHORT)
 
 
 def test_an_instant_that_cannot_be_read_is_not_archived() -> None:
@@ -353,7 +353,7 @@ def test_an_instant_that_cannot_be_read_is_not_archived() -> None:
     path = f".hoodie/{instants[0]}.commit"
     storage.write(path, b"{broken")
     with pytest.warns(ServiceFailed, match="archiving after it failed: CorruptFile"):
-        table.upsert(rows("a", ts=9), {"hoodie.archive.automatic": "true"})
+        table.upsert(rows("a", ts=9), options={"hoodie.archive.automatic": "true"})
     assert storage.exists(path)
     assert not archive_files(storage, load_state(storage).config)
     assert table.snapshot().column("ts").to_pylist() == [9]

@@ -176,7 +176,7 @@ def test_replaced_file_groups_go_once_the_replacement_is_old_enough() -> None:
     table.upsert(rows("a"))
     first = data_files(storage)
     table.insert_overwrite(rows("b"))
-    table.clean({"hoodie.cleaner.incremental.mode": "false"})
+    table.clean(options={"hoodie.cleaner.incremental.mode": "false"})
     assert first < data_files(storage), "a read as of the replacement does not need them, but one right before does"
     table.upsert(rows("c", city="rome"))
     assert not first & data_files(storage)
@@ -246,7 +246,7 @@ def test_the_slices_of_a_pending_compaction_stay() -> None:
         planned = data_files(storage)
         table.upsert(rows("a", ts=7))
         table.upsert(rows("a", ts=8))
-        table.clean({"hoodie.cleaner.incremental.mode": "false"})
+        table.clean(options={"hoodie.cleaner.incremental.mode": "false"})
         assert planned < data_files(storage)
         assert compact(storage, table.options) is not None
         assert table.snapshot().column("ts").to_pylist() == [8]
@@ -359,10 +359,10 @@ def test_fewer_commits_are_kept_when_asked() -> None:
     table = made(storage, {RETAINED: "3"})
     instants = updated(table, 6)
     assert versions(data_files(storage)) == instants[2:]
-    result = table.clean({RETAINED: "1"})
+    result = table.clean(options={RETAINED: "1"})
     assert versions(data_files(storage)) == instants[4:]
     assert versions(result.paths) == instants[2:4]
-    assert table.clean({RETAINED: "1"}).instant == ""
+    assert table.clean(options={RETAINED: "1"}).instant == ""
 
 
 # --- what a person sees ---
@@ -390,9 +390,9 @@ def test_bad_options_are_refused_before_anything_is_written() -> None:
     before = storage.snapshot()
     for options in ({RETAINED: "0"}, {"hoodie.cleaner.policy": "KEEP_ALL"}, {"hoodie.clean.automatic": "maybe"}):
         with pytest.raises(InvalidOption, match=r"hoodie\.clean"):
-            table.upsert(rows("a"), options)
+            table.upsert(rows("a"), options=options)
         with pytest.raises(InvalidOption, match=r"hoodie\.clean"):
-            table.clean(options)
+            table.clean(options=options)
     assert storage.snapshot() == before
 
 
@@ -609,7 +609,7 @@ def test_without_commits_there_is_nothing_to_clean() -> None:
     storage = MemoryStorage()
     table = made(storage)
     assert table.clean().instant == ""
-    assert table.clean({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}).files == {}
+    assert table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}).files == {}
     assert scope_of(Timeline(), CleanOptions(), None, None, (), all_active=False).commits == ()
 
 

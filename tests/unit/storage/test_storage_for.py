@@ -3,7 +3,7 @@ import os
 import pytest
 
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.storage import FsspecStorage, LocalStorage, storage_for
+from hoodie.storage import FsspecStorage, LocalStorage, WrappedStorage, fsspec_store, storage_beside, storage_for
 
 
 @pytest.mark.parametrize(
@@ -59,3 +59,28 @@ def test_a_uri_without_slashes_is_no_local_folder():
 
 def test_options_are_not_shown():
     assert "secret" not in repr(storage_for("memory://b/t", {"token": "secret"}))
+
+
+def test_an_option_of_hoodie_is_no_option_of_the_driver():
+    with pytest.raises(InvalidOption, match=r"hoodie\.index\.type: no option of a storage driver") as raised:
+        storage_for("memory://b/t", {"hoodie.index.type": "hush-hush"})
+    assert "hush-hush" not in str(raised.value)
+
+
+def test_an_error_of_the_driver_does_not_show_the_values_of_its_options(monkeypatch):
+    def refuses(url, **options):
+        raise ValueError(f"cannot connect with {options['secret']} and {options['client_kwargs']['token']}")
+
+    monkeypatch.setattr(fsspec_store, "url_to_fs", refuses)
+    with pytest.raises(InvalidOption, match=r"cannot connect with \*\*\* and \*\*\*") as raised:
+        storage_for("memory://b/t", {"secret": "hush-hush", "client_kwargs": {"token": "hush-too"}})
+    assert raised.value.__suppress_context__  # a traceback does not show the driver's own error
+
+
+def test_a_path_beside_a_table_is_reached_with_the_options_of_its_driver():
+    table = WrappedStorage(storage_for("memory://b/t", {"token": "secret"}))
+    same, other = storage_beside(table, "memory://locks/x"), storage_beside(table, "/tmp/locks")
+    assert isinstance(same, FsspecStorage)
+    assert same.options_for("memory://locks/x") == {"token": "secret"}
+    assert isinstance(other, LocalStorage)
+    assert same.options_for("s3://bucket/x") == {}

@@ -162,7 +162,7 @@ def test_so_many_of_the_smallest_base_files_take_inserts_as_the_limit_says(most:
         "hoodie.parquet.max.file.size": str(sizes[0][0] + 5 * 1024),
     }
     limit["hoodie.merge.small.file.group.candidates.limit"] = str(most)
-    result = table.upsert(batch({f"new-{n}": ("oslo", 2, "") for n in range(12)}), limit)
+    result = table.upsert(batch({f"new-{n}": ("oslo", 2, "") for n in range(12)}), options=limit)
     rewritten = {stat.file_id for stat in result.stats if stat.prev_commit != "null"}
     room = [file_id for size, file_id in sizes[:most] if size < sizes[0][0] + 4 * 1024]
     assert rewritten == set(room)
@@ -212,7 +212,7 @@ def test_inserts_go_to_logs_where_the_index_finds_keys_there():
     (stat,) = second.stats
     assert (stat.log_version, stat.prev_commit, stat.num_inserts) == (2, first.instant, 1)
     assert rows_of(table.snapshot()) == {**FIRST, "d": ("oslo", 5, "d5")}
-    full = table.insert(batch({"e": ("oslo", 5, "e5")}), {"hoodie.parquet.max.file.size": "1000"})
+    full = table.insert(batch({"e": ("oslo", 5, "e5")}), options={"hoodie.parquet.max.file.size": "1000"})
     assert [stat.log_version for stat in full.stats] == [1]
 
 
@@ -408,7 +408,7 @@ def test_while_a_compaction_is_pending_updates_go_to_logs_at_its_instant_and_fin
 
 def test_groups_whose_keys_an_index_cannot_see_are_not_written_with_it():
     table = made()
-    table.upsert(batch(FIRST), EXACT)
+    table.upsert(batch(FIRST), options=EXACT)
     before = table.storage.snapshot()
     for write in (table.upsert, lambda rows: table.delete(rows.select(["id", "city"]))):
         with pytest.raises(UnsupportedTable, match=r"1 file groups, such as .* have log files only.*index SIMPLE"):

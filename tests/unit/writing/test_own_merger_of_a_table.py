@@ -109,7 +109,7 @@ def test_a_read_that_merges_logs_names_it_too():
 def test_a_merger_for_a_table_that_has_none_is_refused():
     table = made("MERGE_ON_READ")
     with pytest.raises(InvalidOption, match="the table has no merger of its own"):
-        table.upsert(batch(("a", 1)), {OPTION: MERGER})
+        table.upsert(batch(("a", 1)), options={OPTION: MERGER})
 
 
 def test_a_table_has_one_merger_for_life():
@@ -136,4 +136,4 @@ def test_hudis_merger_by_payload_class_is_the_default_and_other_java_classes_are
     table.upsert(batch(("a", 1)))
     assert "hoodie.compaction.record.merger.python.class" not in table.state().config.properties
     with pytest.raises(InvalidOption, match="HoodieSparkRecordMerger cannot be run here"):
-        table.upsert(batch(("a", 1)), {OPTION: "org.apache.hudi.HoodieSparkRecordMerger"})
+        table.upsert(batch(("a", 1)), options={OPTION: "org.apache.hudi.HoodieSparkRecordMerger"})

@@ -387,12 +387,12 @@ def files(there: ArrowTable) -> dict[str, bytes]:
 @pytest.mark.parametrize("options", [{}, LOCKED], ids=["alone", "locked"])
 def test_a_batch_that_is_sent_again_is_not_written_again(options):
     there = table(options)
-    first = there.insert(rows("a"), numbered("stream", 0))
+    first = there.insert(rows("a"), options=numbered("stream", 0))
     before = files(there)
-    again = there.insert(rows("a"), numbered("stream", 0))
+    again = there.insert(rows("a"), options=numbered("stream", 0))
     assert files(there) == before
     assert (again.instant, again.inserted, again.files, again.route) == (first.instant, 1, first.files, KNOWN)
-    assert there.insert(rows("b"), numbered("stream", 1)).route != KNOWN
+    assert there.insert(rows("b"), options=numbered("stream", 1)).route != KNOWN
     assert notes(there.storage) == {"a": "old", "b": "old"}
 
 
@@ -400,21 +400,23 @@ def test_batches_of_each_application_are_counted_apart():
     there = table()
     made = {}
     for application, batch in (("one", 0), ("two", 0), ("one", 1), ("two", 7)):
-        made[application, batch] = there.insert(rows(f"{application}{batch}"), numbered(application, batch)).instant
+        made[application, batch] = there.insert(
+            rows(f"{application}{batch}"), options=numbered(application, batch)
+        ).instant
     assert len(notes(there.storage)) == 4
     for (application, batch), instant in made.items():
-        assert there.insert(rows("x"), numbered(application, batch)).instant == instant
-    assert there.insert(rows("x"), numbered("two", 3)).instant == ""  # greater ones were written since
+        assert there.insert(rows("x"), options=numbered(application, batch)).instant == instant
+    assert there.insert(rows("x"), options=numbered("two", 3)).instant == ""  # greater ones were written since
     assert "x" not in notes(there.storage)
 
 
 def test_a_batch_is_known_when_its_commit_has_left_the_timeline():
     there = table()
-    first = there.insert(rows("a"), numbered("stream", 4)).instant
+    first = there.insert(rows("a"), options=numbered("stream", 4)).instant
     there.insert(rows("b"))
     for rest in ("commit", "inflight", "commit.requested"):
         there.storage.delete(f".hoodie/{first}.{rest}")
-    again = there.insert(rows("a"), numbered("stream", 4))
+    again = there.insert(rows("a"), options=numbered("stream", 4))
     assert (again.instant, again.inserted) == ("", 0)
     assert notes(there.storage) == {"a": "old", "b": "old"}
 
@@ -424,8 +426,8 @@ def test_a_batch_that_two_processes_send_at_once_is_written_once():
     first.upsert(rows("z"))
     batch = numbered("stream", 0)
     done: list[str] = []
-    second = meanwhile(first, lambda: done.append(first.insert(rows("a"), batch).instant))
-    assert second.insert(rows("a", city="rome"), batch).instant == done[0]
+    second = meanwhile(first, lambda: done.append(first.insert(rows("a"), options=batch).instant))
+    assert second.insert(rows("a", city="rome"), options=batch).instant == done[0]
     assert notes(first.storage) == {"z": "old", "a": "old"}
     assert pending(first) == []
 
@@ -435,14 +437,14 @@ def test_a_batch_whose_write_failed_is_written_when_it_is_sent_again():
     there.upsert(rows("z"))
     batch = numbered("stream", 0)
     with pytest.raises(Crash):
-        meanwhile(there, die).insert(rows("a"), batch)
-    assert there.insert(rows("a"), batch).route != KNOWN
+        meanwhile(there, die).insert(rows("a"), options=batch)
+    assert there.insert(rows("a"), options=batch).route != KNOWN
     assert notes(there.storage) == {"z": "old", "a": "old"}
 
 
 def test_the_map_of_batches_has_the_form_of_hudis_streaming_sink():
     there = table()
-    instant = there.insert(rows("a"), numbered("stream", 12)).instant
+    instant = there.insert(rows("a"), options=numbered("stream", 12)).instant
     path = f".hoodie/{instant}.commit"
     assert decode_commit(there.storage.read(path), path).extra[CHECKPOINT] == '{"stream": "12"}'
 
@@ -451,7 +453,7 @@ def test_the_map_of_batches_has_the_form_of_hudis_streaming_sink():
 def test_half_of_a_batchs_name_is_refused(half):
     key, value = list(numbered("stream", 1).items())[half]
     with pytest.raises(InvalidOption, match=f"{key} needs"):
-        table().insert(rows("a"), {key: value})
+        table().insert(rows("a"), options={key: value})
 
 
 def test_a_commit_that_is_published_twice_is_refused():

@@ -35,7 +35,7 @@ def storage() -> MemoryStorage:
 
 
 def other(storage: MemoryStorage, rows: pa.Table) -> None:
-    ArrowTable(storage, LOCKED).insert(rows, {"hoodie.parquet.small.file.limit": "0"})
+    ArrowTable(storage, LOCKED).insert(rows, options={"hoodie.parquet.small.file.limit": "0"})
 
 
 def archive(storage: MemoryStorage, instant: Instant) -> None:

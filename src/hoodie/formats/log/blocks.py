@@ -151,27 +151,6 @@ def read_block_headers(read: RangedRead, size: int, path: str) -> Iterator[Block
     return (head for head, _ in _walk(_Ranges(read, size, path)))
 
 
-def read_blocks_backwards(data: bytes | memoryview, path: str) -> Iterator[LogBlock]:
-    """The blocks of a whole log file from the last to the first, found by their trailers.
-
-    Raises  CorruptLogBlock where a trailer does not lead to a block: read such a file forwards
-    """
-    source = _Memory(memoryview(data), path)
-    end = source.size
-    while end > 0:
-        start = end - _TRAILER - source.long(end - _TRAILER) if end >= _PREFIX + _FEWEST else -1
-        if not 0 <= start <= end - _PREFIX - _FEWEST:
-            raise CorruptLogBlock(path, "the trailer before this byte leads to no block", end)
-        if source.at(start, len(MAGIC)) != MAGIC or source.long(start + len(MAGIC)) != end - start - _PREFIX:
-            raise CorruptLogBlock(
-                path, f"the trailer before byte {end} leads to this byte, where no block starts", start
-            )
-        head, footer = _parse(source, start, end)
-        content = source.at(head.content_offset, head.content_length)
-        yield LogBlock(head.kind, head.header, content, footer, head.offset, head.version)
-        end = start
-
-
 def encode_block(block: LogBlock) -> bytes:
     """The block's bytes on disk, header entries in their order.
 

@@ -127,21 +127,21 @@ def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(
     state(storage, instant)
     table = opened(storage)
     options = {"hoodie.index.type": index}
-    table.upsert(batch({"x": ("oslo", 10, "back"), "a": ("oslo", 10, "too")}), options)
+    table.upsert(batch({"x": ("oslo", 10, "back"), "a": ("oslo", 10, "too")}), options=options)
     back = {**AFTER_SECOND, "a": "too", "x": "back"}
     assert notes(storage) == back
     compact(storage, {}, instant)
     assert notes(storage) == back
-    result = table.upsert(batch({"x": ("oslo", 11, "once more"), "y": ("oslo", 1, "new")}), options)
+    result = table.upsert(batch({"x": ("oslo", 11, "once more"), "y": ("oslo", 1, "new")}), options=options)
     assert (result.updated, result.inserted) == (1, 1)
     assert notes(storage) == {**back, "x": "once more", "y": "new"}
     second = schedule(storage)
-    table.delete(keys(x="oslo"), options)
+    table.delete(keys(x="oslo"), options=options)
     compact(storage, {}, second)
     assert notes(storage) == {**AFTER_SECOND, "a": "too", "y": "new"}
-    table.upsert(batch({"x": ("oslo", 20, "new again")}), options)
+    table.upsert(batch({"x": ("oslo", 20, "new again")}), options=options)
     compact(storage, {}, schedule(storage))
-    table.upsert(batch({"x": ("oslo", 21, "the last")}), options)
+    table.upsert(batch({"x": ("oslo", 21, "the last")}), options=options)
     assert notes(storage) == {**AFTER_SECOND, "a": "too", "y": "new", "x": "the last"}
 
 

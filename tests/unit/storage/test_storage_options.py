@@ -1,0 +1,88 @@
+"""`storage_options`: what the fsspec driver of a table needs, taken by all that opens one and shown by nothing."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import fsspec
+import pyarrow as pa
+import pytest
+from fsspec.implementations.memory import MemoryFileSystem
+
+import hoodie
+from hoodie.errors import InvalidOption
+from hoodie.storage import storage_for
+from hoodie.testing.tables import ArrowTable
+
+TOKEN = {"token": "hush-hush"}
+PATH = "guarded://bucket/t"
+BY_KEY = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+SESSION = SimpleNamespace()  # stands for a Spark session: nothing here runs a Spark job
+
+
+class Guarded(MemoryFileSystem):
+    """Files in memory for those who have the token."""
+
+    protocol = "guarded"
+    store: dict = {}  # noqa: RUF012
+    pseudo_dirs: list = [""]  # noqa: RUF012
+
+    def __init__(self, token=None, **options):
+        if token != TOKEN["token"]:
+            raise ValueError(f"the token {token!r} opens nothing")
+        super().__init__(**options)
+
+
+@pytest.fixture
+def first():
+    """The instant of a table of one row that only the token opens."""
+    fsspec.register_implementation("guarded", Guarded, clobber=True)
+    Guarded.store.clear()
+    table = ArrowTable.create(storage_for(PATH, TOKEN), BY_KEY)
+    return table.upsert(pa.table({"id": ["a"]})).instant
+
+
+def begin_missing(**more):
+    with pytest.raises(InvalidOption, match=r"begin\.instanttime"):  # the table is open by then
+        hoodie.read(SESSION, PATH, {"hoodie.datasource.query.type": "incremental"}, **more)
+
+
+def test_all_that_opens_a_table_takes_the_options_of_its_driver(first):
+    given = {"storage_options": TOKEN}
+    assert hoodie.read_arrow(PATH, columns=["id"], **given).to_pydict() == {"id": ["a"]}
+    assert hoodie.read_changes_arrow(PATH, "earliest", columns=["id"], **given).num_rows == 1
+    assert hoodie.open_table(SESSION, PATH, **given).history()[0][0].requested == first
+    assert hoodie.create_table(SESSION, PATH, name="t", record_key="id", **given).file_slices()[0].base
+    assert hoodie.HoodieReadClient(SESSION, PATH, **given).get_pending_compactions() == []
+    assert hoodie.HoodieWriteClient(SESSION, PATH, **given).start_commit() > first
+    assert hoodie.write(SimpleNamespace(sparkSession=SESSION), PATH, BY_KEY, mode="ignore", **given) is None
+    begin_missing(**given)
+
+
+def test_options_of_reads_may_hold_those_of_the_driver(first):
+    assert hoodie.read_arrow(PATH, options=TOKEN).num_rows == 1
+    assert hoodie.read_changes_arrow(PATH, "earliest", options=TOKEN).num_rows == 1
+    wrong = {"token": "another"}
+    assert hoodie.read_arrow(PATH, storage_options=TOKEN, options=wrong).num_rows == 1  # the named ones count
+
+
+def test_their_values_are_in_no_repr_and_in_no_error(first):
+    table = hoodie.open_table(SESSION, PATH, storage_options=TOKEN)
+    assert "hush" not in repr(table) + repr(table.storage) + str(table.path)
+    with pytest.raises(InvalidOption, match="opens nothing") as raised:
+        hoodie.read_arrow(PATH, storage_options={"token": "half-hush"})
+    assert "hush" not in str(raised.value)
+    with pytest.raises(InvalidOption, match="unknown option 'token'") as raised:
+        hoodie.open_table(SESSION, PATH, options=TOKEN)
+    assert "hush" not in str(raised.value)
+
+
+def test_partitions_of_an_arrow_read_are_those_of_a_snapshot(tmp_path):
+    table = ArrowTable.create(
+        storage_for(str(tmp_path)), {**BY_KEY, "hoodie.datasource.write.partitionpath.field": "city"}
+    )
+    table.upsert(pa.table({"id": ["a", "b"], "city": ["oslo", "rome"]}))
+    for slice_ in table.slices():
+        if slice_.group.partition == "rome":
+            (tmp_path / slice_.base.path).write_bytes(b"damaged")
+    assert hoodie.read_arrow(tmp_path, partitions=["oslo"], columns=["id"]).to_pydict() == {"id": ["a"]}
