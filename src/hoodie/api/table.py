@@ -328,18 +328,21 @@ class HoodieTable:
 
     def explain_snapshot(
         self,
-        columns: Sequence[str] | None = None,
+        *,
         partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
         filters: Filters | None = None,
         as_of: str | None = None,
         kind: str = ScanKind.SNAPSHOT,
+        options: Options | None = None,
     ) -> Scan:
         """What a read would read: its file slices and their bytes, and the files that it leaves out and why. No rows
         are read. Print it, or ask its attributes.
 
-        columns, partitions, as_of  as in `snapshot`, `as_of`
+        partitions, columns, as_of  as in `snapshot`, `as_of`
         filters  as `read_arrow` takes them
         kind     "snapshot", "as_of" or "read_optimized"
+        options  `hoodie.*` options of reads, over those of the table object
         Raises   InvalidInput on an unknown kind, column or filter; as the read
         """
         return plan_scan(
@@ -349,7 +352,7 @@ class HoodieTable:
             partitions=partitions,
             filters=filters,
             as_of=as_of,
-            options=self.options,
+            options=self._options(options),
             for_spark=True,
         )
 
