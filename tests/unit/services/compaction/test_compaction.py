@@ -599,8 +599,8 @@ def test_statistics_that_do_not_fit_the_plan_are_not_published(storage: MemorySt
         ([oslo, None], "were not compacted"),
         ([oslo, rome, rome], "was compacted twice"),
         ([oslo, rome, replace(rome, file_id="other-0")], "is not in the plan"),
-        ([oslo, replace(rome, path="rome/elsewhere.parquet")], "is no base file"),
-        ([oslo, replace(rome, path=oslo.path)], "is no base file"),
+        ([oslo, replace(rome, path="rome/elsewhere.parquet")], "is not a base file"),
+        ([oslo, replace(rome, path=oslo.path)], "is not a base file"),
     ]:
         with pytest.raises(HoodieError, match=problem):
             publish(job, stats)
@@ -647,7 +647,7 @@ def test_an_instant_that_is_no_pending_compaction_is_an_error(storage: MemorySto
     ):
         for instant, problem in [
             ("20200101000000000", "is not on the timeline"),
-            (delta, "is a deltacommit, no compaction"),
+            (delta, "is a deltacommit, not a compaction"),
             (done, "is completed already"),
         ]:
             with pytest.raises(InstantNotFound, match=f"{instant} {problem}"):
