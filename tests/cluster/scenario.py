@@ -24,6 +24,7 @@ from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput
 from hoodie.spark.write import batch, staging
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.writing import planning
 from hoodie.writing.tasks import run_task, write_stream
 
 WAYS = ("staged", "shuffled")
@@ -162,12 +163,12 @@ class Kernel:
 
 @contextmanager
 def troubled(signals: Signals, trouble: Any, others: Any = None) -> Iterator[None]:
-    batch.run_task = Kernel(run_task, signals, trouble, others)
+    planning.run_task = Kernel(run_task, signals, trouble, others)
     batch.write_stream = Kernel(write_stream, signals, trouble, others)
     try:
         yield
     finally:
-        batch.run_task, batch.write_stream = run_task, write_stream
+        planning.run_task, batch.write_stream = run_task, write_stream
 
 
 def wait_to_be_killed(signals: Signals) -> None:

@@ -60,7 +60,7 @@ def untidy(table: ArrowTable) -> None:
     ("act", "says"),
     [
         (half_an_overwrite, "neither before nor after"),
-        (careless, "neither before nor after"),
+        (careless, "MissingFile"),
         (untidy, "the doctor found"),
     ],
 )

@@ -34,9 +34,9 @@ from hoodie.errors import (
     UnsupportedTable,
     WorkerEnvironment,
 )
+from hoodie.spark import tasks
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write import executors
 from support.oracles import META
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
@@ -94,7 +94,9 @@ def data_files(path: str | Path) -> list[str]:
 def test_a_null_or_empty_record_key_is_refused_with_the_number_of_rows(spark, table, route):
     for operation in (table.upsert, table.insert, table.delete, table.insert_overwrite):
         with untouched(table, "2 rows have a record key that is null or empty"):
-            operation(frame(spark, [(None, "oslo", 2, "x"), ("", "oslo", 2, "x"), ("a", "oslo", 2, "x")]), route)
+            operation(
+                frame(spark, [(None, "oslo", 2, "x"), ("", "oslo", 2, "x"), ("a", "oslo", 2, "x")]), options=route
+            )
 
 
 def test_a_near_bulk_insert_refuses_null_keys_before_it_begins(spark, table):
@@ -426,7 +428,7 @@ def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route
     rows = hoodie.read_arrow(table.path).to_pylist()
     operations = [table.upsert, table.insert, table.bulk_insert, table.delete, table.insert_overwrite]
     for operation in operations:
-        result = operation(nothing, route)
+        result = operation(nothing, options=route)
         assert (result.inserted, result.updated, result.deleted, result.files) == (0, 0, 0, ())
         assert result.instant == table.history()[0][0].requested
     assert hoodie.read_arrow(table.path).to_pylist() == rows
@@ -501,8 +503,8 @@ def test_workers_that_lack_a_module_are_told_by_the_probe(spark, table, monkeypa
     def probe(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         raise ModuleNotFoundError(f"No module named '{module}'", name=module)
 
-    monkeypatch.setattr(executors, "_probe", probe)
-    monkeypatch.setattr(executors, "_checked", type(executors._checked)())
+    monkeypatch.setattr(tasks, "_probe", probe)
+    monkeypatch.setattr(tasks, "_checked", type(tasks._checked)())
     for operation in (table.upsert, table.bulk_insert):
         with untouched(table, "PYSPARK_PYTHON", repr(module), error=WorkerEnvironment):
             operation(frame(spark, [("c", "oslo", 2, "x")]), SPREAD)

@@ -258,16 +258,15 @@ def test_a_delete_of_partitions_that_dies_leaves_them(spark, table):
 SCRIPT = """
     import os, signal, sys
     import hoodie
-from hoodie.errors import StorageFailed
-    from hoodie.table import finish
+    from hoodie.writing import finish
 
-    def killed(*arguments):
+    def killed(*arguments, **named):
         os.kill(os.getpid(), signal.SIGKILL)
 
     fast = {"spark.sql.shuffle.partitions": 1, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     spark = hoodie.local_session("killed", cores=1, **fast)
     table = hoodie.open_table(spark, sys.argv[1])
-    finish.publish = killed
+    finish.publish_seen = killed
     rows = [("a", "oslo", 2, "y"), ("d", "bern", 2, "y")]
     table.upsert(spark.createDataFrame(rows, "id string, city string, ts long, note string"))
 """

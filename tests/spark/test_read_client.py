@@ -264,7 +264,7 @@ def test_a_batch_that_spark_takes_for_small_is_measured(spark, tmp_path, monkeyp
     large = batch.mapInArrow(count, batch.schema)
     looked_up = []
     monkeypatch.setattr(read_client, "estimated_bytes", lambda frame: 1)
-    monkeypatch.setattr(read_client, "find_places", lambda *given: looked_up.append(given))
+    monkeypatch.setattr(read_client, "locate_keys", lambda *given: looked_up.append(given))
     client = hoodie.HoodieReadClient(spark, one.path, {"hoodie.spark.driver.max.batch.bytes": 100})
     assert client.read(large).rows.count() == 85
     assert (looked_up, counted.value) == ([], 90)  # by Spark's tasks, of the rows that are here by now

@@ -86,7 +86,7 @@ def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence
     counts = Counter(name.lower() for name in schema.names)
     needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
     problems += [
-        f"column {name!r} is there more than once (names differ in case only, or not at all)"
+        f"column {name!r} occurs more than once (names differ in case only, or not at all)"
         for name in dict.fromkeys(path.partition(".")[0] for path in needed)
         if counts[name.lower()] > 1
     ]
