@@ -507,7 +507,7 @@ def test_workers_that_lack_a_module_are_told_by_the_probe(spark, table, monkeypa
     monkeypatch.setattr(tasks, "_checked", type(tasks._checked)())
     for operation in (table.upsert, table.bulk_insert):
         with untouched(table, "PYSPARK_PYTHON", repr(module), error=WorkerEnvironment):
-            operation(frame(spark, [("c", "oslo", 2, "x")]), SPREAD)
+            operation(frame(spark, [("c", "oslo", 2, "x")]), options=SPREAD)
     assert table.upsert(frame(spark, [("c", "oslo", 2, "x")])).inserted == 1  # near needs no workers
 
 
