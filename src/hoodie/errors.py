@@ -34,6 +34,7 @@ __all__ = [
     "MetafileMissing",
     "MissingFile",
     "MissingFileIgnored",
+    "MissingPackage",
     "NameTooLong",
     "PlanInUse",
     "SchemaMismatch",
@@ -266,6 +267,17 @@ class FileGone(StorageFailed, FileNotFoundError):
 
 class WorkerEnvironment(HoodieError):
     """Spark's Python workers cannot run this library."""
+
+
+class MissingPackage(HoodieError):
+    """A package that only some calls need is not installed."""
+
+    def __init__(self, package: str, extra: str, needed_for: str) -> None:
+        super().__init__(package, extra, needed_for)
+        self.package, self.extra, self.needed_for = package, extra, needed_for
+
+    def __str__(self) -> str:
+        return f"{self.needed_for} needs {self.package}: pip install 'hoodie[{self.extra}]'"
 
 
 class JavaNotFound(HoodieError):
