@@ -49,6 +49,22 @@ class Reader(Protocol[FrameOut]):
     def __call__(self, state: TableState, read: Read, options: Mapping[str, str]) -> FrameOut: ...
 
 
+class Checker(Protocol):
+    """Sees that rows, whatever they are given as, fit their table.
+
+    new  the table as it will be, when it is not made yet
+    """
+
+    def __call__(
+        self,
+        storage: Storage,
+        operation: WriteOperation,
+        rows: Any,
+        options: Mapping[str, str],
+        new: TableState | None = None,
+    ) -> CheckedBatch: ...
+
+
 class KeyReader(Protocol[Frame]):
     """Gives the rows of keys: columns that a table's keys are made of, or the keys as reads have them."""
 
@@ -71,7 +87,7 @@ class Engine(Generic[Frame]):
     for_spark     whether scans look for files that Spark would read as other values
     """
 
-    check: Callable[[Storage, WriteOperation, Any, Mapping[str, str]], CheckedBatch]
+    check: Checker
     explain: Callable[[CheckedBatch], WriteExplanation]
     read: Reader[Frame]
     read_keys: KeyReader[Frame]

@@ -36,13 +36,15 @@ from hoodie.writing.run import CheckedBatch
 from hoodie.writing.task_results import DRIVER
 
 
-def check(storage: Storage, operation: WriteOperation, rows: Any, options: Mapping[str, str]) -> CheckedBatch:
+def check(
+    storage: Storage, operation: WriteOperation, rows: Any, options: Mapping[str, str], new: TableState | None = None
+) -> CheckedBatch:
     """See that rows fit their table. A DataFrame of Spark's is written by its own session."""
     if is_spark_frame(rows):
         from hoodie.api.spark_engine import check as check_on_spark  # PySpark is there: the frame is one of its own
 
-        return check_on_spark(rows.sparkSession, storage, operation, rows, options)
-    return check_batch(storage, operation, arrow_stream(rows), options, after_local_commit)
+        return check_on_spark(rows.sparkSession, storage, operation, rows, options, new)
+    return check_batch(storage, operation, arrow_stream(rows), options, after_local_commit, new)
 
 
 def explain(batch: CheckedBatch) -> WriteExplanation:

@@ -56,12 +56,17 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
 
 
 def check(
-    session: SparkSession, storage: Storage, operation: WriteOperation, rows: Any, options: Mapping[str, str]
+    session: SparkSession,
+    storage: Storage,
+    operation: WriteOperation,
+    rows: Any,
+    options: Mapping[str, str],
+    new: TableState | None = None,
 ) -> CheckedBatch:
     """See that rows fit their table: a DataFrame, or anything that `arrow_stream` takes."""
     if is_spark_frame(rows):
-        return check_batch(session, storage, operation, rows, options)
-    return check_arrow(session, storage, operation, arrow_stream(rows), options)
+        return check_batch(session, storage, operation, rows, options, new)
+    return check_arrow(session, storage, operation, arrow_stream(rows), options, new)
 
 
 def read(session: SparkSession, state: TableState, read: Read, options: Mapping[str, str]) -> DataFrame:
