@@ -159,7 +159,7 @@ class HollowCommit(HoodieError):
 
 
 class HistoryGone(HoodieError):
-    """Changes that cannot be told any more: their commits are archived, or their files cleaned."""
+    """Changes that are no longer available: their commits are archived, or their files cleaned."""
 
     def __init__(self, begin: str, end: str, problem: str, earliest: str) -> None:
         super().__init__(begin, end, problem, earliest)
@@ -168,7 +168,7 @@ class HistoryGone(HoodieError):
     def __str__(self) -> str:
         return (
             f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {self.problem}. The earliest "
-            f"begin that can be told is {self.earliest}. Begin there; or read the whole table, for those rows that "
+            f"available begin is {self.earliest}. Begin there; or read the whole table, for those rows that "
             "are still the latest, with hoodie.datasource.read.incr.fallback.fulltablescan.enable=true."
         )
 
@@ -182,7 +182,7 @@ class PlanInUse(WriteConflict):
 
 
 class IndexUnavailable(HoodieError):
-    """An index outside the table cannot be asked, or does not keep what it is told."""
+    """An index outside the table cannot be reached, or does not store what it is sent."""
 
 
 class CorruptIndex(HoodieError):

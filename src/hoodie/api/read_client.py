@@ -14,7 +14,6 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.config.datasource import check_options
-from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
@@ -89,7 +88,7 @@ class HoodieReadClient:
         self.storage = storage_for(path, storage_options)
         self.options = check_options(options or {})
         self.settings = Settings.read(self.options)
-        read_options(MergeOptions, self.options)
+        self.options.read(MergeOptions)
         load_state(self.storage)
 
     def filter_exists(self, df: DataFrame) -> DataFrame:
@@ -294,7 +293,7 @@ def read_path(
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
     given = check_options(options or {})
-    query = read_options(QueryOptions, given)
+    query = given.read(QueryOptions)
     state = load_state(storage_for(path, storage_options))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:

@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.config.datasource import check_options, overridden, write_options
-from hoodie.config.options import as_text, read_options
+from hoodie.config.options import Options as Checked
+from hoodie.config.options import as_text
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
@@ -65,11 +66,11 @@ class HoodieTable:
         path: str,
         *,
         storage_options: Options | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
     ) -> None:
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = options or {}
+        self.options = check_options(options or {})
 
     def __repr__(self) -> str:
         return f"HoodieTable({self.storage.root!r})"
@@ -398,7 +399,7 @@ class HoodieTable:
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
         return list(merged_slices(view).values())
 
-    def _options(self, options: Options | None) -> dict[str, str]:
+    def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, check_options(options or {}))
 
     def _write(self, operation: WriteOperation, df: DataFrame, options: Options | None) -> WriteResult:
@@ -430,7 +431,7 @@ def create_table(
     """
     given = check_options(options or {})
     Settings.read(given)
-    read_options(MergeOptions, given)
+    given.read(MergeOptions)
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
@@ -457,7 +458,7 @@ def open_table(
     """
     given = check_options(options or {})
     Settings.read(given)
-    read_options(MergeOptions, given)
+    given.read(MergeOptions)
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table

@@ -13,7 +13,6 @@ from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, check_options, overridden
-from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
@@ -112,7 +111,7 @@ class HoodieWriteClient:
         """Publish a write. One that committed by itself is left as it is.
 
         extra_metadata  kept with the commit
-        Raises          InstantNotFound when the instant is not open any more; InvalidInput when the result is not its
+        Raises          InstantNotFound when the instant is no longer open; InvalidInput when the result is not its
         """
         if result.instant != instant:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
@@ -184,7 +183,7 @@ class HoodieWriteClient:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
             )
-        # What others did is told from the table as it was when the instant was taken; another process's is of now.
+        # The conflict check starts from the table as it was when the instant was taken; for another process's, from now.
         begun = self._begun.get(instant)
         if begun is not None:
             return replace(begun, instant=pending[0], operation=operation)
@@ -213,10 +212,10 @@ def write(
     given = check_options(options or {})
     if mode not in ("append", "overwrite", "error", "errorifexists", "ignore"):
         raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
-    operation = read_options(DatasourceOptions, given).operation
+    operation = given.read(DatasourceOptions).operation
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
-    settings: dict[str, str] | None = None  # of the table that is to be made
+    settings: Mapping[str, str] | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
     except TableNotFound:
@@ -229,7 +228,7 @@ def write(
         if mode == "ignore":
             return None
     if operation is WriteOperation.DELETE_PARTITION:
-        paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
+        paths: Sequence[str] = given.read(DatasourceOptions).partitions_to_delete
         return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")

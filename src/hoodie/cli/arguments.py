@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hoodie.config.datasource import check_options
+from hoodie.config.options import Options
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -40,7 +41,7 @@ def add_conf(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def hoodie_options(options: argparse.Namespace) -> dict[str, str]:
+def hoodie_options(options: argparse.Namespace) -> Options:
     """What `--option` gave, the last value of a key. Raises InvalidOption naming an unknown key."""
     return check_options(dict(options.option))
 

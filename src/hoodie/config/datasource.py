@@ -9,7 +9,16 @@ from hoodie.config.compaction import COMPACTION_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
-from hoodie.config.options import alias_sets, as_text, check_known, declared, option, override, refuse_two_aliases
+from hoodie.config.options import (
+    Options,
+    alias_sets,
+    as_text,
+    check_known,
+    declared,
+    option,
+    override,
+    refuse_two_aliases,
+)
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
@@ -80,7 +89,7 @@ _ALIASES = alias_sets(ALL_GROUPS)
 _PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
 
 
-def check_options(options: Mapping[str, object], groups: tuple[type, ...] = ALL_GROUPS) -> dict[str, str]:
+def check_options(options: Mapping[str, object], groups: tuple[type, ...] = ALL_GROUPS) -> Options:
     """The options as text, all of them known. Keys with the commit metadata's prefix pass as they are.
 
     Raises InvalidOption naming an unknown key and the nearest known one, or two aliases of one option with different
@@ -90,17 +99,17 @@ def check_options(options: Mapping[str, object], groups: tuple[type, ...] = ALL_
     check_known(options, groups, also=[prefix] if prefix else [])
     checked = {key: as_text(value) for key, value in options.items()}
     refuse_two_aliases(checked, _ALIASES)
-    return checked
+    return Options(checked)
 
 
-def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
+def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> Options:
     """Options with those of a call over them: an option of the call counts by whichever alias either names it."""
     return override(options, by, _ALIASES)
 
 
-def write_options(options: Mapping[str, str]) -> dict[str, str]:
+def write_options(options: Mapping[str, str]) -> Options:
     """Those of the options that are about writes; what the table is, its properties say."""
     about_table = {
         key for group in (TableOptions, KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys
     }
-    return {key: value for key, value in options.items() if key not in about_table}
+    return Options({key: value for key, value in options.items() if key not in about_table})

@@ -9,13 +9,14 @@ Source: docs/format/table-services.md 8 (queries).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME
@@ -222,7 +223,7 @@ def plan_scan(
     as_of: str | None = None,
     begin: str | None = None,
     end: str | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     for_spark: bool = False,
 ) -> Scan:
     """Plan a read of a table.
@@ -259,7 +260,7 @@ def _plan_state(
     partitions: Collection[str] | None,
     filters: Filters | None,
     as_of: str | None,
-    options: Mapping[str, str] | None,
+    options: Options | None,
 ) -> Scan:
     """The rows at one moment."""
     moment = None if as_of is None else query_instant(as_of)
@@ -291,7 +292,7 @@ def _plan_changes(
     end: str | None,
     columns: Sequence[str] | None,
     filters: Filters | None,
-    options: Mapping[str, str] | None,
+    options: Options | None,
 ) -> Scan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
     plan = plan_changes(state, begin, end, options)

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.datasource import check_options
+from hoodie.config.options import Options
 from hoodie.config.read import READ_GROUPS
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
@@ -65,7 +66,7 @@ def read_arrow(
 
 def open_storage(
     path: str | os.PathLike[str], options: Mapping[str, Any] | None, storage_options: Mapping[str, Any] | None
-) -> tuple[Storage, dict[str, str]]:
+) -> tuple[Storage, Options]:
     """The storage of a table to read, and the `hoodie.*` options of reads. Options of other names are the driver's."""
     given = options or {}
     ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
@@ -78,7 +79,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     as_of: str | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""

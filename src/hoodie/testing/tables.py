@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.datasource import overridden
+from hoodie.config.options import Options as Checked
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, StorageFailed, UnsupportedTable
@@ -73,7 +74,7 @@ class ArrowTable:
     def __init__(self, storage: Storage, options: Options | None = None) -> None:
         """options  of all writes, as `HoodieTable` takes them"""
         self.storage = storage
-        self.options = {key: as_text(value) for key, value in (options or {}).items()}
+        self.options = Checked({key: as_text(value) for key, value in (options or {}).items()})
         self._faulty: Callable[[Storage], Storage] | None = None
 
     @classmethod
@@ -164,7 +165,7 @@ class ArrowTable:
         state = self.state()
         return list(merged_slices(load_view(self.storage, state.timeline, state.config)).values())
 
-    def _options(self, options: Options | None) -> dict[str, str]:
+    def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, {key: as_text(value) for key, value in (options or {}).items()})
 
     def _storage(self) -> Storage:
@@ -174,7 +175,7 @@ class ArrowTable:
 
 
 def _write(
-    storage: Storage, operation: WriteOperation, rows: pa.Table, given: Mapping[str, str], settings: Settings
+    storage: Storage, operation: WriteOperation, rows: pa.Table, given: Checked, settings: Settings
 ) -> WriteResult:
     """One attempt."""
     phases = Phases()
