@@ -183,7 +183,7 @@ class HoodieWriteClient:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
             )
-        # The conflict check starts from the table as it was when the instant was taken; for another process's, from now.
+        # The conflict check starts from the table at the time of the instant; for another process's, from now.
         begun = self._begun.get(instant)
         if begun is not None:
             return replace(begun, instant=pending[0], operation=operation)
