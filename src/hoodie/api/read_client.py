@@ -13,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from hoodie.config.datasource import check_options
+from hoodie.config.datasource import check_options, of_path
+from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
@@ -87,7 +88,7 @@ class HoodieReadClient:
         """
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = check_options(options or {})
+        self.options = of_path(check_options(options or {}, Purpose.READ), path)
         self.settings = Settings.read(self.options)
         read_options(MergeOptions, self.options)
         load_state(self.storage)
@@ -293,7 +294,7 @@ def read_path(
     storage_options  as of `create_table`
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
-    given = check_options(options or {})
+    given = of_path(check_options(options or {}, Purpose.READ), path)
     query = read_options(QueryOptions, given)
     state = load_state(storage_for(path, storage_options))
     if query.query is QueryType.INCREMENTAL:

@@ -12,7 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
-from hoodie.config.datasource import DatasourceOptions, check_options, overridden
+from hoodie.config.datasource import DatasourceOptions, check_options, of_path, overridden
+from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
@@ -61,7 +62,7 @@ class HoodieWriteClient:
         """
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = check_options(options or {})
+        self.options = of_path(check_options(options or {}, Purpose.WRITE), path)
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
         load_state(self.storage)
@@ -210,9 +211,8 @@ def write(
     returns          None when there was nothing to do (ignore)
     Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
     """
-    given = check_options(options or {})
-    if mode not in ("append", "overwrite", "error", "errorifexists", "ignore"):
-        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
+    given = of_path(check_options(options or {}, Purpose.WRITE), path)
+    mode = _save_mode(mode)
     operation = read_options(DatasourceOptions, given).operation
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
@@ -240,6 +240,14 @@ def write(
     # A batch that does not fit leaves no table behind, and the next one may name other settings.
     batch = check_batch(session, table.storage, operation, df, given, new_state(table.storage, settings))
     return run(batch, make_table=partial(create, table.storage, settings))
+
+
+def _save_mode(mode: str) -> str:
+    """The mode as Spark spells it; jobs write it in any case."""
+    word = mode.strip().lower() if isinstance(mode, str) else mode
+    if word not in ("append", "overwrite", "error", "errorifexists", "ignore"):
+        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
+    return word
 
 
 def _operation(word: str) -> WriteOperation:
