@@ -40,7 +40,6 @@ from hoodie.storage.faults import typed_errors
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
-from hoodie.timeline.timeline import query_instant
 from hoodie.view.slices import FileSystemView
 from hoodie.writing.driver import check_keys, refuse_bad_keys, thread_pool
 
@@ -304,7 +303,7 @@ def read_path(
                 "included, or earliest"
             )
         return incremental.changes(session, state, query.begin, query.end or None, None, given)
-    as_of = query_instant(query.as_of) if query.as_of else None
+    as_of = query.as_of or None
     if query.query is QueryType.READ_OPTIMIZED:
         return snapshot.read_optimized(session, state, as_of, options=given)
     return snapshot.snapshot(session, state, as_of, options=given)
