@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from hoodie.config.datasource import check_options, of_path
+from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
@@ -87,7 +88,7 @@ class HoodieReadClient:
         """
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = of_path(check_options(options or {}, Purpose.READ), path)
+        self.options = door_options(options, Purpose.READ, path)
         self.settings = Settings.read(self.options)
         read_options(MergeOptions, self.options)
         load_state(self.storage)
@@ -284,16 +285,18 @@ def read_path(
     path: str,
     options: Mapping[str, Any] | None = None,
     *,
+    props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 
     options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
                      `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`; else `as.of.instant`
+    props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
-    given = of_path(check_options(options or {}, Purpose.READ), path)
+    given = door_options(options, Purpose.READ, path, props)
     query = read_options(QueryOptions, given)
     state = load_state(storage_for(path, storage_options))
     if query.query is QueryType.INCREMENTAL:

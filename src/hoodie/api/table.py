@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.config.datasource import check_options, of_path, overridden, write_options
+from hoodie.config.datasource import check_options, door_options, overridden, write_options
 from hoodie.config.options import as_text, read_options
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
@@ -427,7 +427,7 @@ def create_table(
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings
     """
-    given = of_path(check_options(options or {}), path)
+    given = door_options(options, path=path)
     Settings.read(given)
     read_options(MergeOptions, given)
     named = {
@@ -454,7 +454,7 @@ def open_table(
     Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
                      settings than the table has
     """
-    given = of_path(check_options(options or {}), path)
+    given = door_options(options, path=path)
     Settings.read(given)
     read_options(MergeOptions, given)
     table = HoodieTable(session, path, storage_options=storage_options, options=given)

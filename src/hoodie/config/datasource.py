@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,7 @@ from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
 from hoodie.config.merge_mode import with_payload
 from hoodie.config.options import alias_sets, as_text, declared, option, override, refuse_two_aliases
+from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
@@ -110,6 +112,36 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     checked = without_unused(given, _ALIASES, (prefix,) if prefix else (), purpose)
     refuse_two_aliases(checked, _ALIASES)
     return with_payload(checked, _MODES)
+
+
+def door_options(
+    options: Mapping[str, object] | None,
+    purpose: Purpose = Purpose.BOTH,
+    path: object = None,
+    props: str | os.PathLike[str] | None = None,
+) -> dict[str, str]:
+    """The options of a call that stands for itself: its own, over those of a properties file, over the machine's.
+
+    options, purpose  as of `check_options`
+    path              of the table; None: not known yet
+    props             path of a properties file
+    Raises            as `check_options`, `read_properties_file` and `of_path`
+    """
+    given = {key: as_text(value) for key, value in (options or {}).items() if value is not None}
+    files = default_options()
+    if props is not None:
+        named = {key: (value, os.fspath(props)) for key, value in read_properties_file(props).items()}
+        kept = overridden({key: value for key, (value, _) in files.items()}, dict.fromkeys(named, ""))
+        files = {key: files[key] for key in kept if key in files and key not in named} | named
+    texts = {key: value for key, (value, _) in files.items()}
+    try:
+        checked = check_options(overridden(texts, given), purpose)
+    except InvalidOption as problem:
+        sources = sorted({where for key, (_, where) in files.items() if key not in given and key in str(problem)})
+        if sources:
+            raise InvalidOption(f"{problem} (Options of {', '.join(sources)} are among them.)") from problem
+        raise
+    return checked if path is None else of_path(checked, path)
 
 
 def of_path(options: Mapping[str, str], path: object) -> dict[str, str]:

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.datasource import check_options
+from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
@@ -70,7 +70,7 @@ def open_storage(
 ) -> tuple[Storage, dict[str, str]]:
     """The storage of a table to read, and the `hoodie.*` options of reads. Options of other names are the driver's."""
     given = options or {}
-    ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, Purpose.READ)
+    ours = door_options({key: given[key] for key in given if key.startswith("hoodie.")}, Purpose.READ)
     driver = {key: given[key] for key in given if not key.startswith("hoodie.")}
     return storage_for(path, {**driver, **(storage_options or {})}), ours
 
