@@ -35,6 +35,7 @@ __all__ = [
     "MissingFile",
     "MissingFileIgnored",
     "NameTooLong",
+    "OptionIgnored",
     "PlanInUse",
     "SchemaMismatch",
     "ServiceFailed",
@@ -381,6 +382,13 @@ class HudiCannotRead(HoodieWarning):
     """The table is about to get something that releases of Hudi cannot read.
 
     `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
+    """
+
+
+class OptionIgnored(HoodieWarning):
+    """Options of Hudi that ask for something that does not happen here, with `hoodie.compat.unsupported=warn`.
+
+    `warnings.simplefilter("error", OptionIgnored)` makes such calls fail before they begin.
     """
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,9 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
-from hoodie.config.datasource import DatasourceOptions, check_options, overridden
+from hoodie.config.datasource import DatasourceOptions, door_options, overridden
+from hoodie.config.hudi_options import Purpose
+from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
@@ -60,7 +63,7 @@ class HoodieWriteClient:
         """
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = check_options(options or {})
+        self.options = door_options(options, Purpose.WRITE, path)
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
         load_state(self.storage)
@@ -197,6 +200,7 @@ def write(
     options: Mapping[str, Any] | None = None,
     *,
     mode: str = "append",
+    props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult | None:
     """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if need be.
@@ -204,15 +208,15 @@ def write(
     df               None only for the operation delete_partition
     options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
     mode             append: do `hoodie.datasource.write.operation`; overwrite: put the rows in place of all of the
-                     table's; error, errorifexists: refuse a path with a table; ignore: do nothing there
+                     table's; error, errorifexists: refuse a path with a table; ignore: do nothing there. In any case
+    props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     returns          None when there was nothing to do (ignore)
     Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
     """
-    given = check_options(options or {})
-    if mode not in ("append", "overwrite", "error", "errorifexists", "ignore"):
-        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
-    operation = given.read(DatasourceOptions).operation
+    given = door_options(options, Purpose.WRITE, path, props)
+    mode = _save_mode(mode)
+    operation = read_options(DatasourceOptions, given).operation
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
     settings: Mapping[str, str] | None = None  # of the table that is to be made
@@ -239,6 +243,14 @@ def write(
     # A batch that does not fit leaves no table behind, and the next one may name other settings.
     batch = check_batch(session, table.storage, operation, df, given, new_state(table.storage, settings))
     return run(batch, make_table=partial(create, table.storage, settings))
+
+
+def _save_mode(mode: str) -> str:
+    """The mode as Spark spells it; jobs write it in any case."""
+    word = mode.strip().lower() if isinstance(mode, str) else mode
+    if word not in ("append", "overwrite", "error", "errorifexists", "ignore"):
+        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
+    return word
 
 
 def _operation(word: str) -> WriteOperation:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import datetime as dt
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, TypeVar, cast
@@ -127,21 +127,6 @@ def refuse_two_aliases(options: Mapping[str, str], aliases: Mapping[str, frozens
             raise InvalidOption(f"{first}={options[first]!r} and {key}={value!r} are one option: give one of them")
 
 
-def check_known(properties: Mapping[str, object], groups: Iterable[type], also: Iterable[str] = ()) -> None:
-    """Refuse any `hoodie.*` key that no group declares, with the nearest name that is.
-
-    also  key prefixes that are free, such as the commit metadata's
-    """
-    known = {key for group in groups for _, spec in declared(group) for key in spec.keys}
-    prefixes = tuple(also)
-    for key in properties:
-        if key in known or (prefixes and key.startswith(prefixes)):
-            continue
-        near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-        hint = f" Did you mean {near[0]!r}?" if near else " See docs/configuration.md for the names."
-        raise InvalidOption(f"unknown option {key!r}.{hint}")
-
-
 def _parse(key: str, value: object, default: object, spec: Declared) -> object:
     text = value if isinstance(value, str) else as_text(value)
     try:
@@ -160,8 +145,10 @@ def as_text(value: object) -> str:
     """An option's value as the text that a properties file or a command line would have."""
     if isinstance(value, bool):
         return str(value).lower()
+    if isinstance(value, dt.date):  # or datetime
+        return value.isoformat()
     if isinstance(value, (list, tuple)):
-        return ",".join(str(item) for item in value)
+        return ",".join(as_text(item) for item in value)
     return str(value)
 
 

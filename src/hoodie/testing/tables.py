@@ -31,6 +31,7 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
+from hoodie.timeline.points import Point
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.driver import check_keys, write_on_driver
@@ -153,7 +154,7 @@ class ArrowTable:
         """The rows of the newest base files, logs left out."""
         return read_scan(plan_scan(self.state(), ScanKind.READ_OPTIMIZED))
 
-    def changes(self, begin: str, end: str | None = None, options: Options | None = None) -> pa.Table:
+    def changes(self, begin: Point, end: Point | None = None, options: Options | None = None) -> pa.Table:
         """The rows that changed in (begin, end]."""
         return changed_rows(self.state(), begin, end, options=self._options(options))
 

@@ -14,13 +14,14 @@ from hoodie.reading.change_plan import CommitTimes
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.spark.read.snapshot import scan_frames
 from hoodie.table.state import TableState
+from hoodie.timeline.points import Point
 
 
 def changes(
     session: SparkSession,
     state: TableState,
-    begin: str,
-    end: str | None = None,
+    begin: Point,
+    end: Point | None = None,
     columns: Sequence[str] | None = None,
     options: Options | None = None,
 ) -> DataFrame:

@@ -22,6 +22,7 @@ from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.merged_slices import Keep, file_rows, merged_rows
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
+from hoodie.timeline.points import Point
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.@ -]+")
 
@@ -29,7 +30,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.@ -]+")
 def snapshot(
     session: SparkSession,
     state: TableState,
-    as_of: str | None = None,
+    as_of: Point | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
     options: Options | None = None,
@@ -52,7 +53,7 @@ def snapshot(
 def read_optimized(
     session: SparkSession,
     state: TableState,
-    as_of: str | None = None,
+    as_of: Point | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
     options: Options | None = None,
