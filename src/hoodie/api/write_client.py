@@ -15,7 +15,6 @@ from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, overridden
 from hoodie.config.hudi_options import Purpose
-from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
@@ -216,7 +215,7 @@ def write(
     """
     given = door_options(options, Purpose.WRITE, path, props)
     mode = _save_mode(mode)
-    operation = read_options(DatasourceOptions, given).operation
+    operation = given.read(DatasourceOptions).operation
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
     settings: Mapping[str, str] | None = None  # of the table that is to be made

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from hoodie.config.datasource import door_options
+from hoodie.config.options import Options
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]

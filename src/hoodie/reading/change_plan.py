@@ -87,7 +87,7 @@ def plan_changes(
     state: TableState,
     begin: Point,
     end: Point | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     clock: Clock = utc_now,
     tries: int = 5,
 ) -> Changes:
