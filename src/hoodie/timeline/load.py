@@ -12,17 +12,20 @@ import datetime as dt
 import json
 import re
 from collections.abc import Collection
+from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State, format_time
-from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from hoodie.model.plans import CompactionPlan, ReplacePlan
 
 #: How an Avro container begins; other commit files are JSON.
 AVRO_MAGIC = b"Obj\x01"
