@@ -14,7 +14,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from hoodie.cli.calls import Target, explained
-from hoodie.errors import HoodieError, InstantNotFound, PlanInUse
+from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.storage.faults import typed_errors
@@ -85,17 +85,18 @@ def run(
     runs      takes what was done, by the path of the table
     quiet     print nothing but errors
     returns   0; 1 when a plan could not be run, or the work was interrupted
-    Raises    TableNotFound and other errors of a table, when the first look fails
+    Raises    TableNotFound and other errors of the one table, when the first look fails; one of several is passed over
     """
     stop = Stop(quiet=quiet)
     for target in targets:
-        load_state(target.storage)
         runs[target.path] = []
+        if len(targets) == 1:
+            load_state(target.storage)
     with _signals(stop), closing(_Spark(conf, stop)) as spark:
         start = _threads if engine == "local" else spark.tasks
 
         def look() -> bool:
-            failed = [run_all(t.storage, t.options, start, stop, runs[t.path]) for t in targets]
+            failed = [_look_at(target, start, stop, runs[target.path]) for target in targets]
             return any(failed)
 
         try:
@@ -116,6 +117,18 @@ def watch(look: Callable[[], bool], interval: float | None, stop: Stop) -> int:
             return int(failed)
         if stop.asked.wait(interval):
             return 0
+
+
+def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> bool:
+    """Run the plans of a table; whether that failed, as it does where there is no table."""
+    try:
+        with typed_errors():
+            storage = target.storage
+        return run_all(storage, target.options, engine, stop, runs)
+    except HoodieError as error:
+        runs.append(Run("", 0, 0.0, explained(error)[1].message))
+        tell(f"{target.path}: {runs[-1].problem}", stream=sys.stderr)
+        return True
 
 
 def run_all(
@@ -174,7 +187,15 @@ class _Spark:
     _session: SparkSession | None = None
 
     def tasks(self) -> RunTasks:
-        from hoodie.spark.compaction import carry_out
+        try:
+            from hoodie.spark.compaction import carry_out
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+                raise
+            raise InvalidOption(
+                "PySpark is not installed here: take --engine local, which merges in threads of this process, or "
+                "install pyspark"
+            ) from None
 
         if self._session is None:
             self._session = self._start()

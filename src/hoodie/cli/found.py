@@ -6,6 +6,7 @@ import glob
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from hoodie.cli.output import Block, Grid
@@ -17,6 +18,7 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import join
 from hoodie.table.properties import load_properties
 from hoodie.timeline.load import load_timeline
+from hoodie.view.parallel import in_threads
 
 _GLOB = re.compile(r"[*?\[]")
 
@@ -58,7 +60,7 @@ def list_tables(storage: Storage, depth: int) -> Listing:
     below, found = _tables(storage, depth)
     if not found and not below:
         raise InvalidInput(f"{storage.root}: no such folder, or nothing in it")
-    return Listing(tuple(_line(storage, path) for path in found))
+    return Listing(tuple(in_threads(partial(_line, storage), found)))
 
 
 def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
@@ -95,8 +97,7 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str]]:
     level, anything = [""], False
     for left in range(depth, -1, -1):
         deeper: list[str] = []
-        for folder in level:
-            entries = storage.list(folder)
+        for folder, entries in zip(level, in_threads(storage.list, level), strict=True):
             anything = anything or bool(entries)
             names = [entry.name for entry in entries if entry.is_dir]
             if ".hoodie" in names and storage.exists(join(folder, PROPERTIES_FILE)):

@@ -31,9 +31,23 @@ class IndexRebuilt:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class IndexChosen:
+    """The index of a table's writes.
+
+    index      such as SIMPLE, BLOOM or BUCKET
+    is_global  a key is unique in the table, not only in its partition
+    why        it is this one
+    """
+
+    index: str
+    is_global: bool
+    why: str
+
+
 @click.group("index")
 def index() -> None:
-    """Make the HBase index of a table."""
+    """Show a table's index; make that in HBase."""
 
 
 @command(
@@ -72,4 +86,22 @@ def rebuild(call: Call, mend: bool) -> int:
     return call.each(do, lambda done: [done.text], lambda done: bool(done.doubled) and not done.mended)
 
 
+@command("show", examples=["hoodie index show /data/trips"], hoodie=True)
+def show(call: Call) -> int:
+    """Show the index that a write would use.
+
+    And why: the options name it, the table was created with it, its files are those of buckets, or it is the default.
+    """
+    from hoodie.lookup.index_choice import choose_index
+    from hoodie.table.settings import Settings
+    from hoodie.table.state import load_state
+
+    def do(target: Target) -> IndexChosen:
+        chosen = choose_index(load_state(target.storage), Settings.read(target.options))
+        return IndexChosen(chosen.index.name, chosen.index.is_global, chosen.why)
+
+    return call.each(do, lambda chosen: [f"{chosen.index}{' (global)' if chosen.is_global else ''}: {chosen.why}"])
+
+
 index.add_command(rebuild)
+index.add_command(show)

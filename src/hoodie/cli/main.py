@@ -111,7 +111,7 @@ def _run(words: list[str]) -> int:
 
 
 def _failed(words: list[str], status: Status, problem: Problem) -> int:
-    """Tell of what went wrong before there was a table to tell it of."""
+    """Say what went wrong before a table was looked at."""
     if "--json" in words:
         command = " ".join(word for word in words[:2] if word.isalpha())
         output.emit_error(command, status, problem)

@@ -51,6 +51,7 @@ RESULTS: Mapping[str, type] = {
     "restore": recover.Restored,
     "doctor": doctor.Examined,
     "index rebuild": index.IndexRebuilt,
+    "index show": index.IndexChosen,
     "completion": about.Script,
     "version": about.Version,
 }

@@ -148,7 +148,7 @@ def _columns(storage: Storage, config: TableConfig, timeline: Timeline) -> tuple
 
 
 def _of_avro(schema: str) -> tuple[Column, ...]:
-    """The columns of an Avro record; none of text that is not one, which a read tells of."""
+    """The columns of an Avro record; none of text that is not one, which a read refuses."""
     try:
         fields = json.loads(schema)["fields"]
         columns = tuple(Column(str(field["name"]), _type(field["type"])) for field in fields)

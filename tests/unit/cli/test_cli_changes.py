@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -165,3 +166,26 @@ def test_the_doctor_repairs_only_with_yes(lake: Path, hoodie: Terminal) -> None:
     assert not done["dry_run"]
     assert marker.exists()
     assert hoodie.result("doctor", lake / "a")["findings"] == []
+
+
+def test_a_compactor_passes_over_a_table_that_is_not_there(lake: Path, hoodie: Terminal) -> None:
+    planned = schedule(LocalStorage(lake / "b"))
+    done = hoodie.document("compaction", "run", lake / "nowhere", lake / "b", "--engine", "local", status=3)
+    first, second = (table["result"]["runs"] for table in done["tables"])
+    assert "no table here" in first[0]["problem"]
+    assert [run["instant"] for run in second] == [planned]
+
+
+def test_a_compactor_without_pyspark_says_so(lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule(LocalStorage(lake / "a"))
+    monkeypatch.setitem(sys.modules, "pyspark", None)
+    monkeypatch.delitem(sys.modules, "hoodie.spark.compaction", raising=False)
+    monkeypatch.delitem(sys.modules, "hoodie.spark.tasks", raising=False)
+    _, err = hoodie.both("compaction", "run", lake / "a", status=3)
+    assert "PySpark is not installed here: take --engine local" in err
+
+
+def test_index_show_names_the_index_and_why(lake: Path, hoodie: Terminal) -> None:
+    assert hoodie.result("index", "show", lake / "a") == {"index": "SIMPLE", "is_global": False, "why": "the default"}
+    named = hoodie.result("index", "show", lake / "a", "--option", "hoodie.index.type=GLOBAL_SIMPLE")
+    assert (named["index"], named["is_global"]) == ("GLOBAL_SIMPLE", True)

@@ -88,6 +88,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("savepoint create", path),
         ("savepoint show", path),
         ("doctor", path, "--repair"),
+        ("index show", path),
         ("rollback", lake / "b", "--dry-run"),
         ("version",),
         ("completion", "bash"),
