@@ -18,6 +18,7 @@ from uuid import uuid4
 
 from hoodie.cli.output import Block, size
 from hoodie.cli.rows import Question, batches, plan, write_rows
+from hoodie.cli.secrets import masked_path
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage import LocalStorage, Storage, storage_for
 from hoodie.table.state import load_state
@@ -72,7 +73,7 @@ def export(
         raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
     state = load_state(storage)
     scan = plan(state, question, options)
-    done = Exported(target.root, (), 0, scan.bytes, state.timeline.newest_commit, True)
+    done = Exported(masked_path(target.root), (), 0, scan.bytes, state.timeline.newest_commit, True)
     if dry_run:
         return done
     groups: list[list[Any]] = [[]]

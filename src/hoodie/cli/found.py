@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any
 
 from hoodie.cli.output import Block, Grid
+from hoodie.cli.secrets import masked, masked_path
 from hoodie.config.table import PROPERTIES_FILE, from_properties
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.model.instant import Action
@@ -116,8 +117,14 @@ def _line(storage: Storage, folder: str) -> TableLine:
             config = from_properties(load_properties(table))
             timeline = load_timeline(table, config)
     except HoodieError as error:
-        return TableLine(path, problem=" ".join(str(error).split()))
+        return TableLine(masked_path(path), problem=masked(" ".join(str(error).split())))
     pending = len(timeline.pending(Action))
     return TableLine(
-        path, config.name, config.type.value, config.version, len(timeline.commits), timeline.newest_commit, pending
+        masked_path(path),
+        config.name,
+        config.type.value,
+        config.version,
+        len(timeline.commits),
+        timeline.newest_commit,
+        pending,
     )
