@@ -13,6 +13,7 @@ from hoodie.config.options import alias_sets, as_text, check_known, declared, op
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.sync import SYNC_GROUPS
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
 
 DEFAULT_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
@@ -72,6 +73,7 @@ ALL_GROUPS = (
     *COMPACTION_GROUPS,
     *ROLLBACK_GROUPS,
     *SERVICE_GROUPS,
+    *SYNC_GROUPS,
     *LOCK_GROUPS,
     *HBASE_GROUPS,
 )

@@ -9,6 +9,7 @@ from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.sync import check_sync
 from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, LogOptions, WriteOptions
 from hoodie.table.concurrency import Writers
 
@@ -32,6 +33,7 @@ class Settings:
         inline_compaction(options)
         for group in SERVICE_GROUPS:
             read_options(group, options)
+        check_sync(options)
         return cls(
             read_options(FileSizing, options),
             read_options(LogOptions, options),
