@@ -13,7 +13,7 @@ from hoodie.services.after_commit import after_commit as clean_and_archive
 from hoodie.spark.compaction import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.sync.after_commit import manifests_after_commit
+from hoodie.sync.after_commit import manifests_after_commit, sync_after_commit
 from hoodie.table.state import TableState
 
 #: Looks at its options itself, and does nothing unless they ask for it.
@@ -51,3 +51,4 @@ def after_commit(
     removed = serviced.cleaned.partitions if serviced.cleaned else ()
     if removed or inline_compaction(options).run:
         manifests_after_commit(storage, options, instant, removed=removed)
+    sync_after_commit(storage, options, instant, session.version)

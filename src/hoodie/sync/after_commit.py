@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
 from hoodie.config.options import read_options
-from hoodie.config.sync import ManifestOptions
+from hoodie.config.sync import ManifestOptions, sync_enabled
 from hoodie.errors import ServiceFailed
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
+from hoodie.sync.hive import sync_table
 from hoodie.sync.manifest import write_manifests
 from hoodie.table.state import TableState
 
@@ -36,6 +37,18 @@ def manifests_after_commit(
             advice,
             partial(write_manifests, storage, options, removed=removed, state=state),
         )
+
+
+def sync_after_commit(storage: Storage, options: Mapping[str, str], instant: str, spark_version: str = "") -> None:
+    """Sync the metastore if the options ask for it. What fails is the warning ServiceFailed.
+
+    instant        of the commit
+    spark_version  as for `sync_table`
+    """
+    if sync_enabled(options):
+        advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
+        run = partial(sync_table, storage, options, spark_version=spark_version)
+        _guarded("the sync to the metastore", instant, advice, run)
 
 
 def _guarded(service: str, instant: str, advice: str, run: Callable[[], object]) -> None:
