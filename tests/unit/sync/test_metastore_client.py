@@ -1,4 +1,4 @@
-"""The client against a stand-in server: older and newer interfaces, faults, silence. The real one is in tests/services."""
+"""The client against stand-in servers: older interfaces, faults, silence. The real one is in tests/services."""
 
 from __future__ import annotations
 
