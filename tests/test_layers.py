@@ -64,6 +64,24 @@ def test_the_package_root_only_re_exports() -> None:
     assert not found, "\n".join(found)
 
 
+def test_below_the_doors_options_are_typed() -> None:
+    """`api`, `cli` and the doors of Arrow reads turn text into `Options`; an index gets the text, too."""
+    text = ("api", "cli", "config", "index", "storage", "testing")
+    doors = {"hoodie.reading.snapshot", "hoodie.reading.incremental"}
+    properties = {"hoodie.table.create", "hoodie.table.overrides", "hoodie.table.recorded_index"}
+    found = [
+        f"{module}:{argument.lineno}"
+        for module, tree in _library()
+        if module.split(".")[1] not in text and module not in doors | properties
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for argument in [*node.args.args, *node.args.kwonlyargs]
+        if argument.arg in ("options", "given")
+        and "Mapping[str" in ast.unparse(argument.annotation or ast.Constant(""))
+    ]
+    assert not found, "\n".join(found)
+
+
 def test_every_package_has_its_floor() -> None:
     assert {module.split(".")[1] for module, _ in _library()} == FLOOR.keys()
 

@@ -36,6 +36,7 @@ __all__ = [
     "MissingFile",
     "MissingFileIgnored",
     "NameTooLong",
+    "OptionIgnored",
     "PlanInUse",
     "SchemaMismatch",
     "ServiceFailed",
@@ -161,7 +162,7 @@ class HollowCommit(HoodieError):
 
 
 class HistoryGone(HoodieError):
-    """Changes that cannot be told any more: their commits are archived, or their files cleaned."""
+    """Changes that are no longer available: their commits are archived, or their files cleaned."""
 
     def __init__(self, begin: str, end: str, problem: str, earliest: str) -> None:
         super().__init__(begin, end, problem, earliest)
@@ -170,7 +171,7 @@ class HistoryGone(HoodieError):
     def __str__(self) -> str:
         return (
             f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {self.problem}. The earliest "
-            f"begin that can be told is {self.earliest}. Begin there; or read the whole table, for those rows that "
+            f"available begin is {self.earliest}. Begin there; or read the whole table, for those rows that "
             "are still the latest, with hoodie.datasource.read.incr.fallback.fulltablescan.enable=true."
         )
 
@@ -184,7 +185,7 @@ class PlanInUse(WriteConflict):
 
 
 class IndexUnavailable(HoodieError):
-    """An index outside the table cannot be asked, or does not keep what it is told."""
+    """An index outside the table cannot be reached, or does not store what it is sent."""
 
 
 class CorruptIndex(HoodieError):
@@ -413,6 +414,13 @@ class HudiCannotRead(HoodieWarning):
     """The table is about to get something that releases of Hudi cannot read.
 
     `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
+    """
+
+
+class OptionIgnored(HoodieWarning):
+    """Options of Hudi that ask for something that does not happen here, with `hoodie.compat.unsupported=warn`.
+
+    `warnings.simplefilter("error", OptionIgnored)` makes such calls fail before they begin.
     """
 
 

@@ -1,4 +1,4 @@
-"""DuckDB, Polars, Daft, DataFusion and pandas on tables of ours: the same rows as a read, local and on S3.
+"""DuckDB, Polars, DataFusion and pandas on tables of ours: the same rows as a read, local and on S3.
 
 Rows of whatever table come as Arrow from `hoodie.read_arrow`; files of a Copy-on-Write table by a manifest.
 """
@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.config.options import Options
 from hoodie.storage import storage_for
 from hoodie.sync.manifest import CSV_URIS, write_manifests
 from hoodie.testing.tables import ArrowTable
@@ -54,21 +55,11 @@ def in_datafusion(rows: pa.Table) -> Answer:
     return row["n"], row["ts"], row["price"]
 
 
-def in_daft(rows: pa.Table) -> Answer:
-    import daft
-
-    frame = daft.from_arrow(rows)
-    found = frame.agg(daft.col("id").count(), daft.col("ts").sum()).to_pydict()
-    rome = frame.where(daft.col("city") == "rome").agg(daft.col("price").sum()).to_pydict()
-    return found["id"][0], found["ts"][0], rome["price"][0]
-
-
 ENGINES: dict[str, Callable[[pa.Table], Answer]] = {
     "pandas": in_pandas,
     "duckdb": in_duckdb,
     "polars": in_polars,
     "datafusion": in_datafusion,
-    "daft": in_daft,
 }
 
 
@@ -129,7 +120,7 @@ def test_engines_read_the_files_of_a_manifest(table: ArrowTable, tmp_path: Path)
     import duckdb
     import polars as pl
 
-    write_manifests(table.storage, {}, formats=["csv"])
+    write_manifests(table.storage, Options(), formats=["csv"])
     uris = table.storage.read(CSV_URIS).decode().splitlines()
     expected = in_pandas(table.read_optimized())
     if not table.storage.root.startswith("/"):  # the emulator has no secure address: the files as an engine gets them

@@ -15,6 +15,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -99,7 +100,7 @@ def cleaned_and_archived(table: ArrowTable) -> None:
 def rolled_back(table: ArrowTable) -> None:
     two_cities(table)
     table.upsert(batch("a", ts=5), SMALL)
-    rollback(table.storage, {})
+    rollback(table.storage, Options())
 
 
 def strange_names(table: ArrowTable) -> None:
@@ -116,19 +117,19 @@ def with_logs(table: ArrowTable) -> None:
 
 def compaction_planned(table: ArrowTable) -> None:
     with_logs(table)
-    assert schedule_compaction(table.storage, {"hoodie.compact.inline.max.delta.commits": "1"})
+    assert schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
     table.upsert(batch("a", ts=4))
 
 
 def compacted(table: ArrowTable) -> None:
     compaction_planned(table)
-    compact(table.storage, {})
+    compact(table.storage, Options())
 
 
 def compacted_whole(table: ArrowTable) -> None:
     with_logs(table)
-    assert schedule_compaction(table.storage, {"hoodie.compact.inline.max.delta.commits": "1"})
-    compact(table.storage, {})
+    assert schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+    compact(table.storage, Options())
 
 
 #: Name -> the table's settings and what is done to it.
@@ -160,7 +161,7 @@ KINDS: dict[str, tuple[dict[str, str], Callable[[ArrowTable], None]]] = {
 def entries_of(table: ArrowTable, uri: str) -> dict[str, CatalogEntry]:
     """The entries that a sync makes, as an engine reads them from the metastore."""
     database = f"conf{next(_NUMBERS)}"
-    done = sync_table(table.storage, {f"{HIVE}metastore.uris": uri, f"{HIVE}database": database})
+    done = sync_table(table.storage, Options({f"{HIVE}metastore.uris": uri, f"{HIVE}database": database}))
     found = {}
     with connect([uri], 60) as metastore:
         for name in (entry.name.partition(".")[2] for entry in done.entries):

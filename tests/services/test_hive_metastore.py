@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, MetastoreUnavailable, SyncRefused
 from hoodie.recovery.rollback import rollback
 from hoodie.storage.local import LocalStorage
@@ -61,12 +62,12 @@ class Synced:
 
     def sync(self, whole: bool = False, **options: str) -> SyncResult:
         given = {key.replace("__", "."): value for key, value in options.items()}
-        return sync_table(self.storage, {**self.options, **given}, whole=whole)
+        return sync_table(self.storage, Options({**self.options, **given}), whole=whole)
 
     def hive(self, whole: bool = False, **options: str) -> SyncResult:
         """A sync with options of the Hive sync, without their prefix."""
         given = {f"{HIVE}{key.replace('__', '.')}": value for key, value in options.items()}
-        return sync_table(self.storage, {**self.options, **given}, whole=whole)
+        return sync_table(self.storage, Options({**self.options, **given}), whole=whole)
 
     def entry(self, name: str = "trips") -> Any:
         with connect([self.uri], 60) as metastore:
@@ -161,7 +162,7 @@ def test_a_merge_on_read_table_has_an_entry_for_each_way_to_read_it(
     synced = made(hoodie__datasource__write__table__type="MERGE_ON_READ")
     synced.table.upsert(rows("a"))
     synced.table.upsert(rows("a", ts=2))
-    done = sync_table(synced.storage, {**synced.options, **options})
+    done = sync_table(synced.storage, Options({**synced.options, **options}))
     assert [entry.name for entry in done.entries] == [f"{synced.database}.{name}" for name in entries]
     for name in ("trips", "trips_ro", "trips_rt"):
         entry = synced.entry(name)
@@ -340,7 +341,7 @@ def test_when_the_last_synced_commit_is_gone_all_partitions_are_compared(made: A
     synced.table.upsert(rows("a"))
     synced.table.upsert(rows("b", city="rome"))
     synced.sync()
-    rollback(synced.storage, {})
+    rollback(synced.storage, Options())
     done = synced.sync()
     assert done.entries[0].whole
     assert synced.entry().parameters["last_commit_time_sync"] == done.instant
@@ -440,7 +441,7 @@ def test_a_metastore_that_is_down_is_named() -> None:
     ArrowTable.create(storage, options).upsert(pa.table({"id": ["a"]}))
     uris = {f"{HIVE}metastore.uris": "thrift://127.0.0.1:1, thrift://127.0.0.1:2"}
     with pytest.raises(MetastoreUnavailable, match=r"127\.0\.0\.1:1.*127\.0\.0\.1:2.*sync again"):
-        sync_table(storage, uris)
+        sync_table(storage, Options(uris))
 
 
 def test_the_next_address_is_taken_when_the_first_does_not_answer(made: Any) -> None:
@@ -568,7 +569,7 @@ def test_options_that_cannot_be_carried_out_are_refused(made: Any, option: str, 
     synced = made()
     synced.table.upsert(rows("a"))
     with pytest.raises(InvalidOption, match=problem):
-        sync_table(synced.storage, {**synced.options, option: value})
+        sync_table(synced.storage, Options({**synced.options, option: value}))
 
 
 def test_a_table_without_columns_is_refused(made: Any) -> None:

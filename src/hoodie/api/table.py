@@ -8,7 +8,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.config.datasource import check_options, overridden, write_options
+from hoodie.config.datasource import check_options, door_options, overridden, write_options
 from hoodie.config.options import as_text, read_options
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
@@ -42,7 +42,7 @@ from hoodie.table.create import create
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.timeline.timeline import query_instant
+from hoodie.timeline.points import Point
 from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import delete_partitions
@@ -66,11 +66,11 @@ class HoodieTable:
         path: str,
         *,
         storage_options: Options | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
     ) -> None:
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = options or {}
+        self.options = check_options(options or {})
 
     def __repr__(self) -> str:
         return f"HoodieTable({self.storage.root!r})"
@@ -309,7 +309,7 @@ class HoodieTable:
         *,
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
-        as_of: str | None = None,
+        as_of: Point | None = None,
         options: Options | None = None,
     ) -> DataFrame:
         """The rows of the newest base files, without what is in logs: on a Copy-on-Write table the same as `snapshot`.
@@ -317,13 +317,12 @@ class HoodieTable:
         partitions, columns, options  as in `snapshot`
         as_of                         only base files up to this instant, as in the method of that name
         """
-        moment = None if as_of is None else query_instant(as_of)
         given = self._options(options)
-        return snapshot.read_optimized(self.session, load_state(self.storage), moment, partitions, columns, given)
+        return snapshot.read_optimized(self.session, load_state(self.storage), as_of, partitions, columns, given)
 
     def as_of(
         self,
-        instant: str,
+        instant: Point,
         *,
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
@@ -331,13 +330,13 @@ class HoodieTable:
     ) -> DataFrame:
         """The rows as they were at an instant.
 
-        instant  `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone (UTC unless another
-                 writer made the table)
+        instant  `yyyyMMddHHmmss[SSS]`; `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]`, perhaps with `T`, and `Z` or an offset; a
+                 datetime or a date. What names no zone is in the table's (UTC unless another writer made the table)
         partitions, columns, options  as in `snapshot`
-        Raises   InvalidInput when it has another form
+        Raises   InvalidInput when it has another form, is before the first commit, or its files were cleaned
         """
-        moment, given = query_instant(instant), self._options(options)
-        return snapshot.snapshot(self.session, load_state(self.storage), moment, partitions, columns, given)
+        given = self._options(options)
+        return snapshot.snapshot(self.session, load_state(self.storage), instant, partitions, columns, given)
 
     def explain_snapshot(
         self,
@@ -345,7 +344,7 @@ class HoodieTable:
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
-        as_of: str | None = None,
+        as_of: Point | None = None,
         kind: str = ScanKind.SNAPSHOT,
         options: Options | None = None,
     ) -> Scan:
@@ -371,15 +370,15 @@ class HoodieTable:
 
     def changes(
         self,
-        begin: str,
-        end: str | None = None,
+        begin: Point,
+        end: Point | None = None,
         *,
         columns: Sequence[str] | None = None,
         options: Options | None = None,
     ) -> DataFrame:
         """The rows that changed in (begin, end], each once and as it was at the end; deleted ones are not among them.
 
-        begin    an instant of the table, which is not included; `yyyy-MM-dd[ HH:mm:ss[.SSS]]`; or "earliest"
+        begin    an instant or a point in time as of `as_of`, which is not included; or "earliest"
         end      an instant, which is included, or a point in time; None: now
         columns  as in `snapshot`
         options  `hoodie.read.timeline.holes.resolution.policy` and
@@ -411,7 +410,7 @@ class HoodieTable:
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
         return list(merged_slices(view).values())
 
-    def _options(self, options: Options | None) -> dict[str, str]:
+    def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, check_options(options or {}))
 
     def _write(self, operation: WriteOperation, df: DataFrame, options: Options | None) -> WriteResult:
@@ -441,9 +440,9 @@ def create_table(
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings
     """
-    given = check_options(options or {})
+    given = door_options(options, path=path)
     Settings.read(given)
-    read_options(MergeOptions, given)
+    given.read(MergeOptions)
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
@@ -468,9 +467,9 @@ def open_table(
     Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
                      settings than the table has
     """
-    given = check_options(options or {})
+    given = door_options(options, path=path)
     Settings.read(given)
-    read_options(MergeOptions, given)
+    given.read(MergeOptions)
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
-from hoodie.config.datasource import DatasourceOptions, check_options, overridden
+from hoodie.config.datasource import DatasourceOptions, door_options, overridden
+from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import read_options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
@@ -61,7 +63,7 @@ class HoodieWriteClient:
         """
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = check_options(options or {})
+        self.options = door_options(options, Purpose.WRITE, path)
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
         load_state(self.storage)
@@ -112,7 +114,7 @@ class HoodieWriteClient:
         """Publish a write. One that committed by itself is left as it is.
 
         extra_metadata  kept with the commit
-        Raises          InstantNotFound when the instant is not open any more; InvalidInput when the result is not its
+        Raises          InstantNotFound when the instant is no longer open; InvalidInput when the result is not its
         """
         if result.instant != instant:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
@@ -184,7 +186,7 @@ class HoodieWriteClient:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
             )
-        # What others did is told from the table as it was when the instant was taken; another process's is of now.
+        # The conflict check starts from the table at the time of the instant; for another process's, from now.
         begun = self._begun.get(instant)
         if begun is not None:
             return replace(begun, instant=pending[0], operation=operation)
@@ -198,6 +200,7 @@ def write(
     options: Mapping[str, Any] | None = None,
     *,
     mode: str = "append",
+    props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult | None:
     """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if need be.
@@ -205,18 +208,18 @@ def write(
     df               None only for the operation delete_partition
     options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
     mode             append: do `hoodie.datasource.write.operation`; overwrite: put the rows in place of all of the
-                     table's; error, errorifexists: refuse a path with a table; ignore: do nothing there
+                     table's; error, errorifexists: refuse a path with a table; ignore: do nothing there. In any case
+    props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     returns          None when there was nothing to do (ignore)
     Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
     """
-    given = check_options(options or {})
-    if mode not in ("append", "overwrite", "error", "errorifexists", "ignore"):
-        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
+    given = door_options(options, Purpose.WRITE, path, props)
+    mode = _save_mode(mode)
     operation = read_options(DatasourceOptions, given).operation
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
-    settings: dict[str, str] | None = None  # of the table that is to be made
+    settings: Mapping[str, str] | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
     except TableNotFound:
@@ -229,7 +232,7 @@ def write(
         if mode == "ignore":
             return None
     if operation is WriteOperation.DELETE_PARTITION:
-        paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
+        paths: Sequence[str] = given.read(DatasourceOptions).partitions_to_delete
         return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
@@ -240,6 +243,14 @@ def write(
     # A batch that does not fit leaves no table behind, and the next one may name other settings.
     batch = check_batch(session, table.storage, operation, df, given, new_state(table.storage, settings))
     return run(batch, make_table=partial(create, table.storage, settings))
+
+
+def _save_mode(mode: str) -> str:
+    """The mode as Spark spells it; jobs write it in any case."""
+    word = mode.strip().lower() if isinstance(mode, str) else mode
+    if word not in ("append", "overwrite", "error", "errorifexists", "ignore"):
+        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
+    return word
 
 
 def _operation(word: str) -> WriteOperation:

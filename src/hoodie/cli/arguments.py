@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING
 
-from hoodie.config.datasource import check_options
+from hoodie.config.datasource import door_options
 
 if TYPE_CHECKING:
     Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
@@ -40,9 +40,9 @@ def add_conf(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def hoodie_options(options: argparse.Namespace) -> dict[str, str]:
+def hoodie_options(options: argparse.Namespace) -> Options:
     """What `--option` gave, the last value of a key. Raises InvalidOption naming an unknown key."""
-    return check_options(dict(options.option))
+    return door_options(dict(options.option))
 
 
 def spark_conf(options: argparse.Namespace) -> dict[str, str]:

@@ -13,6 +13,7 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
@@ -43,7 +44,7 @@ class Stop:
         tell(f"{signal.Signals(number).name}: no further compaction is begun")
 
 
-def run(path: str, options: Mapping[str, str], engine: str, conf: Mapping[str, str], interval: float | None) -> int:
+def run(path: str, options: Options, engine: str, conf: Mapping[str, str], interval: float | None) -> int:
     """Run pending compactions.
 
     conf      Spark settings
@@ -61,7 +62,7 @@ def run(path: str, options: Mapping[str, str], engine: str, conf: Mapping[str, s
             return 1
 
 
-def watch(storage: Storage, options: Mapping[str, str], engine: Engine, interval: float | None, stop: Stop) -> int:
+def watch(storage: Storage, options: Options, engine: Engine, interval: float | None, stop: Stop) -> int:
     """Look for plans and run them: see `run`."""
     while True:
         failed = run_all(storage, options, engine, stop)
@@ -71,7 +72,7 @@ def watch(storage: Storage, options: Mapping[str, str], engine: Engine, interval
             return 0
 
 
-def run_all(storage: Storage, options: Mapping[str, str], engine: Engine, stop: Stop) -> bool:
+def run_all(storage: Storage, options: Options, engine: Engine, stop: Stop) -> bool:
     """Run the plans that there are, and those that come meanwhile, each once. Whether one of them failed."""
     tried: set[str] = set()
     failed = False

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
+from hoodie.config.compat import CompatOptions
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
@@ -158,6 +159,12 @@ SECTIONS = (
         main=False,
     ),
     Section(
+        title="Options of Hudi without effect",
+        text="All of Hudi's options, and what becomes of each: [coming from Hudi](coming-from-hudi.md).",
+        groups=(CompatOptions,),
+        main=False,
+    ),
+    Section(
         title="Time-based partition paths",
         text="For the TIMESTAMP key generator, and for the `TIMESTAMP` columns of the CUSTOM one; stored with the "
         "table. Each is also read under its older name, `hoodie.deltastreamer.keygen.timebased.` and the same ending. "
@@ -194,7 +201,9 @@ _INTRODUCTION = """\
 Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to
 a single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.
 
-- A `hoodie.*` key that is not on this page is refused; the error names the nearest one that is.
+- Options of Hudi that are not on this page are known by name. Those that need no effect here are accepted; those that
+  ask for something that would not happen are refused, all in one error: [coming from Hudi](coming-from-hudi.md). A
+  name that Hudi does not have is refused, too.
 - Where an option has several names, any of them will do. An option of a call counts over the table object's, whichever
   names the two use; two names of one option with different values in one place are an error.
 - Values are text, as in a properties file, or Python values: `True`, `104857600`, `["a", "b"]`.

@@ -5,11 +5,10 @@ Source: docs/format/engines.md 5.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import option, read_options
+from hoodie.config.options import Options, option
 from hoodie.errors import InvalidOption
 
 _HIVE = "hoodie.datasource.hive_sync."
@@ -187,15 +186,15 @@ class HiveSyncOptions:
 SYNC_GROUPS = (ManifestOptions, MetaSyncOptions, HiveSyncOptions)
 
 
-def check_sync(options: Mapping[str, str]) -> None:
+def check_sync(options: Options) -> None:
     """See that options of the sync can be carried out, before a write begins.
 
     Raises InvalidOption on malformed values; on another mode, tool or base file format than are known; on two entries
            that would have one name
     """
     for group in SYNC_GROUPS:
-        read_options(group, options)
-    hive, meta = read_options(HiveSyncOptions, options), read_options(MetaSyncOptions, options)
+        options.read(group)
+    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
     if hive.mode.lower() != "hms" or hive.use_jdbc:
         given = f"{_HIVE}use_jdbc=true" if hive.use_jdbc else f"{_HIVE}mode={hive.mode}"
         raise InvalidOption(
@@ -216,6 +215,6 @@ def check_sync(options: Mapping[str, str]) -> None:
         )
 
 
-def sync_enabled(options: Mapping[str, str]) -> bool:
+def sync_enabled(options: Options) -> bool:
     """Whether a commit is followed by a sync."""
-    return read_options(MetaSyncOptions, options).enabled or read_options(HiveSyncOptions, options).enabled
+    return options.read(MetaSyncOptions).enabled or options.read(HiveSyncOptions).enabled

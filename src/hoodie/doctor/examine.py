@@ -6,8 +6,8 @@ Nothing is changed; `hoodie.doctor.repair` repairs what is safe without a person
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
+from hoodie.config.options import Options
 from hoodie.config.table import from_properties, require_readable
 from hoodie.doctor.files import examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
@@ -49,7 +49,7 @@ class _Hiding(WrappedStorage):
 @typed_errors()
 def examine(
     storage: Storage,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     *,
     rows: bool = True,
     whole_table: bool = False,
@@ -108,12 +108,12 @@ def examine(
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
-        findings += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
+        findings += _examine_data(scene, contents, options or Options(), rows=rows, whole_table=whole_table)
     return tuple(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 
 def _examine_data(
-    scene: Scene, contents: Contents, options: Mapping[str, str], *, rows: bool, whole_table: bool
+    scene: Scene, contents: Contents, options: Options, *, rows: bool, whole_table: bool
 ) -> list[Finding]:
     findings = list(examine_files(scene, contents))
     if not rows:

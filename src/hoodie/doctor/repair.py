@@ -4,9 +4,10 @@ removing files that no instant, marker, plan or savepoint can still need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from hoodie.commit.rollback_executor import resume, roll_back
+from hoodie.config.options import Options
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedy
 from hoodie.locks import Lock
@@ -39,7 +40,7 @@ def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple
 def repair(
     storage: Storage,
     *,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     dry_run: bool = True,
     checksum: bool = False,
     grace: float = GRACE,
@@ -56,7 +57,7 @@ def repair(
     Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: the
              next repair resumes each remedy. InvalidOption; LockTimeout: nothing has changed; LockLost
     """
-    lock = Writers.read(options or {}).lock_on(storage)
+    lock = Writers.read(options or Options()).lock_on(storage)
     if dry_run:
         return plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
     with lock:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.locks.file_lock import FileLock
 from hoodie.locks.identity import table_identity
@@ -22,12 +20,12 @@ NEEDS_LOCK = (
 )
 
 
-def has_lock(options: Mapping[str, str]) -> bool:
+def has_lock(options: Options) -> bool:
     """Whether the options name a lock provider. Raises InvalidOption on an unknown provider."""
-    return read_options(LockOptions, options).chosen is not None
+    return options.read(LockOptions).chosen is not None
 
 
-def lock_for(options: Mapping[str, str], storage: Storage, *, name: str = "") -> Lock:
+def lock_for(options: Options, storage: Storage, *, name: str = "") -> Lock:
     """The lock of a table, or an independent one with a name.
 
     options  `hoodie.write.lock.*`; without a provider every caller holds the lock at all times
@@ -36,7 +34,7 @@ def lock_for(options: Mapping[str, str], storage: Storage, *, name: str = "") ->
     Raises   InvalidOption on an unknown provider, or when an option is missing that it needs, or when
              OPTIMISTIC_CONCURRENCY_CONTROL is asked for without a provider
     """
-    return lock_by(read_options(LockOptions, options), read_options(ConcurrencyOptions, options), storage, name=name)
+    return lock_by(options.read(LockOptions), options.read(ConcurrencyOptions), storage, name=name)
 
 
 def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Storage, *, name: str = "") -> Lock:

@@ -9,13 +9,14 @@ Source: docs/format/table-services.md 8 (queries).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME
@@ -26,7 +27,8 @@ from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.selection import Filters, check_columns, read_filter
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.state import TableState
-from hoodie.timeline.timeline import Visible, query_instant
+from hoodie.timeline.points import Point, query_instant
+from hoodie.timeline.timeline import Visible
 from hoodie.view.missing import read_optimized_files, snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -219,9 +221,9 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     partitions: Collection[str] | None = None,
     filters: Filters | None = None,
-    as_of: str | None = None,
-    begin: str | None = None,
-    end: str | None = None,
+    as_of: Point | None = None,
+    begin: Point | None = None,
+    end: Point | None = None,
     options: Mapping[str, str] | None = None,
     for_spark: bool = False,
 ) -> Scan:
@@ -231,14 +233,14 @@ def plan_scan(
     columns     names of top-level columns, in the order wanted; None: all, meta columns first where the table has them
     partitions  partition paths to look at, others are not listed; None: all. Not for changes
     filters     rows to keep; may name columns that are not among `columns`
-    as_of       `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
+    as_of       a point in time (`query_instant`), inclusive; None: now
     begin, end  of changes: see `plan_changes`
     options     `hoodie.*` options of reads
     for_spark   find out which base files Spark's own Parquet reader would read as other values; what that costs: see
                 `mislabelled`
-    Raises      InvalidInput on an unknown column or kind, a malformed filter or instant, and as of an instant whose
-                files were cleaned; UnsupportedTable when there is no rule to merge the table's rows; MissingFile when a
-                file is gone that a commit published; CorruptFile; as `plan_changes`
+    Raises      InvalidInput on an unknown column or kind, a malformed filter or instant, and as of an instant before
+                the first commit, or whose files were cleaned; UnsupportedTable when there is no rule to merge the
+                table's rows; MissingFile when a file is gone that a commit published; CorruptFile; as `plan_changes`
     """
     kind = _kind(kind, partitions, as_of, begin, end)
     if kind is ScanKind.CHANGES:
@@ -258,11 +260,11 @@ def _plan_state(
     columns: Sequence[str] | None,
     partitions: Collection[str] | None,
     filters: Filters | None,
-    as_of: str | None,
+    as_of: Point | None,
     options: Mapping[str, str] | None,
 ) -> Scan:
     """The rows at one moment."""
-    moment = None if as_of is None else query_instant(as_of)
+    moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
     state, view = complete_view(state, partitions, taken, options, moment)
     schema = read_schema(state, view, moment)
@@ -287,11 +289,11 @@ def _plan_state(
 
 def _plan_changes(
     state: TableState,
-    begin: str,
-    end: str | None,
+    begin: Point,
+    end: Point | None,
     columns: Sequence[str] | None,
     filters: Filters | None,
-    options: Mapping[str, str] | None,
+    options: Options | None,
 ) -> Scan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
     plan = plan_changes(state, begin, end, options)
@@ -315,9 +317,9 @@ def _plan_changes(
 def _kind(
     kind: ScanKind | str,
     partitions: Collection[str] | None,
-    as_of: str | None,
-    begin: str | None,
-    end: str | None,
+    as_of: Point | None,
+    begin: Point | None,
+    end: Point | None,
 ) -> ScanKind:
     """The kind of a read, seen to fit what else is asked."""
     try:

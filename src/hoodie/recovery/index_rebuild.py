@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.config.table import require_writable
 from hoodie.errors import InvalidOption
 from hoodie.index import hbase
@@ -60,7 +61,7 @@ class Rebuilt:
         return "\n".join([text, f"{len(self.doubled)} keys in more than one file group{what}", *shown, *more])
 
 
-def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled: bool = False) -> Rebuilt:
+def rebuild_index(storage: Storage, options: Options, *, mend_doubled: bool = False) -> Rebuilt:
     """Put an entry for each row of the table, and remove entries without a row. The table is only read, except with
     `mend_doubled`.
 

@@ -8,7 +8,7 @@ Source: docs/format/table-services.md 4.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +16,7 @@ from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
+from hoodie.config.options import Options
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_restore_plan,
@@ -73,7 +74,7 @@ class RestoreResult:
 @typed_errors()
 def restore(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str,
     *,
     dry_run: bool = False,

@@ -6,7 +6,7 @@ Source: docs/format/table-services.md 3.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,7 +22,7 @@ from hoodie.commit.rollback_executor import (
     unpublish,
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.table import require_writable
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
@@ -78,7 +78,7 @@ class RollbackResult:
 @typed_errors()
 def rollback(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str | None = None,
     *,
     dry_run: bool = False,
@@ -97,7 +97,7 @@ def rollback(
              remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
              when one of these happened meanwhile. Nothing has changed then
     """
-    listing = not read_options(RollbackOptions, options).using_markers
+    listing = not options.read(RollbackOptions).using_markers
     if dry_run:
         return _rollback(looked_at(storage), instant, listing, None)
     settings = Settings.read(options)

@@ -6,11 +6,12 @@ Source: docs/format/table-services.md 4.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from hoodie.commit.rollback_executor import pending_rollbacks, refuse_during_restore, rollback_plan
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_clean_metadata,
@@ -86,7 +87,7 @@ def _read(storage: Storage, instant: Instant) -> Savepoint:
 @typed_errors()
 def make_savepoint(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str | None = None,
     comment: str = "",
     user: str = "",
@@ -126,7 +127,7 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
 
 
 @typed_errors()
-def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str) -> None:
+def delete_savepoint(storage: Storage, options: Options, instant: str) -> None:
     """Delete a savepoint: the next cleaning may remove its files.
 
     Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
@@ -30,9 +30,7 @@ class Serviced:
     archived: ArchiveResult | None = None
 
 
-def after_commit(
-    storage: Storage, options: Mapping[str, str], instant: str, state: TableState | None = None
-) -> Serviced:
+def after_commit(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> Serviced:
     """Clean and archive by the options. What fails is the warning ServiceFailed: the commit stands.
 
     options  of the write
@@ -40,8 +38,8 @@ def after_commit(
     state    the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
     Raises   InvalidOption, which a write sees before it begins
     """
-    cleans, archives = read_options(CleanOptions, options), read_options(ArchiveOptions, options)
-    if not read_options(ServiceOptions, options).enabled or not (cleans.automatic or archives.automatic):
+    cleans, archives = options.read(CleanOptions), options.read(ArchiveOptions)
+    if not options.read(ServiceOptions).enabled or not (cleans.automatic or archives.automatic):
         return Serviced()
     load = partial(service_state, storage, options, dry_run=False, state=state)
     state = _guarded("reading the table", instant, load)

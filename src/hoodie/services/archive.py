@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from hoodie.commit.markers import delete_markers
 from hoodie.config.compaction import CompactionOptions
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.table import TimelineZone
 from hoodie.formats.avro.container import read_one
@@ -75,7 +75,7 @@ class _StateFile:
 @typed_errors()
 def archive(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     *,
     dry_run: bool = False,
     state: TableState | None = None,
@@ -88,7 +88,7 @@ def archive(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile when an
                instant cannot be read; InvalidOption
     """
-    how = read_options(ArchiveOptions, options)
+    how = options.read(ArchiveOptions)
     state = state or service_state(storage, options, dry_run)
     if not is_due(state.timeline, how):
         return ArchiveResult(dry_run=dry_run)
@@ -106,17 +106,17 @@ def archive(
     return ArchiveResult(chosen, path)
 
 
-def choose(state: TableState, options: Mapping[str, str], clock: Clock = utc_now) -> tuple[Instant, ...]:
+def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple[Instant, ...]:
     """The completed instants that may leave the active timeline, oldest first."""
-    cleans, timeline = read_options(CleanOptions, options), state.timeline
+    cleans, timeline = options.read(CleanOptions), state.timeline
     earliest = earliest_retained(timeline, cleans, new_time(state.timeline, state.config.timezone, clock))
     cleaning = Cleaning(
         earliest=earliest.requested if earliest else "",
         last=last_clean(state),
-        automatic=cleans.automatic and read_options(ServiceOptions, options).enabled,
+        automatic=cleans.automatic and options.read(ServiceOptions).enabled,
     )
-    delta_commits = read_options(CompactionOptions, options).delta_commits if state.config.merge_on_read else None
-    chosen = instants_to_archive(timeline, read_options(ArchiveOptions, options), cleaning, delta_commits)
+    delta_commits = options.read(CompactionOptions).delta_commits if state.config.merge_on_read else None
+    chosen = instants_to_archive(timeline, options.read(ArchiveOptions), cleaning, delta_commits)
     bounds = (_schema_bound(state, chosen), _replaced_bound(state, chosen), _missing_bound(state, chosen))
     bound = min((b for b in bounds if b), default="")
     return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))

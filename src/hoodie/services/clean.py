@@ -1,4 +1,4 @@
-"""Cleaning: files that no read, savepoint or pending plan needs any more are deleted, by a plan on the timeline.
+"""Cleaning: files that no read, savepoint or pending plan still needs are deleted, by a plan on the timeline.
 
 The next clean finishes one that was interrupted, by its plan: each step is idempotent.
 docs/design/cleaning.md says what differs from Hudi's. Source: docs/format/table-services.md 1.
@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
 from hoodie.errors import CorruptFile, WriteConflict
@@ -99,7 +99,7 @@ class CleanResult:
 @typed_errors()
 def clean(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     *,
     dry_run: bool = False,
     automatic: bool = False,
@@ -114,7 +114,7 @@ def clean(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile;
                InvalidOption. A clean that was planned by then is finished by the next one
     """
-    how = read_options(CleanOptions, options)
+    how = options.read(CleanOptions)
     state = state or service_state(storage, options, dry_run)
     pending = state.timeline.pending({Action.CLEAN})
     if not dry_run:
@@ -141,9 +141,7 @@ def clean(
     return replace(result, instant=time, files=gone, partitions=whole)
 
 
-def service_state(
-    storage: Storage, options: Mapping[str, str], dry_run: bool, state: TableState | None = None
-) -> TableState:
+def service_state(storage: Storage, options: Options, dry_run: bool, state: TableState | None = None) -> TableState:
     """The state of a table that a service is to work on.
 
     state   what a write has just seen of the table; None: it is loaded
@@ -238,7 +236,7 @@ def pending_files(state: TableState) -> frozenset[str]:
 # --- deleting ---
 
 
-def resume(storage: Storage, instant: Instant, options: Mapping[str, str]) -> CleanMetadata | None:
+def resume(storage: Storage, instant: Instant, options: Options) -> CleanMetadata | None:
     """Finish a clean that another process began. One without a plan, of a writer that died, is removed: None.
 
     Raises CorruptFile
@@ -259,7 +257,7 @@ def execute(
     storage: Storage,
     instant: Instant,
     plan: CleanPlan,
-    options: Mapping[str, str],
+    options: Options,
     state: TableState,
     *,
     just_requested: bool = False,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from pyspark.sql import SparkSession
 
 from hoodie.config.compaction import inline_compaction
+from hoodie.config.options import Options
 from hoodie.errors import ServiceFailed
 from hoodie.services.after_commit import after_commit as clean_and_archive
 from hoodie.spark.compaction import compact_inline
@@ -17,7 +18,7 @@ from hoodie.sync.after_commit import manifests_after_commit, sync_after_commit
 from hoodie.table.state import TableState
 
 #: Looks at its options itself, and does nothing unless they ask for it.
-Service = Callable[[SparkSession, Storage, Mapping[str, str]], None]
+Service = Callable[[SparkSession, Storage, Options], None]
 
 #: By the name that a warning has for it, in the order in which they run.
 SERVICES: tuple[tuple[str, Service], ...] = (("compaction", compact_inline),)
@@ -26,7 +27,7 @@ SERVICES: tuple[tuple[str, Service], ...] = (("compaction", compact_inline),)
 def after_commit(
     session: SparkSession,
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str,
     state: TableState | None = None,
 ) -> None:

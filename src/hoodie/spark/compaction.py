@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from functools import partial
 
@@ -11,7 +11,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import PlanInUse
 from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
@@ -39,7 +39,7 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
     return list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
 
 
-def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> None:
+def compact_inline(session: SparkSession, storage: Storage, options: Options) -> None:
     """Plan compactions after a commit, and carry them out, as `hoodie.compact.inline` and `.schedule.inline` say.
 
     Raises as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
@@ -54,7 +54,7 @@ def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str
     pending = bool(state.timeline.pending_compactions)
     while how.run and pending:  # of a writer that died, or whose compaction failed
         pending = compact(storage, options, run=run) is not None
-    further = read_options(CompactionOptions, options).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
+    further = options.read(CompactionOptions).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     if how.schedule and pending and not further:
         return
     with suppress(PlanInUse):  # another process does it

@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Collection, Mapping
 from functools import partial
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.sync import ManifestOptions, sync_enabled
 from hoodie.errors import ServiceFailed
 from hoodie.storage.faults import typed_errors
@@ -18,7 +18,7 @@ from hoodie.table.state import TableState
 
 def manifests_after_commit(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str,
     *,
     state: TableState | None = None,
@@ -29,7 +29,7 @@ def manifests_after_commit(
     instant         of the commit
     state, removed  as for `write_manifests`
     """
-    if read_options(ManifestOptions, options).chosen:
+    if options.read(ManifestOptions).chosen:
         advice = "Engines go on reading the old lists; write them again with `hoodie manifest`, or by the next commit."
         _guarded(
             "writing the manifests",
@@ -39,7 +39,7 @@ def manifests_after_commit(
         )
 
 
-def sync_after_commit(storage: Storage, options: Mapping[str, str], instant: str, spark_version: str = "") -> None:
+def sync_after_commit(storage: Storage, options: Options, instant: str, spark_version: str = "") -> None:
     """Sync the metastore if the options ask for it. What fails is the warning ServiceFailed.
 
     instant        of the commit

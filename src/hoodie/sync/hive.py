@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.sync import HiveSyncOptions, MetaSyncOptions, check_sync
 from hoodie.errors import SyncRefused
 from hoodie.keygen.keygen import FieldKind, stored_key_generator
@@ -139,9 +139,7 @@ class _Job:
 
 
 @typed_errors()
-def sync_table(
-    storage: Storage, options: Mapping[str, str], *, whole: bool = False, spark_version: str = ""
-) -> SyncResult:
+def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark_version: str = "") -> SyncResult:
     """Register a table in a Hive metastore, or bring its entries up to date.
 
     options        `hoodie.datasource.hive_sync.*`, `hoodie.datasource.meta.sync.*`, `hoodie.meta.sync.*`
@@ -152,7 +150,7 @@ def sync_table(
             names are none that Hive can hold: nothing has changed
     """
     check_sync(options)
-    hive, meta = read_options(HiveSyncOptions, options), read_options(MetaSyncOptions, options)
+    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
     state = load_state(storage)
     database = hive.database or state.config.database or "default"
     table = hive.table or state.config.name

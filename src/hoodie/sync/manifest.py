@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options, read_options
 from hoodie.config.sync import ManifestFormat, ManifestOptions, MetaSyncOptions
 from hoodie.errors import InvalidInput
 from hoodie.locks import lock_for
@@ -56,7 +56,7 @@ class ManifestResult:
 @typed_errors()
 def write_manifests(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     *,
     formats: Collection[str] | None = None,
     whole: bool = False,
@@ -74,7 +74,7 @@ def write_manifests(
              goes on
     With a lock provider only one process writes them at a time, so that none puts an older list over a newer one.
     """
-    asked = read_options(ManifestOptions, options)
+    asked = options.read(ManifestOptions)
     if formats is not None:
         asked = read_options(ManifestOptions, {"hoodie.sync.manifest": ",".join(formats)})
     chosen = asked.chosen
@@ -104,10 +104,10 @@ def write_manifests(
     return result
 
 
-def uri_base(storage: Storage, options: Mapping[str, str]) -> str:
+def uri_base(storage: Storage, options: Options) -> str:
     """The base path as a URI that other engines understand, without a trailing slash; not percent-encoded, as Hadoop's
     paths are not."""
-    given = read_options(MetaSyncOptions, options).base_path.rstrip("/")
+    given = options.read(MetaSyncOptions).base_path.rstrip("/")
     root = given or storage.root
     return f"file://{root}" if root.startswith("/") else root
 

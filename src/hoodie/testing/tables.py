@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.datasource import overridden
+from hoodie.config.options import Options as Checked
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, StorageFailed, UnsupportedTable
@@ -30,6 +31,7 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, load_state, table_keygen
 from hoodie.testing.storage import CrashAfter, Dying
+from hoodie.timeline.points import Point
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.driver import check_keys, write_on_driver
@@ -73,7 +75,7 @@ class ArrowTable:
     def __init__(self, storage: Storage, options: Options | None = None) -> None:
         """options  of all writes, as `HoodieTable` takes them"""
         self.storage = storage
-        self.options = {key: as_text(value) for key, value in (options or {}).items()}
+        self.options = Checked({key: as_text(value) for key, value in (options or {}).items()})
         self._faulty: Callable[[Storage], Storage] | None = None
 
     @classmethod
@@ -152,7 +154,7 @@ class ArrowTable:
         """The rows of the newest base files, logs left out."""
         return read_scan(plan_scan(self.state(), ScanKind.READ_OPTIMIZED))
 
-    def changes(self, begin: str, end: str | None = None, options: Options | None = None) -> pa.Table:
+    def changes(self, begin: Point, end: Point | None = None, options: Options | None = None) -> pa.Table:
         """The rows that changed in (begin, end]."""
         return changed_rows(self.state(), begin, end, options=self._options(options))
 
@@ -164,7 +166,7 @@ class ArrowTable:
         state = self.state()
         return list(merged_slices(load_view(self.storage, state.timeline, state.config)).values())
 
-    def _options(self, options: Options | None) -> dict[str, str]:
+    def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, {key: as_text(value) for key, value in (options or {}).items()})
 
     def _storage(self) -> Storage:
@@ -174,7 +176,7 @@ class ArrowTable:
 
 
 def _write(
-    storage: Storage, operation: WriteOperation, rows: pa.Table, given: Mapping[str, str], settings: Settings
+    storage: Storage, operation: WriteOperation, rows: pa.Table, given: Checked, settings: Settings
 ) -> WriteResult:
     """One attempt."""
     phases = Phases()

@@ -5,12 +5,9 @@ Source: docs/format/table-and-timeline.md 5.3 and 7.
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hoodie.errors import InvalidInput
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.timeline.layout import comparable_action, file_name
 
@@ -128,27 +125,3 @@ class Timeline:
             first=min(known, default=""),
             archived=self.layout == 1,
         )
-
-
-_FORMS = (
-    (re.compile(r"\d{4}-\d\d-\d\d"), "%Y-%m-%d", "000"),
-    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"), "%Y-%m-%d %H:%M:%S", "999"),
-    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{3}"), "%Y-%m-%d %H:%M:%S.%f", ""),
-)
-
-
-def query_instant(text: str) -> str:
-    """The instant that a query means: `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone.
-
-    Without milliseconds it is the end of that second, a bare date its midnight. Raises InvalidInput.
-    """
-    if re.fullmatch(r"\d{14}|\d{17}", text, re.ASCII):
-        return text if len(text) == 17 else f"{text}999"
-    for form, pattern, millis in _FORMS:
-        if form.fullmatch(text):
-            try:
-                moment = dt.datetime.strptime(text.replace("T", " "), pattern)
-            except ValueError:
-                break
-            return moment.strftime("%Y%m%d%H%M%S") + (millis or f"{moment.microsecond // 1000:03d}")
-    raise InvalidInput(f"{text!r} is not a point in time: expected yyyyMMddHHmmss[SSS] or yyyy-MM-dd[ HH:mm:ss[.SSS]]")

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from hoodie.commit.batch_ids import require_new
 from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
@@ -24,7 +25,7 @@ from hoodie.writing.task_results import DRIVER, TaskResults
 
 
 def finish(
-    job: WriteJob, outcome: TaskResults, phases: Phases, options: Mapping[str, str], *, commit: bool = True
+    job: WriteJob, outcome: TaskResults, phases: Phases, options: Options, *, commit: bool = True
 ) -> WriteResult:
     """Publish the files that a write's tasks left.
 
@@ -39,7 +40,7 @@ def _finish(
     outcome: TaskResults,
     replaced: Mapping[str, Collection[str]],
     phases: Phases,
-    options: Mapping[str, str],
+    options: Options,
     commit: bool,
 ) -> WriteResult:
     with phases.time("commit"):
@@ -55,7 +56,7 @@ def _finish(
     return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds, later, after)
 
 
-def _extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:
+def _extra(job: WriteJob, options: Options) -> dict[str, str]:
     """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
     prefix = job.checked.settings.write.metadata_prefix
     kept = {key: value for key, value in options.items() if prefix and key.startswith(prefix)}
@@ -90,7 +91,7 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
 
 
 @typed_errors()
-def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapping[str, str]) -> WriteResult:
+def delete_partitions(storage: Storage, partitions: Sequence[str], options: Options) -> WriteResult:
     """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have."""
     if not partitions:
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
@@ -101,7 +102,7 @@ def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapp
 
 
 def _delete_partitions(
-    storage: Storage, partitions: Sequence[str], options: Mapping[str, str], settings: Settings
+    storage: Storage, partitions: Sequence[str], options: Options, settings: Settings
 ) -> WriteResult:
     phases = Phases()
     with phases.time("check"):

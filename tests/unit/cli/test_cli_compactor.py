@@ -12,6 +12,7 @@ import pytest
 from hoodie.cli.compactor import describe
 from hoodie.cli.compactor_run import Stop, _handle, run_all, watch
 from hoodie.cli.main import main
+from hoodie.config.options import Options
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
@@ -138,7 +139,7 @@ def test_a_plan_that_fails_does_not_keep_others_from_being_run(path: str, capsys
 def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
     storage = LocalStorage(path)
     instant = schedule(storage)
-    with claimed(storage, {}, instant):
+    with claimed(storage, Options(), instant):
         assert main(["compactor", "run", path, "--engine", "local"]) == 0
         assert pending(path) == [instant]
     assert main(["compactor", "run", path, "--engine", "local"]) == 0
@@ -172,7 +173,7 @@ def test_a_signal_lets_the_plan_at_hand_end_and_begins_no_other(path: str) -> No
 
     before = _handle(stop)
     try:
-        assert not run_all(storage, {}, lambda: told_to_stop, stop)
+        assert not run_all(storage, Options(), lambda: told_to_stop, stop)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
@@ -193,14 +194,14 @@ def test_a_second_signal_gives_the_plan_at_hand_up(path: str) -> None:
     before = _handle(stop)
     try:
         with pytest.raises(KeyboardInterrupt):
-            run_all(storage, {}, lambda: told_to_stop_twice, stop)
+            run_all(storage, Options(), lambda: told_to_stop_twice, stop)
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     state = load_state(storage)
     assert [i.state for i in state.timeline.pending_compactions] == [State.REQUESTED]
     assert not list(Path(path).rglob(f"*_{instant}.parquet"))
-    assert run_all(storage, {}, lambda: None, Stop()) is False  # its claim was given back
+    assert run_all(storage, Options(), lambda: None, Stop()) is False  # its claim was given back
     assert pending(path) == []
 
 

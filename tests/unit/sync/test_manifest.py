@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.instant import Action
 from hoodie.recovery.rollback import rollback
@@ -33,7 +34,7 @@ OPTIONS = {
     "hoodie.datasource.write.precombine.field": "ts",
 }
 WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
-BOTH = {"hoodie.sync.manifest": "symlink,csv"}
+BOTH = Options({"hoodie.sync.manifest": "symlink,csv"})
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 
 
@@ -109,11 +110,11 @@ def test_of_a_merge_on_read_table_they_name_what_a_read_optimized_read_sees() ->
     base = refreshed(table)
     table.upsert(rows("a", ts=2))
     assert refreshed(table) == base
-    schedule_compaction(table.storage, {"hoodie.compact.inline.max.delta.commits": "1"})
+    schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
     assert refreshed(table) == base
     table.upsert(rows("a", ts=3))
     assert refreshed(table) == base
-    compact(table.storage, WRITES)
+    compact(table.storage, Options(WRITES))
     assert refreshed(table) != base
 
 
@@ -156,14 +157,14 @@ def test_a_rolled_back_commit_leaves_the_manifests() -> None:
     before = refreshed(table)
     table.upsert(rows("a", ts=2))
     assert refreshed(table) != before
-    rollback(table.storage, WRITES)
+    rollback(table.storage, Options(WRITES))
     assert refreshed(table) == before
 
 
 def test_the_engines_path_of_the_table_is_put_in_place_of_its_own() -> None:
     table = made(MemoryStorage())
     table.upsert(rows("a"))
-    options = {**BOTH, "hoodie.datasource.meta.sync.base.path": "s3a://bucket/trips/"}
+    options = Options({**BOTH, "hoodie.datasource.meta.sync.base.path": "s3a://bucket/trips/"})
     write_manifests(table.storage, options)
     assert all(line.startswith("s3a://bucket/trips/oslo/") for line in lines(table.storage, CSV_URIS))
     result = write_manifests(table.storage, BOTH)
@@ -314,7 +315,7 @@ def test_a_list_that_was_deleted_is_made_anew_as_a_whole() -> None:
 def test_another_choice_of_formats_looks_at_all_partitions() -> None:
     table = made(MemoryStorage())
     table.upsert(pa.concat_tables([rows("a"), rows("b", city="rome")]))
-    assert write_manifests(table.storage, {}, formats=["symlink"]).formats == ("symlink",)
+    assert write_manifests(table.storage, Options(), formats=["symlink"]).formats == ("symlink",)
     assert not table.storage.exists(CSV_URIS)
     table.upsert(rows("a", ts=2))
     assert write_manifests(table.storage, BOTH).whole
@@ -339,7 +340,7 @@ def test_commits_that_came_and_were_archived_unseen_make_it_look_at_all_partitio
 def test_an_unknown_format_is_refused() -> None:
     table = made(MemoryStorage())
     with pytest.raises(InvalidOption, match=r"hoodie.sync.manifest='parquet': expected symlink, csv or both"):
-        write_manifests(table.storage, {}, formats=["parquet"])
+        write_manifests(table.storage, Options(), formats=["parquet"])
     with pytest.raises(InvalidOption, match=r"hoodie.sync.manifest='avro'"):
         table.upsert(rows("a"), {"hoodie.sync.manifest": "avro"})
 

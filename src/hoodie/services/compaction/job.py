@@ -9,6 +9,7 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidPlan
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
@@ -69,7 +70,7 @@ class CompactionJob:
 RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
 
 
-def begin(storage: Storage, options: Mapping[str, str], instant: str | None = None) -> CompactionJob | None:
+def begin(storage: Storage, options: Options, instant: str | None = None) -> CompactionJob | None:
     """Begin a run: leftovers of an earlier one are removed first. Arguments and errors as `compact`."""
     settings = Settings.read(options)
     state = compactable_state(storage, settings)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
@@ -15,6 +15,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
@@ -37,7 +38,7 @@ from hoodie.writing.task_results import DRIVER, EXECUTORS
 
 @typed_errors()
 def compact(
-    storage: Storage, options: Mapping[str, str], instant: str | None = None, run: RunTasks | None = None
+    storage: Storage, options: Options, instant: str | None = None, run: RunTasks | None = None
 ) -> WriteResult | None:
     """Run a pending compaction from the start, whatever earlier runs did.
 
@@ -63,9 +64,7 @@ def compact(
     return None
 
 
-def _carry_out(
-    storage: Storage, options: Mapping[str, str], instant: str, run: RunTasks | None, claim: Lock
-) -> WriteResult:
+def _carry_out(storage: Storage, options: Options, instant: str, run: RunTasks | None, claim: Lock) -> WriteResult:
     phases = Phases()
     with phases.time("begin"):
         job = begin(storage, options, instant)

@@ -17,7 +17,7 @@ from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.locks import ConcurrencyOptions
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import CorruptFile, InstantNotFound, MissingFileIgnored, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
@@ -42,7 +42,7 @@ from hoodie.writing.job import writable_state
 
 @typed_errors()
 def schedule_compaction(
-    storage: Storage, options: Mapping[str, str], extra: Mapping[str, str] | None = None, clock: Clock = utc_now
+    storage: Storage, options: Options, extra: Mapping[str, str] | None = None, clock: Clock = utc_now
 ) -> str | None:
     """Put a plan on the timeline, if a compaction is due and there is something to compact.
 
@@ -53,7 +53,7 @@ def schedule_compaction(
     Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's single writer is working;
              PlanInUse, LockTimeout when another process keeps planning; InvalidOption
     """
-    settings, how = Settings.read(options), read_options(CompactionOptions, options)
+    settings, how = Settings.read(options), options.read(CompactionOptions)
     strategy = strategy_named(how.strategy)
     state = compactable_state(storage, settings)
     if not is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
@@ -63,7 +63,7 @@ def schedule_compaction(
         time = new_time(state.timeline, state.config.timezone, clock)
         if not is_due(state.timeline, time, how):  # another process has just planned one
             return None
-        if not read_options(ConcurrencyOptions, options).optimistic:
+        if not options.read(ConcurrencyOptions).optimistic:
             refuse_pending_writes(state, "a compaction is planned")
         plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(time).date()), extra)
         if not plan.operations:

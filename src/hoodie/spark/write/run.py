@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
 
@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.after_commit import after_commit
@@ -39,7 +40,7 @@ class CheckedBatch:
     checked: Checked
     columns: pa.Schema | None
     frame: DataFrame
-    options: Mapping[str, str]
+    options: Options
     phases: Phases = field(default_factory=Phases)
 
 
@@ -48,7 +49,7 @@ def check_batch(
     storage: Storage,
     operation: WriteOperation,
     df: DataFrame,
-    options: Mapping[str, str],
+    options: Options,
     new: TableState | None = None,
 ) -> CheckedBatch:
     """See whether the table may be written and the batch fits it.
