@@ -31,6 +31,7 @@ FLOORS = (
     {"writing"},
     {"recovery"},
     {"services"},
+    {"sync"},
     {"spark"},
     {"api"},
     {"cli", "testing"},

@@ -32,6 +32,7 @@ __all__ = [
     "LockNotReleased",
     "LockTimeout",
     "MetafileMissing",
+    "MetastoreUnavailable",
     "MissingFile",
     "MissingFileIgnored",
     "NameTooLong",
@@ -42,6 +43,7 @@ __all__ = [
     "StorageFailed",
     "StorageFull",
     "StorageUnavailable",
+    "SyncRefused",
     "TableMismatch",
     "TableNotFound",
     "UnsupportedTable",
@@ -263,6 +265,36 @@ class FileGone(StorageFailed, FileNotFoundError):
         "A cleaning, a rollback or another writer may have removed it since the table was looked at: call again. If it "
         "stays missing, `hoodie doctor` says what the table lacks."
     )
+
+
+class MetastoreUnavailable(HoodieError):
+    """The metastore did not answer, or not with what was asked for. What was synced until then stays."""
+
+    def __init__(self, address: str, problem: str) -> None:
+        super().__init__(address, problem)
+        self.address, self.problem = address, problem
+
+    def __str__(self) -> str:
+        return (
+            f"metastore {self.address}: {self.problem}. See that it runs and that "
+            "hoodie.datasource.hive_sync.metastore.uris has its address (it is spoken to in plain Thrift, without "
+            "Kerberos and TLS); then sync again, which goes on with what is missing."
+        )
+
+
+class SyncRefused(HoodieError):
+    """The metastore cannot take the table as it is, or holds something else by its name: nothing there has changed."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        """
+        where    the column, partition or entry
+        problem  what is wrong with it, and what to do
+        """
+        super().__init__(where, problem)
+        self.where, self.problem = where, problem
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
 
 
 class WorkerEnvironment(HoodieError):

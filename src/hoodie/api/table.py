@@ -38,6 +38,7 @@ from hoodie.spark.write.explain import WriteExplanation, explain
 from hoodie.spark.write.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
+from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
@@ -181,6 +182,18 @@ class HoodieTable:
         Raises   as `clean`
         """
         return archive(self.storage, self._options(options), dry_run=dry_run)
+
+    # --- other engines ---
+
+    def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
+        """Register the table in a Hive metastore, or bring its entries there up to date.
+
+        whole    compare all partitions, not only those of commits since the last sync
+        options  `hoodie.datasource.hive_sync.*` and `hoodie.datasource.meta.sync.*`, over those of the table object
+        Raises   InvalidOption; MetastoreUnavailable: the next sync goes on; SyncRefused: the metastore has something
+                 else of that name, or cannot hold the columns, partitions or names; nothing there has changed
+        """
+        return sync_table(self.storage, self._options(options), whole=whole, spark_version=self.session.version)
 
     # --- going back ---
 

@@ -18,6 +18,7 @@ from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.sync import SYNC_GROUPS
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 
@@ -87,6 +88,7 @@ ALL_GROUPS = (
     *COMPACTION_GROUPS,
     *ROLLBACK_GROUPS,
     *SERVICE_GROUPS,
+    *SYNC_GROUPS,
     *LOCK_GROUPS,
     *HBASE_GROUPS,
     *COMPAT_GROUPS,

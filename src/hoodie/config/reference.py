@@ -21,6 +21,7 @@ from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, MissingFileOptions, QueryOptions
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
+from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, IndexOptions, LogOptions, WriteOptions
 
 Row = tuple[dataclasses.Field[object], Declared]
@@ -105,6 +106,18 @@ SECTIONS = (
         text="What runs automatically after a commit, and by `table.clean()` and `table.archive()`. More: "
         "[services](services.md).",
         groups=(ServiceOptions, CleanOptions, ArchiveOptions),
+        main=False,
+    ),
+    Section(
+        title="Manifests",
+        text="Lists of the newest base files, for engines that do not know Hudi's tables: [sync](sync.md#manifests).",
+        groups=(ManifestOptions,),
+        main=False,
+    ),
+    Section(
+        title="Sync to a Hive metastore",
+        text="After a commit, or by `table.sync()`: [sync](sync.md).",
+        groups=(MetaSyncOptions, HiveSyncOptions),
         main=False,
     ),
     Section(

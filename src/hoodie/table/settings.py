@@ -8,6 +8,7 @@ from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import Options
 from hoodie.config.read import MergerOptions
 from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.sync import check_sync
 from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, LogOptions, WriteOptions
 from hoodie.table.concurrency import Writers
 
@@ -31,6 +32,7 @@ class Settings:
         inline_compaction(options)
         for group in SERVICE_GROUPS:
             options.read(group)
+        check_sync(options)
         return cls(
             options.read(FileSizing),
             options.read(LogOptions),
