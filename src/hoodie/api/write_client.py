@@ -15,7 +15,7 @@ from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, overridden
 from hoodie.config.hudi_options import Purpose
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
@@ -220,7 +220,7 @@ def write(
     """
     given = door_options(options, Purpose.WRITE, path, props)
     mode = _save_mode(mode)
-    operation = read_options(DatasourceOptions, given).operation
+    operation = given.read(DatasourceOptions).operation
     if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
         raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
     session = df.sparkSession if df is not None else SparkSession.active()
@@ -252,9 +252,9 @@ def write(
     return run(batch, make_table=partial(create, table.storage, settings))
 
 
-def _replace(df: DataFrame, table: HoodieTable, operation: WriteOperation, options: Mapping[str, str]) -> WriteResult:
+def _replace(df: DataFrame, table: HoodieTable, operation: WriteOperation, options: Options) -> WriteResult:
     """Put a new table with the rows in place of the one that is there."""
-    if operation is WriteOperation.UPSERT and read_options(WriteOptions, options).combine_before_upsert:
+    if operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
         options = {**options, "hoodie.combine.before.insert": "true"}  # as an upsert into a new table does
     new = replacement(table.storage, options)
     batch = check_batch(table.session, table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new=new.state)
