@@ -27,10 +27,9 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
-from hoodie.spark.worker_errors import typed_calls
-from hoodie.spark.write.run import check_batch, run
+from hoodie.spark.write.run import check_batch
 from hoodie.storage import storage_for
-from hoodie.storage.faults import typed_errors
+from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
@@ -40,6 +39,7 @@ from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.retry import earlier_result
+from hoodie.writing.run import run
 
 
 @typed_calls

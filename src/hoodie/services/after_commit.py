@@ -14,6 +14,7 @@ from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean, service_state
+from hoodie.services.compaction.inline import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
@@ -55,6 +56,14 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     return Serviced(cleaned, archived)
 
 
+def after_local_commit(
+    storage: Storage, options: Mapping[str, str], instant: str, state: TableState | None = None
+) -> None:
+    """All services after a commit of a writer without Spark: as `after_commit`, then compaction by its threads."""
+    after_commit(storage, options, instant, state)
+    _guarded("compaction", instant, partial(compact_inline, storage, options))
+
+
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
     """Whether there may be something to clean: with fewer commits there is not."""
     by_commits = options.policy is CleanPolicy.KEEP_LATEST_COMMITS
@@ -73,5 +82,6 @@ def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
             return run()
     # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
-        warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
+        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+        warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}{notes}"), stacklevel=4)
         return None

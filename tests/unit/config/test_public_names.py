@@ -101,7 +101,7 @@ ALONE = {"schedule_compaction": ("extra_metadata",), "lock": ("name",)}
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
 #: Made by other calls only, or values that calls return.
-VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "WriteResult", "__version__"}
+VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "Rows", "Scan", "WriteResult", "__version__"}
 
 
 def public_calls() -> dict[str, inspect.Signature]:
@@ -154,7 +154,7 @@ def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_
     openers = {call for call, signature in calls.items() if "path" in signature.parameters}
     assert openers == {
         *("HoodieReadClient", "HoodieTable", "HoodieWriteClient", "create_table", "open_table"),
-        *("read", "read_arrow", "read_changes_arrow", "write"),
+        *("read", "read_arrow", "read_changes_arrow", "scan", "write"),
     }
     for call in openers:
         assert {"storage_options", "options"} <= calls[call].parameters.keys(), call
