@@ -16,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.api.engine import KeyedRows
 from hoodie.config.datasource import check_options
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
@@ -252,7 +252,7 @@ class HoodieReadClient:
         return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
 
 
-def client_of(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> HoodieReadClient:
+def client_of(session: SparkSession, storage: Storage, options: Options) -> HoodieReadClient:
     """The client of a table whose storage and options are at hand."""
     client = HoodieReadClient.__new__(HoodieReadClient)
     client.session, client.storage, client.options = session, storage, dict(options)

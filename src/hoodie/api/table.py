@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
 from hoodie.api.engine import Engine, Frame
@@ -15,7 +15,7 @@ from hoodie.api.table_reads import TableReads
 from hoodie.api.table_services import TableServices
 from hoodie.api.table_writes import TableWrites
 from hoodie.config.datasource import check_options, overridden, write_options
-from hoodie.config.options import as_text, read_options
+from hoodie.config.options import as_text, Options
 from hoodie.config.read import MergeOptions
 from hoodie.errors import InvalidInput
 from hoodie.storage import storage_for
@@ -46,7 +46,7 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableServices[Frame]):
         session: Path,
         *,
         storage_options: Options | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -54,7 +54,7 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableServices[Frame]):
         *,
         path: Path,
         storage_options: Options | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
     ) -> None: ...
     @overload
     def __init__(
@@ -63,7 +63,7 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableServices[Frame]):
         path: Path,
         *,
         storage_options: Options | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
     ) -> None: ...
     @typed_errors()
     def __init__(
@@ -191,7 +191,7 @@ def open_table(
     """
     given = door_options(options, path=path)
     Settings.read(given)
-    read_options(MergeOptions, given)
+    given.read(MergeOptions)
     table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table

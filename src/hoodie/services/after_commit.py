@@ -57,7 +57,7 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
 
 
 def after_local_commit(
-    storage: Storage, options: Mapping[str, str], instant: str, state: TableState | None = None
+    storage: Storage, options: Options, instant: str, state: TableState | None = None
 ) -> None:
     """All services after a commit of a writer without Spark: as `after_commit`, then compaction by its threads."""
     after_commit(storage, options, instant, state)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from hoodie.config.options import Options
 from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.inline import compact_inline as inline
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
@@ -34,7 +35,7 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
     return list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
 
 
-def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> None:
+def compact_inline(session: SparkSession, storage: Storage, options: Options) -> None:
     """`services.compaction.inline`, by Spark."""
     inline(storage, options, partial(carry_out, session))
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.after_commit import after_commit
@@ -64,7 +64,7 @@ def check_arrow(
     storage: Storage,
     operation: WriteOperation,
     source: pa.RecordBatchReader,
-    options: Mapping[str, str],
+    options: Options,
     new: TableState | None = None,
 ) -> CheckedBatch:
     """As `check_batch`, of Arrow rows that this process has."""
