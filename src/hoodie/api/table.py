@@ -16,7 +16,7 @@ from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
 from hoodie.doctor.repair import repair
 from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import FileSlice
+from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
@@ -24,6 +24,7 @@ from hoodie.reading.selection import Filters
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
+from hoodie.report.make import Report, make_report
 from hoodie.services.archive import ArchiveResult, archive, history
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
@@ -37,6 +38,7 @@ from hoodie.spark.write.explain import WriteExplanation, explain
 from hoodie.spark.write.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import redacted
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
@@ -72,7 +74,7 @@ class HoodieTable:
         self.options = options or {}
 
     def __repr__(self) -> str:
-        return f"HoodieTable({self.storage.root!r})"
+        return f"HoodieTable({redacted(self.storage.root)!r})"
 
     @property
     def path(self) -> str:
@@ -244,6 +246,15 @@ class HoodieTable:
         """
         return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
 
+    def report(self, *, options: Options | None = None) -> Report:
+        """One page about the table: its timeline, commits, file sizes, and what cleaning and compaction would do. A
+        notebook shows it; `table.report().save("trips.html")` keeps it. No data file is opened.
+
+        options  `hoodie.*` options of its writes, over those of the table object: services would go by them
+        Raises   CorruptFile; UnsupportedTable
+        """
+        return make_report(load_state(self.storage), self._options(options))
+
     def repair(
         self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
     ) -> tuple[Remedy, ...]:
@@ -396,7 +407,7 @@ class HoodieTable:
         partitions, options  as in `snapshot`
         """
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
-        return list(merged_slices(view).values())
+        return FileSlices(merged_slices(view).values())
 
     def _options(self, options: Options | None) -> dict[str, str]:
         return overridden(self.options, check_options(options or {}))

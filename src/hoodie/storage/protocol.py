@@ -191,3 +191,11 @@ def remove_with_temporaries(storage: Storage, paths: Collection[str]) -> None:
 
 def _hash(name: str) -> str:
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+
+
+_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@")
+
+
+def redacted(uri: str) -> str:
+    """A path or URI without the password that it may have, for logs and results."""
+    return _PASSWORD.sub(r"\1:***@", uri)

@@ -166,10 +166,11 @@ def write_on_driver(
     checked = job.checked
     batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
     if checked.operation_rules.bulk:
-        rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
-        if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
-            rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
-        job = job.with_plan(None)
+        with phases.time("plan"):
+            rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
+            if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
+                rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
+            job = job.with_plan(None)
         with phases.time("write"):
             stats = write_stream(job.spec, checked.rule, iter(rows.to_batches()), "0-0-0")
             told = record_files(job.spec.storage, job.spec.instant, stats, checked.index.record_writes)
@@ -182,7 +183,8 @@ def write_on_driver(
             found = plan_on_driver(checked, job.state, rows, files, pool)
         if hand_over is not None and not fits_driver(checked, found.planned.plan):
             return hand_over()
-        job = announce(job, found.planned)
+        with phases.time("plan"):
+            job = announce(job, found.planned)
         with phases.time("write"):
             done = _run(found, task_runner(job, job.spec), pool)
     stats = [stat for task in done for stat in task.stats]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
@@ -17,6 +18,8 @@ from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import TaskResult, run_and_record
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.tasks import new_file_id, run_task
+
+_log = logging.getLogger("hoodie.index")
 
 #: Runs a task on its rows, by a write token.
 TaskRunner = Callable[[WriteTask, pa.Table, str], TaskResult]
@@ -67,6 +70,17 @@ def plan_batch(
         rules.kinds,
         names_new=checked.lookup.names_new,
     )
+    if rules.locate:
+        _log.info(
+            "%s: index %s found %d of %d looked-up pairs of key and file; %d files read, %d left out, %.3f s",
+            state.config.name,
+            checked.index.name,
+            index.hits,
+            index.candidates,
+            index.files_read,
+            index.files_pruned_by_range + index.files_pruned_by_filter,
+            index.seconds,
+        )
     return BatchPlan(profile, plan, index, files.unmarked)
 
 

@@ -208,9 +208,9 @@ def _hand_over(
     session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
 ) -> tuple[WriteJob, TaskResults]:
     """Have executors write a batch that is here: it is small, but what it changes is not."""
-    check_workers(session)
-    frame = local_frame(session, rows, nullable(schema))
     with phases.time("stage"):
+        check_workers(session)
+        frame = local_frame(session, rows, nullable(schema))
         staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
     try:
         return _write_on_executors(session, staged, job, phases)
@@ -274,7 +274,8 @@ def _write_on_executors(
         prepare_index(checked.index, job.state, set(staged.measured().rows))
         found = plan_on_executors(session, staged, checked, job.state)
     try:
-        job = announce(job, found.planned)
+        with phases.time("plan"):
+            job = announce(job, found.planned)
         with phases.time("write"):
             done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
         partitions = frozenset(staged.measured().rows)
@@ -314,7 +315,8 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         frame = frame.repartition(options.bulk_parallelism) if options.bulk_parallelism else frame
         if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
             frame = frame.sortWithinPartitions(*keys)
-    job = job.with_plan(None)
+    with phases.time("plan"):
+        job = job.with_plan(None)
     try:
         with phases.time("write"):
             stats = executors.run_stream(frame, partial(write_stream, job.executor_spec, job.checked.rule)).stats

@@ -103,22 +103,26 @@ def run(
         if transaction is not None:
             abandon(transaction)
         return earlier_result(known)
-    acquired = acquire(batch.session, batch.frame, batch.checked, batch.phases)
+    with batch.phases.time("collect"):
+        acquired = acquire(batch.session, batch.frame, batch.checked, batch.phases)
     try:
         if transaction is not None:
             job = with_transaction(batch.checked, transaction)
             result = _run(batch, job, acquired, commit)
         else:
             if make_table is not None:
-                make_table()
+                with batch.phases.time("begin"):
+                    make_table()
             result = with_retries(settings, _attempts(batch, acquired, commit, made=make_table is not None))
     except BatchKnown as known:
         return earlier_result(known)
     finally:
-        acquired.release()
+        with batch.phases.time("stage" if acquired.staged else "collect"):
+            acquired.release()
     if commit:
-        after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant, result.after)
-    return result
+        with batch.phases.time("services"):
+            after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant, result.after)
+    return replace(result, seconds=batch.phases.whole())
 
 
 def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool) -> Callable[[], WriteResult]:
