@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.config.compaction import COMPACTION_GROUPS
+from hoodie.config.console import CONSOLE_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
@@ -74,6 +75,7 @@ ALL_GROUPS = (
     *SERVICE_GROUPS,
     *LOCK_GROUPS,
     *HBASE_GROUPS,
+    *CONSOLE_GROUPS,
 )
 
 _ALIASES = alias_sets(ALL_GROUPS)

@@ -16,6 +16,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from hoodie.display.progress import progress
 from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
@@ -34,6 +35,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.base_file_writer import BaseFileWriter
 from hoodie.writing.on_commit import notify_committed
+from hoodie.writing.planning import written
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.task_results import DRIVER, EXECUTORS
 
@@ -118,8 +120,17 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
     reader = job.compaction.reader
     options = replace(reader.options, max_bytes=max(1, reader.options.max_bytes // count))
     shared = replace(job.compaction, reader=replace(reader, options=options))
-    with ThreadPoolExecutor(count, thread_name_prefix="hoodie-compaction") as pool:
-        calls = [pool.submit(run_operation, shared, task) for task in job.tasks]
+    with (
+        ThreadPoolExecutor(count, thread_name_prefix="hoodie-compaction") as pool,
+        progress("compaction", len(job.tasks), show=job.show_progress) as advance,
+    ):
+
+        def run_one(task: CompactionTask) -> WriteStat | None:
+            stat = run_operation(shared, task)
+            advance(1, *written([] if stat is None else [stat]))
+            return stat
+
+        calls = [pool.submit(run_one, task) for task in job.tasks]
         try:
             return [call.result() for call in calls]
         except BaseException:

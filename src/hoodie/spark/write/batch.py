@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
+from hoodie.display.progress import progress
 from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
@@ -37,7 +38,17 @@ from hoodie.table.state import Slices, TableState, in_units_of
 from hoodie.writing.driver import check_keys, refuse_bad_keys, write_on_driver
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, Exchange, TaskRunner, announce, plan_batch, task_runner
+from hoodie.writing.planning import (
+    BatchPlan,
+    Exchange,
+    TaskRunner,
+    announce,
+    plan_batch,
+    shows_progress,
+    task_runner,
+    what_runs,
+    written,
+)
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import EXECUTORS, TaskResults
@@ -277,7 +288,10 @@ def _write_on_executors(
         with phases.time("plan"):
             job = announce(job, found.planned)
         with phases.time("write"):
-            done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+            count = len(found.planned.plan.tasks)
+            with progress(f"{what_runs(job)} on executors", count, show=shows_progress(job)) as advance:
+                done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+                advance(count, *written(done.stats))  # Spark tells the driver nothing before its job ends
         partitions = frozenset(staged.measured().rows)
         return job, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
     finally:
