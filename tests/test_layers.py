@@ -32,6 +32,7 @@ FLOORS = (
     {"recovery"},
     {"services"},
     {"report"},
+    {"metrics"},
     {"spark"},
     {"api"},
     {"cli", "testing"},
