@@ -14,7 +14,7 @@ SOURCE = ROOT / "src"
 
 # Lower floors first; packages of one floor do not know each other.
 FLOORS = (
-    {"errors"},
+    {"errors", "display"},
     {"model"},
     {"config"},
     {"schema"},
@@ -31,7 +31,8 @@ FLOORS = (
     {"writing"},
     {"recovery"},
     {"services"},
-    {"sync"},
+    {"report"},
+    {"metrics"},
     {"spark"},
     {"api"},
     {"cli", "testing"},

@@ -35,6 +35,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
+from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
@@ -135,8 +136,10 @@ class HoodieWriteClient:
         self._begun.pop(instant, None)
         if result.later:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
+        done = replace(result, metadata=metadata, later=())
+        notify_committed(done)
         after_commit(self.session, self.storage, self.options, instant)
-        return replace(result, metadata=metadata, later=())
+        return done
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
         """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""

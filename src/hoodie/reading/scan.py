@@ -16,7 +16,9 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import InvalidInput, UnsupportedTable
+from hoodie.display.render import as_html
+from hoodie.display.summary import Column, Kind, summary
+from hoodie.errors import InvalidInput
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.change_plan import CommitTimes, plan_changes
@@ -220,6 +222,22 @@ class Scan:
             lines.append(f"  and {len(self.slices) - _MOST_NAMED} more")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        by_partition: dict[str, list[FileSlice]] = {}
+        for slice_ in self.slices:
+            by_partition.setdefault(slice_.group.partition, []).append(slice_)
+        rows = (
+            (
+                partition,
+                len(slices),
+                sum(s.base.size for s in slices if s.base is not None),
+                sum(len(s.logs) for s in slices),
+                sum(log.size for s in slices for log in s.logs),
+            )
+            for partition, slices in by_partition.items()
+        )
+        return as_html(summary(repr(self), _COLUMNS, rows, len(by_partition)))
+
     def _what(self) -> str:
         if self.times is not None:
             return f"changes in ({self.times.after or 'earliest'}, {self.times.up_to}]"
@@ -235,6 +253,15 @@ class Scan:
             f"{_count(len(self.base_files), 'base file')} of {self.base_bytes} bytes and "
             f"{_count(len(self.log_files), 'log file')} of {self.log_bytes} bytes"
         )
+
+
+_COLUMNS = (
+    Column("partition"),
+    Column("file slices", Kind.COUNT),
+    Column("base files", Kind.BYTES),
+    Column("logs", Kind.COUNT),
+    Column("log bytes", Kind.BYTES),
+)
 
 
 def plan_scan(

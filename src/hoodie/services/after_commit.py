@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,6 +20,8 @@ from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Timeline
+
+_log = logging.getLogger("hoodie.services")
 
 T = TypeVar("T")
 
@@ -82,6 +85,6 @@ def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
             return run()
     # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
-        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-        warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}{notes}"), stacklevel=4)
+        _log.info("%s after commit %s failed with %s", service, instant, type(error).__name__)
+        warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
         return None
