@@ -118,7 +118,7 @@ def archive(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile when an
                instant cannot be read; InvalidOption
     """
-    started, how = monotonic(), read_options(ArchiveOptions, options)
+    started, how = monotonic(), options.read(ArchiveOptions)
     state = state or service_state(storage, options, dry_run)
     if not is_due(state.timeline, how):
         return ArchiveResult(dry_run=dry_run)

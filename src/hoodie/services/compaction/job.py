@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from hoodie.config.console import ConsoleOptions
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import InvalidPlan
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
@@ -100,7 +100,7 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
     extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
     limits = settings.engine
     on_driver = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
-    show = read_options(ConsoleOptions, options).progress
+    show = options.read(ConsoleOptions).progress
     return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, on_driver, show)
 
 

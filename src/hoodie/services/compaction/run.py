@@ -16,6 +16,7 @@ from itertools import chain
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.display.progress import progress
 from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
@@ -73,7 +74,7 @@ def compact(
 
 
 def _carry_out(
-    state: TableState, options: Mapping[str, str], instant: str, run: RunTasks | None, claim: Lock, phases: Phases
+    state: TableState, options: Options, instant: str, run: RunTasks | None, claim: Lock, phases: Phases
 ) -> WriteResult:
     storage = state.storage
     with phases.time("begin"):

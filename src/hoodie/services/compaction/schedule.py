@@ -92,9 +92,9 @@ class CompactionPreview:
     due: bool
 
 
-def preview_compaction(state: TableState, options: Mapping[str, str], clock: Clock = utc_now) -> CompactionPreview:
+def preview_compaction(state: TableState, options: Options, clock: Clock = utc_now) -> CompactionPreview:
     """What `schedule_compaction` would plan now, due or not. Nothing is changed. Raises InvalidOption"""
-    settings, how = Settings.read(options), read_options(CompactionOptions, options)
+    settings, how = Settings.read(options), options.read(CompactionOptions)
     time = new_time(state.timeline, state.config.timezone, clock)
     planning = Planning(how, settings.sizing.max_size, parse_time(time).date())
     view = load_view(state.storage, state.timeline, state.config)
