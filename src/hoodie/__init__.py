@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hoodie.reading.scan import Scan
     from hoodie.reading.snapshot import read_arrow
     from hoodie.spark.session import local_session
+    from hoodie.writing.on_commit import on_commit
     from hoodie.writing.result import WriteResult
 
     __version__ = ""
@@ -38,6 +39,7 @@ __all__ = [
     "__version__",
     "create_table",
     "local_session",
+    "on_commit",
     "open_table",
     "read",
     "read_arrow",
@@ -59,6 +61,7 @@ __homes__ = {
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",
     "local_session": "hoodie.spark.session",
+    "on_commit": "hoodie.writing.on_commit",
     "open_table": "hoodie.api.table",
     "read": "hoodie.api.read_client:read_path",
     "read_arrow": "hoodie.reading.snapshot",

@@ -32,16 +32,19 @@ __all__ = [
     "LockNotReleased",
     "LockTimeout",
     "MetafileMissing",
+    "MetastoreUnavailable",
     "MissingFile",
     "MissingFileIgnored",
     "MissingPackage",
     "NameTooLong",
+    "OptionIgnored",
     "PlanInUse",
     "SchemaMismatch",
     "ServiceFailed",
     "StorageFailed",
     "StorageFull",
     "StorageUnavailable",
+    "SyncRefused",
     "TableMismatch",
     "TableNotFound",
     "UnsupportedTable",
@@ -160,7 +163,7 @@ class HollowCommit(HoodieError):
 
 
 class HistoryGone(HoodieError):
-    """Changes that cannot be told any more: their commits are archived, or their files cleaned."""
+    """Changes that are no longer available: their commits are archived, or their files cleaned."""
 
     def __init__(self, begin: str, end: str, problem: str, earliest: str) -> None:
         super().__init__(begin, end, problem, earliest)
@@ -169,7 +172,7 @@ class HistoryGone(HoodieError):
     def __str__(self) -> str:
         return (
             f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {self.problem}. The earliest "
-            f"begin that can be told is {self.earliest}. Begin there; or read the whole table, for those rows that "
+            f"available begin is {self.earliest}. Begin there; or read the whole table, for those rows that "
             "are still the latest, with hoodie.datasource.read.incr.fallback.fulltablescan.enable=true."
         )
 
@@ -183,7 +186,7 @@ class PlanInUse(WriteConflict):
 
 
 class IndexUnavailable(HoodieError):
-    """An index outside the table cannot be asked, or does not keep what it is told."""
+    """An index outside the table cannot be reached, or does not store what it is sent."""
 
 
 class CorruptIndex(HoodieError):
@@ -263,6 +266,36 @@ class FileGone(StorageFailed, FileNotFoundError):
         "A cleaning, a rollback or another writer may have removed it since the table was looked at: call again. If it "
         "stays missing, `hoodie doctor` says what the table lacks."
     )
+
+
+class MetastoreUnavailable(HoodieError):
+    """The metastore did not answer, or not with what was asked for. What was synced until then stays."""
+
+    def __init__(self, address: str, problem: str) -> None:
+        super().__init__(address, problem)
+        self.address, self.problem = address, problem
+
+    def __str__(self) -> str:
+        return (
+            f"metastore {self.address}: {self.problem}. See that it runs and that "
+            "hoodie.datasource.hive_sync.metastore.uris has its address (it is spoken to in plain Thrift, without "
+            "Kerberos and TLS); then sync again, which goes on with what is missing."
+        )
+
+
+class SyncRefused(HoodieError):
+    """The metastore cannot take the table as it is, or holds something else by its name: nothing there has changed."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        """
+        where    the column, partition or entry
+        problem  what is wrong with it, and what to do
+        """
+        super().__init__(where, problem)
+        self.where, self.problem = where, problem
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
 
 
 class WorkerEnvironment(HoodieError):
@@ -393,6 +426,13 @@ class HudiCannotRead(HoodieWarning):
     """The table is about to get something that releases of Hudi cannot read.
 
     `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
+    """
+
+
+class OptionIgnored(HoodieWarning):
+    """Options of Hudi that ask for something that does not happen here, with `hoodie.compat.unsupported=warn`.
+
+    `warnings.simplefilter("error", OptionIgnored)` makes such calls fail before they begin.
     """
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.reading.scan import plan_scan
 from hoodie.schema.schema import without_meta_fields
 from hoodie.schema.types import spark_name
@@ -62,7 +63,7 @@ class TableDetail:
         )
 
 
-def detail(state: TableState, options: Mapping[str, str]) -> TableDetail:
+def detail(state: TableState, options: Options) -> TableDetail:
     """The table of a state. All partitions are listed. Raises as `plan_scan`."""
     scan = plan_scan(state, options=options)
     state, config = scan.state, scan.state.config

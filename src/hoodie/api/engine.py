@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_repair import RepairJob
 from hoodie.lookup.point_read import ReadStats
@@ -46,7 +47,7 @@ class Read:
 class Reader(Protocol[FrameOut]):
     """Gives the rows of a read, not read yet."""
 
-    def __call__(self, state: TableState, read: Read, options: Mapping[str, str]) -> FrameOut: ...
+    def __call__(self, state: TableState, read: Read, options: Options) -> FrameOut: ...
 
 
 class Checker(Protocol):
@@ -60,7 +61,7 @@ class Checker(Protocol):
         storage: Storage,
         operation: WriteOperation,
         rows: Any,
-        options: Mapping[str, str],
+        options: Options,
         new: TableState | None = None,
     ) -> CheckedBatch: ...
 
@@ -69,7 +70,7 @@ class KeyReader(Protocol[Frame]):
     """Gives the rows of keys: columns that a table's keys are made of, or the keys as reads have them."""
 
     def __call__(
-        self, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Mapping[str, str]
+        self, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
     ) -> KeyedRows[Frame]: ...
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic
 
+from hoodie.config.options import Options
 from hoodie.api.engine import Engine, Frame
 from hoodie.config.datasource import check_options, overridden
 from hoodie.storage.protocol import Storage
@@ -16,7 +17,7 @@ class TableHandle(Generic[Frame]):
     """A table at a path. It holds no state of the table: every call looks at what is there now."""
 
     storage: Storage
-    options: Mapping[str, str]
+    options: Options
     engine: Engine[Frame]
 
     @property

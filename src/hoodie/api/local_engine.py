@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.api.engine import Engine, KeyedRows, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.rows import Rows
@@ -37,7 +38,7 @@ from hoodie.writing.task_results import DRIVER
 
 
 def check(
-    storage: Storage, operation: WriteOperation, rows: Any, options: Mapping[str, str], new: TableState | None = None
+    storage: Storage, operation: WriteOperation, rows: Any, options: Options, new: TableState | None = None
 ) -> CheckedBatch:
     """See that rows fit their table. A DataFrame of Spark's is written by its own session."""
     if is_spark_frame(rows):
@@ -64,7 +65,7 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
         acquired.release()
 
 
-def read(state: TableState, read: Read, options: Mapping[str, str]) -> Rows:
+def read(state: TableState, read: Read, options: Options) -> Rows:
     return Rows.of_scan(
         plan_scan(
             state,
@@ -81,7 +82,7 @@ def read(state: TableState, read: Read, options: Mapping[str, str]) -> Rows:
 
 
 def read_keys(
-    storage: Storage, keys: Any, columns: Sequence[str] | None, options: Mapping[str, str]
+    storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
 ) -> KeyedRows[Rows]:
     state = completed(load_state(storage), options)
     if not state.config.meta_fields:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.api.engine import KeyedRows
 from hoodie.config.datasource import check_options
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
@@ -41,7 +42,6 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
-from hoodie.timeline.timeline import query_instant
 from hoodie.view.slices import FileSystemView
 from hoodie.writing.driver import check_keys, refuse_bad_keys, thread_pool
 
@@ -81,9 +81,9 @@ class HoodieReadClient:
         """
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = check_options(options or {})
+        self.options = door_options(options, Purpose.READ, path)
         self.settings = Settings.read(self.options)
-        read_options(MergeOptions, self.options)
+        self.options.read(MergeOptions)
         load_state(self.storage)
 
     def filter_exists(self, df: DataFrame) -> DataFrame:
@@ -252,7 +252,7 @@ class HoodieReadClient:
         return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
 
 
-def client_of(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> HoodieReadClient:
+def client_of(session: SparkSession, storage: Storage, options: Options) -> HoodieReadClient:
     """The client of a table whose storage and options are at hand."""
     client = HoodieReadClient.__new__(HoodieReadClient)
     client.session, client.storage, client.options = session, storage, dict(options)
@@ -286,17 +286,19 @@ def read_path(
     path: str,
     options: Mapping[str, Any] | None = None,
     *,
+    props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataFrame:
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 
     options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
                      `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`; else `as.of.instant`
+    props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
-    given = check_options(options or {})
-    query = read_options(QueryOptions, given)
+    given = door_options(options, Purpose.READ, path, props)
+    query = given.read(QueryOptions)
     state = load_state(storage_for(path, storage_options))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
@@ -305,7 +307,7 @@ def read_path(
                 "included, or earliest"
             )
         return incremental.changes(session, state, query.begin, query.end or None, None, given)
-    as_of = query_instant(query.as_of) if query.as_of else None
+    as_of = query.as_of or None
     if query.query is QueryType.READ_OPTIMIZED:
         return snapshot.read_optimized(session, state, as_of, options=given)
     return snapshot.snapshot(session, state, as_of, options=given)

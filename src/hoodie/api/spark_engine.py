@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.config.options import Options
 from hoodie.api.engine import Engine, KeyedRows, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.config.write import WriteOperation
@@ -60,7 +61,7 @@ def check(
     storage: Storage,
     operation: WriteOperation,
     rows: Any,
-    options: Mapping[str, str],
+    options: Options,
     new: TableState | None = None,
 ) -> CheckedBatch:
     """See that rows fit their table: a DataFrame, or anything that `arrow_stream` takes."""
@@ -69,7 +70,7 @@ def check(
     return check_arrow(session, storage, operation, arrow_stream(rows), options, new)
 
 
-def read(session: SparkSession, state: TableState, read: Read, options: Mapping[str, str]) -> DataFrame:
+def read(session: SparkSession, state: TableState, read: Read, options: Options) -> DataFrame:
     """Raises InvalidInput on a filter that is an expression of pyarrow's, which Spark cannot take."""
     if read.filters is None:
         return _read(session, state, read, read.columns, options)
@@ -79,7 +80,7 @@ def read(session: SparkSession, state: TableState, read: Read, options: Mapping[
 
 
 def _read(
-    session: SparkSession, state: TableState, read: Read, columns: Sequence[str] | None, options: Mapping[str, str]
+    session: SparkSession, state: TableState, read: Read, columns: Sequence[str] | None, options: Options
 ) -> DataFrame:
     if read.kind is ScanKind.CHANGES:
         assert read.begin is not None
@@ -132,7 +133,7 @@ def _compared(test: Test) -> Column:
 
 
 def read_keys(
-    session: SparkSession, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Mapping[str, str]
+    session: SparkSession, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
 ) -> KeyedRows[DataFrame]:
     """Rows by key: `HoodieReadClient.read`, of a DataFrame or of what `arrow_stream` takes."""
     from hoodie.api.read_client import client_of

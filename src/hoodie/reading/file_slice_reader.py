@@ -6,7 +6,7 @@ Source: docs/format/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MergeOptions, MergerOptions
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, InvalidInput, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.compile import BadSchema, compile_schema
@@ -75,7 +75,7 @@ class SliceReader:
 
 
 def slice_reader(
-    state: TableState, schema: pa.Schema, as_of: str | None = None, options: Mapping[str, str] | None = None
+    state: TableState, schema: pa.Schema, as_of: str | None = None, options: Options | None = None
 ) -> SliceReader:
     """How a snapshot reader reads the slices of a table.
 
@@ -87,9 +87,9 @@ def slice_reader(
     return SliceReader(
         storage=state.storage,
         schema=schema,
-        rule=table_rule(state.config.properties, schema, read_options(MergerOptions, options or {}).mergers),
+        rule=table_rule(state.config.properties, schema, (options or Options()).read(MergerOptions).mergers),
         committed=committed_blocks(state.timeline, as_of),
-        options=read_options(MergeOptions, options or {}),
+        options=(options or Options()).read(MergeOptions),
         keygen=None if state.config.meta_fields else table_keygen(state),
     )
 

@@ -9,14 +9,16 @@ Source: docs/format/table-services.md 8 (queries).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import InvalidInput, UnsupportedTable
+from hoodie.display.render import as_html
+from hoodie.display.summary import Column, Kind, summary
+from hoodie.errors import InvalidInput
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.change_plan import CommitTimes, plan_changes
@@ -28,7 +30,8 @@ from hoodie.reading.predicate import ANY, Tests
 from hoodie.reading.selection import Filters, RowFilter, check_columns, read_filter
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.state import TableState
-from hoodie.timeline.timeline import Visible, query_instant
+from hoodie.timeline.points import Point, query_instant
+from hoodie.timeline.timeline import Visible
 from hoodie.view.missing import read_optimized_files, snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -219,6 +222,22 @@ class Scan:
             lines.append(f"  and {len(self.slices) - _MOST_NAMED} more")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        by_partition: dict[str, list[FileSlice]] = {}
+        for slice_ in self.slices:
+            by_partition.setdefault(slice_.group.partition, []).append(slice_)
+        rows = (
+            (
+                partition,
+                len(slices),
+                sum(s.base.size for s in slices if s.base is not None),
+                sum(len(s.logs) for s in slices),
+                sum(log.size for s in slices for log in s.logs),
+            )
+            for partition, slices in by_partition.items()
+        )
+        return as_html(summary(repr(self), _COLUMNS, rows, len(by_partition)))
+
     def _what(self) -> str:
         if self.times is not None:
             return f"changes in ({self.times.after or 'earliest'}, {self.times.up_to}]"
@@ -236,6 +255,15 @@ class Scan:
         )
 
 
+_COLUMNS = (
+    Column("partition"),
+    Column("file slices", Kind.COUNT),
+    Column("base files", Kind.BYTES),
+    Column("logs", Kind.COUNT),
+    Column("log bytes", Kind.BYTES),
+)
+
+
 def plan_scan(
     state: TableState,
     kind: ScanKind | str = ScanKind.SNAPSHOT,
@@ -243,10 +271,10 @@ def plan_scan(
     columns: Sequence[str] | None = None,
     partitions: Collection[str] | None = None,
     filters: Filters | None = None,
-    as_of: str | None = None,
-    begin: str | None = None,
-    end: str | None = None,
-    options: Mapping[str, str] | None = None,
+    as_of: Point | None = None,
+    begin: Point | None = None,
+    end: Point | None = None,
+    options: Options | None = None,
     for_spark: bool = False,
 ) -> Scan:
     """Plan a read of a table.
@@ -255,14 +283,14 @@ def plan_scan(
     columns     names of top-level columns, in the order wanted; None: all, meta columns first where the table has them
     partitions  partition paths to look at, others are not listed; None: all. Not for changes
     filters     rows to keep; may name columns that are not among `columns`
-    as_of       `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
+    as_of       a point in time (`query_instant`), inclusive; None: now
     begin, end  of changes: see `plan_changes`
     options     `hoodie.*` options of reads
     for_spark   find out which base files Spark's own Parquet reader would read as other values; what that costs: see
                 `mislabelled`
-    Raises      InvalidInput on an unknown column or kind, a malformed filter or instant, and as of an instant whose
-                files were cleaned; UnsupportedTable when there is no rule to merge the table's rows; MissingFile when a
-                file is gone that a commit published; CorruptFile; as `plan_changes`
+    Raises      InvalidInput on an unknown column or kind, a malformed filter or instant, and as of an instant before
+                the first commit, or whose files were cleaned; UnsupportedTable when there is no rule to merge the
+                table's rows; MissingFile when a file is gone that a commit published; CorruptFile; as `plan_changes`
     """
     kind = _kind(kind, partitions, as_of, begin, end)
     if kind is ScanKind.CHANGES:
@@ -282,11 +310,11 @@ def _plan_state(
     columns: Sequence[str] | None,
     partitions: Collection[str] | None,
     filters: Filters | None,
-    as_of: str | None,
-    options: Mapping[str, str] | None,
+    as_of: Point | None,
+    options: Options | None,
 ) -> Scan:
     """The rows at one moment."""
-    moment = None if as_of is None else query_instant(as_of)
+    moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
     state, view = complete_view(state, partitions, taken, options, moment)
     schema = read_schema(state, view, moment)
@@ -313,11 +341,11 @@ def _plan_state(
 
 def _plan_changes(
     state: TableState,
-    begin: str,
-    end: str | None,
+    begin: Point,
+    end: Point | None,
     columns: Sequence[str] | None,
     filters: Filters | None,
-    options: Mapping[str, str] | None,
+    options: Options | None,
 ) -> Scan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
     plan = plan_changes(state, begin, end, options)
@@ -342,9 +370,9 @@ def _plan_changes(
 def _kind(
     kind: ScanKind | str,
     partitions: Collection[str] | None,
-    as_of: str | None,
-    begin: str | None,
-    end: str | None,
+    as_of: Point | None,
+    begin: Point | None,
+    end: Point | None,
 ) -> ScanKind:
     """The kind of a read, seen to fit what else is asked."""
     try:

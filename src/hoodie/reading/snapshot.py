@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.datasource import check_options
-from hoodie.config.read import READ_GROUPS
+from hoodie.config.datasource import door_options
+from hoodie.config.hudi_options import Purpose
+from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
@@ -30,6 +31,7 @@ from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
+from hoodie.timeline.points import Point
 
 #: Rows as `columns`, of a slice that has logs. The schema is that of the whole table, meta columns included.
 MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table]
@@ -42,7 +44,7 @@ def read_arrow(
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
-    as_of: str | None = None,
+    as_of: Point | None = None,
     storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
@@ -52,7 +54,8 @@ def read_arrow(
     columns          names of top-level columns, in the order wanted; None: the five `_hoodie_*` columns, unless the
                      table is without, then the user's
     filters          rows to keep; may name columns that are not among `columns`
-    as_of            `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
+    as_of            `yyyyMMddHHmmss[SSS]`, ISO text such as `2024-01-31 12:30` or `2024-01-31T12:30:45Z`, a datetime or
+                     a date; inclusive, in the table's zone where it names none; None: now
     storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
     options          `hoodie.*` options of reads; others are taken as the driver's
     Raises           TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed
@@ -67,11 +70,11 @@ def read_arrow(
 
 def open_storage(
     path: str | os.PathLike[str], options: Mapping[str, Any] | None, storage_options: Mapping[str, Any] | None
-) -> tuple[Storage, dict[str, str]]:
+) -> tuple[Storage, Options]:
     """The storage of a table to read, and the `hoodie.*` options of reads. Options of other names are the driver's."""
     given = options or {}
-    ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
-    driver = {key: given[key] for key in given if key not in ours}
+    ours = door_options({key: given[key] for key in given if key.startswith("hoodie.")}, Purpose.READ)
+    driver = {key: given[key] for key in given if not key.startswith("hoodie.")}
     return storage_for(path, {**driver, **(storage_options or {})}), ours
 
 
@@ -79,8 +82,8 @@ def read_table(
     state: TableState,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
-    as_of: str | None = None,
-    options: Mapping[str, str] | None = None,
+    as_of: Point | None = None,
+    options: Options | None = None,
     partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""

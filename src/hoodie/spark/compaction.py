@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction
+from hoodie.config.options import read_options
+from hoodie.display.progress import progress
+from hoodie.errors import PlanInUse
 from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.inline import compact_inline as inline
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
@@ -18,6 +22,7 @@ from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import STATS, report, reported
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.planning import written
 
 
 def carry_out(session: SparkSession, job: CompactionJob) -> Sequence[WriteStat | None]:
@@ -31,10 +36,13 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
         return []
     check_workers(session)
     work = [(job.compaction, task) for task in job.tasks]
-    return list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
+    with progress("compaction on executors", len(work), show=job.show_progress) as advance:
+        stats = list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
+        advance(len(work), *written(stats))  # Spark tells the driver nothing before its job ends
+    return stats
 
 
-def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> None:
+def compact_inline(session: SparkSession, storage: Storage, options: Options) -> None:
     """`services.compaction.inline`, by Spark."""
     inline(storage, options, partial(carry_out, session))
 

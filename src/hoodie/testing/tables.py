@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 
 from hoodie.config.datasource import overridden
+from hoodie.config.options import Options as Checked
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
 from hoodie.errors import StorageFailed
@@ -26,6 +27,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
+from hoodie.timeline.points import Point
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import delete_partitions
@@ -68,7 +70,7 @@ class ArrowTable:
     def __init__(self, storage: Storage, options: Options | None = None) -> None:
         """options  of all writes, as `HoodieTable` takes them"""
         self.storage = storage
-        self.options = {key: as_text(value) for key, value in (options or {}).items()}
+        self.options = Checked({key: as_text(value) for key, value in (options or {}).items()})
         self._faulty: Callable[[Storage], Storage] | None = None
 
     @classmethod
@@ -113,6 +115,21 @@ class ArrowTable:
         given, storage = self._options(options), self._storage()
         return run(check_batch(storage, operation, rows.to_reader(), given, after_local_commit))
 
+    def replace(self, rows: pa.Table, options: Options) -> WriteResult:
+        """Put a new table with the rows in place of this one, as `hoodie.write` does with mode overwrite.
+
+        options  of the new table and of its writes
+        """
+        storage, given = self._storage(), {key: as_text(value) for key, value in options.items()}
+        new = replacement(storage, given)
+        state = completed(new.state, given)
+        checked = check(state, WriteOperation.INSERT_OVERWRITE_TABLE, rows.schema, Settings.read(given))
+        batch = keyed(rows, table_keygen(state))
+        check_keys(batch)
+        result = _carry_out(new.start(checked), batch, given)
+        new.finish()
+        return result
+
     # --- services ---
 
     def clean(self, options: Options | None = None, *, dry_run: bool = False) -> CleanResult:
@@ -144,7 +161,7 @@ class ArrowTable:
         """The rows of the newest base files, logs left out."""
         return read_scan(plan_scan(self.state(), ScanKind.READ_OPTIMIZED))
 
-    def changes(self, begin: str, end: str | None = None, options: Options | None = None) -> pa.Table:
+    def changes(self, begin: Point, end: Point | None = None, options: Options | None = None) -> pa.Table:
         """The rows that changed in (begin, end]."""
         return changed_rows(self.state(), begin, end, options=self._options(options))
 
@@ -156,7 +173,7 @@ class ArrowTable:
         state = self.state()
         return list(merged_slices(load_view(self.storage, state.timeline, state.config)).values())
 
-    def _options(self, options: Options | None) -> dict[str, str]:
+    def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, {key: as_text(value) for key, value in (options or {}).items()})
 
     def _storage(self) -> Storage:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import SchemaMismatch
 from hoodie.keygen.arrow_keys import missing_columns, partition_path, record_key, require_order
@@ -73,7 +74,7 @@ def check_rows(
     storage: Storage,
     operation: WriteOperation,
     source: pa.RecordBatchReader,
-    options: Mapping[str, str],
+    options: Options,
     new: TableState | None = None,
     zone: str = "",
 ) -> tuple[Checked, ArrowRows]:

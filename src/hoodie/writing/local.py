@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -13,6 +13,7 @@ from typing import TypeVar
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.config.write import BulkInsertSort, WriteOperation
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
@@ -84,7 +85,7 @@ def check_batch(
     storage: Storage,
     operation: WriteOperation,
     source: pa.RecordBatchReader,
-    options: Mapping[str, str],
+    options: Options,
     after_commit: AfterCommit,
     new: TableState | None = None,
 ) -> CheckedBatch:

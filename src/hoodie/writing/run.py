@@ -9,6 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
 from hoodie.storage.protocol import Storage
@@ -46,7 +47,7 @@ class CheckedBatch:
 
     checked: Checked
     columns: pa.Schema | None
-    options: Mapping[str, str]
+    options: Options
     acquire: Callable[[Checked, Phases], Acquired]
     after_commit: AfterCommit
     phases: Phases = field(default_factory=Phases)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from contextlib import suppress
 
 from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
@@ -15,7 +14,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 
 
-def compact_inline(storage: Storage, options: Mapping[str, str], run: RunTasks | None = None) -> None:
+def compact_inline(storage: Storage, options: Options, run: RunTasks | None = None) -> None:
     """Plan compactions after a commit, and carry them out, as `hoodie.compact.inline` and `.schedule.inline` say.
 
     run     as of `compact`
@@ -30,7 +29,7 @@ def compact_inline(storage: Storage, options: Mapping[str, str], run: RunTasks |
     pending = bool(state.timeline.pending_compactions)
     while how.run and pending:  # of a writer that died, or whose compaction failed
         pending = compact(storage, options, run=run) is not None
-    further = read_options(CompactionOptions, options).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
+    further = options.read(CompactionOptions).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     if how.schedule and pending and not further:
         return
     with suppress(PlanInUse):  # another process does it

@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
-from hoodie.errors import HoodieError, SchemaMismatch
+from hoodie.display.progress import progress
+from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.keygen import KeyGenerator
@@ -37,7 +38,17 @@ from hoodie.writing.driver import write_on_driver
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.local import ordering_needed, sound_rows, stage_batches, take_rows
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, Exchange, TaskRunner, announce, plan_batch, task_runner
+from hoodie.writing.planning import (
+    BatchPlan,
+    Exchange,
+    TaskRunner,
+    announce,
+    plan_batch,
+    shows_progress,
+    task_runner,
+    what_runs,
+    written,
+)
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
 from hoodie.writing.stage import profile, reads_stay_few, require_sound
@@ -229,9 +240,9 @@ def _hand_over(
     session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
 ) -> tuple[WriteJob, TaskResults]:
     """Have executors write a batch that is here: it is small, but what it changes is not."""
-    check_workers(session)
-    frame = local_frame(session, rows, nullable(schema))
     with phases.time("stage"):
+        check_workers(session)
+        frame = local_frame(session, rows, nullable(schema))
         staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
     try:
         return _write_on_executors(session, staged, job, phases)
@@ -295,9 +306,13 @@ def _write_on_executors(
         prepare_index(checked.index, job.state, set(staged.measured().rows))
         found = plan_on_executors(session, staged, checked, job.state)
     try:
-        job = announce(job, found.planned)
+        with phases.time("plan"):
+            job = announce(job, found.planned)
         with phases.time("write"):
-            done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+            count = len(found.planned.plan.tasks)
+            with progress(f"{what_runs(job)} on executors", count, show=shows_progress(job)) as advance:
+                done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+                advance(count, *written(done.stats))  # Spark tells the driver nothing before its job ends
         partitions = frozenset(staged.measured().rows)
         return job, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
     finally:
@@ -335,7 +350,8 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         frame = frame.repartition(options.bulk_parallelism) if options.bulk_parallelism else frame
         if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
             frame = frame.sortWithinPartitions(*keys)
-    job = job.with_plan(None)
+    with phases.time("plan"):
+        job = job.with_plan(None)
     try:
         with phases.time("write"):
             stats = executors.run_stream(frame, partial(write_stream, job.executor_spec, job.checked.rule)).stats
