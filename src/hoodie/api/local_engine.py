@@ -22,8 +22,8 @@ from hoodie.reading.scan import plan_scan
 from hoodie.reading.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import without_meta_fields
-from hoodie.services.after_commit import after_local_commit
 from hoodie.storage.protocol import Storage
+from hoodie.sync.after_commit import after_local_commit
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
