@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hoodie.api.merge_builder import MergeBuilder
     from hoodie.api.read_client import HoodieReadClient, KeyedRows
     from hoodie.api.read_client import read_path as read
     from hoodie.api.table import HoodieTable, create_table, open_table
@@ -28,6 +29,7 @@ __all__ = [
     "HoodieWarning",
     "HoodieWriteClient",
     "KeyedRows",
+    "MergeBuilder",
     "WriteResult",
     "__version__",
     "create_table",
@@ -47,6 +49,7 @@ __homes__ = {
     "HoodieWarning": "hoodie.errors",
     "HoodieWriteClient": "hoodie.api.write_client",
     "KeyedRows": "hoodie.api.read_client",
+    "MergeBuilder": "hoodie.api.merge_builder",
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",
     "local_session": "hoodie.spark.session",

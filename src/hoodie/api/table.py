@@ -6,8 +6,9 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 
+from hoodie.api.merge_builder import MergeBuilder
 from hoodie.config.datasource import check_options, overridden, write_options
 from hoodie.config.options import as_text, read_options
 from hoodie.config.read import MergeOptions
@@ -31,6 +32,8 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
+from hoodie.spark.merge import run as merge_run
+from hoodie.spark.merge.clauses import MergeRequest
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.worker_errors import typed_calls
 from hoodie.spark.write.explain import WriteExplanation, explain
@@ -134,6 +137,51 @@ class HoodieTable:
         Raises as `upsert`
         """
         return explain(check_batch(self.session, self.storage, WriteOperation.UPSERT, df, self._options(options)))
+
+    # --- by condition ---
+
+    def merge(
+        self,
+        source: DataFrame,
+        condition: str | Column | None = None,
+        *,
+        source_name: str = "source",
+        target_name: str = "target",
+        options: Options | None = None,
+    ) -> MergeBuilder:
+        """Begin a merge: `table.merge(changes, "target.id = source.id").when_matched_update_all().execute()`.
+
+        source       rows that are compared with those of the table
+        condition    which source row matches which row of the table; None: the one of the same key. As text it may say
+                     that the key columns are equal (with partition columns, unless the index is global), and clauses
+                     may ask for the source's columns only: then the table is not read, as by an upsert. Else Spark
+                     joins the two
+        source_name, target_name  what expressions call them
+        options      of the write
+        """
+        given = self._options(options)
+        request = MergeRequest(source, condition, (), target_name, source_name)
+        return MergeBuilder(request, lambda request: merge_run.merge(self.session, self.storage, request, given))
+
+    def update(
+        self, condition: str | Column | None, values: Options, *, name: str = "target", options: Options | None = None
+    ) -> WriteResult:
+        """Set columns of the rows for which a condition holds.
+
+        condition  SQL text or a Column; None: all rows. Where text is about partition columns, only the files of
+                   partitions that can fit are opened
+        values     column -> SQL text, Column or plain value
+        name       what expressions may call the table
+        Raises     InvalidInput on an unknown column, and one of the record key or, without a global index, of the
+                   partition; SchemaMismatch when a value does not fit its column; WriteConflict
+        """
+        return merge_run.update(self.session, self.storage, condition, values, self._options(options), name)
+
+    def delete_where(
+        self, condition: str | Column | None, *, name: str = "target", options: Options | None = None
+    ) -> WriteResult:
+        """Delete the rows for which a condition holds; None: all. Arguments and errors as of `update`."""
+        return merge_run.delete_where(self.session, self.storage, condition, self._options(options), name)
 
     # --- compaction ---
 

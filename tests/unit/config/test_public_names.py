@@ -94,13 +94,16 @@ def test_the_package_says_that_it_is_typed() -> None:
 # --- signatures ---
 
 #: What a call is about: these come by position, in this order. All else is given by name.
-SUBJECTS = ("session", "df", "keys", "path", "partitions", "operation", "instant", "result", "begin", "end", "app_name")
+SUBJECTS = (
+    *("session", "df", "keys", "path", "partitions", "operation", "instant", "result", "begin", "end", "app_name"),
+    *("source", "condition", "values"),
+)
 #: Also by position: what the only argument of a call is about.
 ALONE = {"schedule_compaction": ("extra_metadata",), "lock": ("name",)}
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
 #: Made by other calls only, or values that calls return.
-VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "WriteResult", "__version__"}
+VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "MergeBuilder", "WriteResult", "__version__"}
 
 
 def public_calls() -> dict[str, inspect.Signature]:

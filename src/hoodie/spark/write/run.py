@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, WriteConflict
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.types import to_arrow
 from hoodie.spark.write.batch import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
@@ -89,12 +89,15 @@ def run(
     *,
     commit: bool = True,
     make_table: Callable[[], object] | None = None,
+    made_of: TableState | None = None,
 ) -> WriteResult:
     """Carry the write out.
 
     transaction  whose instant it is to have; None: a new one
     commit       publish it; else the result is what `HoodieWriteClient.commit` takes
     make_table   called once all rows of the batch have been looked at: its table is not there yet
+    made_of      the table that the rows of the batch were read from: one attempt is made, and only on this very table
+    Raises       WriteConflict, when there were commits since `made_of`, among others
     """
     settings = batch.checked.settings
     try:
@@ -108,6 +111,8 @@ def run(
         if transaction is not None:
             job = with_transaction(batch.checked, transaction)
             result = _run(batch, job, acquired, commit)
+        elif made_of is not None:
+            result = _attempts(batch, acquired, commit, made=False, made_of=made_of)()
         else:
             if make_table is not None:
                 make_table()
@@ -121,7 +126,9 @@ def run(
     return result
 
 
-def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool) -> Callable[[], WriteResult]:
+def _attempts(
+    batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool, made_of: TableState | None = None
+) -> Callable[[], WriteResult]:
     """One attempt after the other, each on the table as it is then. The batch is at hand.
 
     made  the table has been made since the batch was checked
@@ -131,9 +138,18 @@ def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bo
     def attempt() -> WriteResult:
         with batch.phases.time("begin"):
             job = start(batch.checked if next(numbers) == 0 else _check_again(batch))
+        if made_of is not None:
+            with abandoned_on_error(job.transaction, job.checked.index):
+                _require_same_table(made_of, job.state)
         return _run(batch, job, acquired, commit)
 
     return attempt
+
+
+def _require_same_table(before: TableState, now: TableState) -> None:
+    """Raises WriteConflict when there were commits meanwhile: rows that were made of the table's may be out of date."""
+    if before.timeline.commits != now.timeline.commits:
+        raise WriteConflict("another writer has committed since the rows of this write were read; write them again")
 
 
 def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
