@@ -17,7 +17,10 @@ if TYPE_CHECKING:
     from hoodie.errors import HoodieError, HoodieWarning
     from hoodie.reading.incremental import read_changes_arrow
     from hoodie.reading.snapshot import read_arrow
+    from hoodie.sources.register import register, unregister
+    from hoodie.spark.names import register_table, unregister_table
     from hoodie.spark.session import local_session
+    from hoodie.statements.run import sql
     from hoodie.writing.result import WriteResult
 
     __version__ = ""
@@ -38,6 +41,11 @@ __all__ = [
     "read",
     "read_arrow",
     "read_changes_arrow",
+    "register",
+    "register_table",
+    "sql",
+    "unregister",
+    "unregister_table",
     "write",
 ]
 
@@ -57,6 +65,11 @@ __homes__ = {
     "read": "hoodie.api.read_client:read_path",
     "read_arrow": "hoodie.reading.snapshot",
     "read_changes_arrow": "hoodie.reading.incremental",
+    "register": "hoodie.sources.register",
+    "register_table": "hoodie.spark.names",
+    "sql": "hoodie.statements.run",
+    "unregister": "hoodie.sources.register",
+    "unregister_table": "hoodie.spark.names",
     "write": "hoodie.api.write_client",
 }
 

@@ -26,6 +26,7 @@ __all__ = [
     "InvalidInput",
     "InvalidOption",
     "InvalidPlan",
+    "JarPresent",
     "JavaNotFound",
     "KeyInTwoPartitions",
     "KeyMatchedTwice",
@@ -404,6 +405,10 @@ class HudiCannotRead(HoodieWarning):
 
     `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
     """
+
+
+class JarPresent(HoodieWarning):
+    """A Hudi jar is on Spark's class path, and its format keeps its names."""
 
 
 class ServiceFailed(HoodieWarning):

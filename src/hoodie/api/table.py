@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,7 +34,9 @@ from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.clauses import MergeRequest
+from hoodie.spark.names import registered_path
 from hoodie.spark.read import incremental, snapshot
+from hoodie.spark.stream import stream_writer
 from hoodie.spark.worker_errors import typed_calls
 from hoodie.spark.write.explain import WriteExplanation, explain
 from hoodie.spark.write.run import check_batch, run
@@ -182,6 +184,20 @@ class HoodieTable:
     ) -> WriteResult:
         """Delete the rows for which a condition holds; None: all. Arguments and errors as of `update`."""
         return merge_run.delete_where(self.session, self.storage, condition, self._options(options), name)
+
+    # --- streams ---
+
+    def stream_upsert(
+        self, name: str, *, operation: str = "upsert", options: Options | None = None
+    ) -> Callable[[DataFrame, int], None]:
+        """What a stream's `foreachBatch` takes to write each micro-batch once, as a commit of its own.
+
+        name       of the stream, for good: with the batch's number it says in the commit which batch that was
+        operation  "upsert", "insert", "bulk_insert" or "delete"
+        options    of the writes, over those of the table object
+        Raises     InvalidInput; the function raises as `upsert`
+        """
+        return stream_writer(self.storage, name, operation, self._options(options))
 
     # --- compaction ---
 
@@ -498,6 +514,7 @@ def open_table(
 ) -> HoodieTable:
     """Open a table.
 
+    path             of the table's folder, or a name that `register_table` gave it
     storage_options  as of `create_table`
     options          `hoodie.*` options for its writes and reads
     Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
@@ -506,6 +523,7 @@ def open_table(
     given = check_options(options or {})
     Settings.read(given)
     read_options(MergeOptions, given)
+    path = registered_path(session, path) or path
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table

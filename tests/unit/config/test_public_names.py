@@ -99,7 +99,14 @@ SUBJECTS = (
     *("source", "condition", "values"),
 )
 #: Also by position: what the only argument of a call is about.
-ALONE = {"schedule_compaction": ("extra_metadata",), "lock": ("name",)}
+ALONE = {
+    "schedule_compaction": ("extra_metadata",),
+    "lock": ("name",),
+    "stream_upsert": ("name",),
+    "register_table": ("name", "location"),
+    "unregister_table": ("name",),
+    "sql": ("text",),
+}
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
 #: Made by other calls only, or values that calls return.
