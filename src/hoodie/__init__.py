@@ -1,7 +1,7 @@
-"""Upsert, delete and pull changes on Parquet tables that Hudi reads, from PySpark.
+"""Upsert, delete and pull changes on Parquet tables that Hudi reads, with PySpark or without.
 
 The names below are loaded when they are first used: `import hoodie` loads neither PySpark nor PyArrow nor pandas, and
-`read_arrow` no PySpark.
+tables that are opened without a session no PySpark.
 """
 
 from __future__ import annotations
@@ -9,18 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hoodie.api.engine import KeyedRows
     from hoodie.api.merge_builder import MergeBuilder
-    from hoodie.api.read_client import HoodieReadClient, KeyedRows
+    from hoodie.api.read_client import HoodieReadClient
     from hoodie.api.read_client import read_path as read
+    from hoodie.api.rows import Rows
+    from hoodie.api.scan import scan
     from hoodie.api.table import HoodieTable, create_table, open_table
     from hoodie.api.write_client import HoodieWriteClient, write
     from hoodie.errors import HoodieError, HoodieWarning
     from hoodie.reading.incremental import read_changes_arrow
+    from hoodie.reading.scan import Scan
     from hoodie.reading.snapshot import read_arrow
     from hoodie.sources.register import register, unregister
     from hoodie.spark.names import register_table, unregister_table
     from hoodie.spark.session import local_session
     from hoodie.statements.run import sql
+    from hoodie.writing.on_commit import on_commit
     from hoodie.writing.result import WriteResult
 
     __version__ = ""
@@ -33,16 +38,20 @@ __all__ = [
     "HoodieWriteClient",
     "KeyedRows",
     "MergeBuilder",
+    "Rows",
+    "Scan",
     "WriteResult",
     "__version__",
     "create_table",
     "local_session",
+    "on_commit",
     "open_table",
     "read",
     "read_arrow",
     "read_changes_arrow",
     "register",
     "register_table",
+    "scan",
     "sql",
     "unregister",
     "unregister_table",
@@ -56,17 +65,21 @@ __homes__ = {
     "HoodieTable": "hoodie.api.table",
     "HoodieWarning": "hoodie.errors",
     "HoodieWriteClient": "hoodie.api.write_client",
-    "KeyedRows": "hoodie.api.read_client",
+    "KeyedRows": "hoodie.api.engine",
     "MergeBuilder": "hoodie.api.merge_builder",
+    "Rows": "hoodie.api.rows",
+    "Scan": "hoodie.reading.scan",
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",
     "local_session": "hoodie.spark.session",
+    "on_commit": "hoodie.writing.on_commit",
     "open_table": "hoodie.api.table",
     "read": "hoodie.api.read_client:read_path",
     "read_arrow": "hoodie.reading.snapshot",
     "read_changes_arrow": "hoodie.reading.incremental",
     "register": "hoodie.sources.register",
     "register_table": "hoodie.spark.names",
+    "scan": "hoodie.api.scan",
     "sql": "hoodie.statements.run",
     "unregister": "hoodie.sources.register",
     "unregister_table": "hoodie.spark.names",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from pyspark.sql import Column
-
-from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When
 from hoodie.writing.result import WriteResult
 
-Condition = str | Column | None
+if TYPE_CHECKING:
+    from pyspark.sql import Column
+
+    from hoodie.spark.merge.clauses import MergeRequest
+
+Condition: TypeAlias = "str | Column | None"
 Values = Mapping[str, Any]
 
 
@@ -31,31 +33,31 @@ class MergeBuilder:
 
     def when_matched_update(self, values: Values, *, condition: Condition = None) -> MergeBuilder:
         """Update the row that a source row matches: columns of the table and their new values; others stay."""
-        return self._with(When.MATCHED, Act.UPDATE, condition, values)
+        return self._with("matched", "update", condition, values)
 
     def when_matched_update_all(self, *, condition: Condition = None) -> MergeBuilder:
         """Give the row that a source row matches the source's values, in all columns."""
-        return self._with(When.MATCHED, Act.UPDATE, condition)
+        return self._with("matched", "update", condition)
 
     def when_matched_delete(self, *, condition: Condition = None) -> MergeBuilder:
         """Delete the row that a source row matches."""
-        return self._with(When.MATCHED, Act.DELETE, condition)
+        return self._with("matched", "delete", condition)
 
     def when_not_matched_insert(self, values: Values, *, condition: Condition = None) -> MergeBuilder:
         """Insert a row for a source row that matches none; columns that are not named are null."""
-        return self._with(When.NOT_MATCHED, Act.INSERT, condition, values)
+        return self._with("not matched", "insert", condition, values)
 
     def when_not_matched_insert_all(self, *, condition: Condition = None) -> MergeBuilder:
         """Insert a source row that matches none as it is; its columns that the table does not have are left out."""
-        return self._with(When.NOT_MATCHED, Act.INSERT, condition)
+        return self._with("not matched", "insert", condition)
 
     def when_not_matched_by_source_update(self, values: Values, *, condition: Condition = None) -> MergeBuilder:
         """Update rows that no source row matches."""
-        return self._with(When.BY_SOURCE, Act.UPDATE, condition, values)
+        return self._with("not matched by source", "update", condition, values)
 
     def when_not_matched_by_source_delete(self, *, condition: Condition = None) -> MergeBuilder:
         """Delete rows that no source row matches."""
-        return self._with(When.BY_SOURCE, Act.DELETE, condition)
+        return self._with("not matched by source", "delete", condition)
 
     def execute(self) -> WriteResult:
         """Carry the merge out, as one commit.
@@ -67,6 +69,8 @@ class MergeBuilder:
         """
         return self._run(self._request)
 
-    def _with(self, when: When, act: Act, condition: Condition, values: Values | None = None) -> MergeBuilder:
-        clause = MergeClause(when, act, condition, None if values is None else dict(values))
+    def _with(self, when: str, act: str, condition: Condition, values: Values | None = None) -> MergeBuilder:
+        from hoodie.spark.merge.clauses import Act, MergeClause, When
+
+        clause = MergeClause(When(when), Act(act), condition, None if values is None else dict(values))
         return MergeBuilder(replace(self._request, clauses=(*self._request.clauses, clause)), self._run)

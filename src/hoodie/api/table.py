@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import partial
-from typing import Any
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
-from pyspark.sql import Column, DataFrame, SparkSession
-
-from hoodie.api.merge_builder import MergeBuilder
+from hoodie.api.engine import Engine, Frame
+from hoodie.api.handle import Options
+from hoodie.api.inputs import as_path
+from hoodie.api.local_engine import LOCAL
+from hoodie.api.rows import Rows
+from hoodie.api.table_reads import TableReads
+from hoodie.api.table_services import TableServices
+from hoodie.api.table_writes import TableWrites
 from hoodie.config.datasource import check_options, overridden, write_options
-from hoodie.config.options import as_text, read_options
+from hoodie.config.options import as_text, Options
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
 from hoodie.doctor.repair import repair
 from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import FileSlice
+from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
@@ -25,6 +30,7 @@ from hoodie.reading.selection import Filters
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
+from hoodie.report.make import Report, make_report
 from hoodie.services.archive import ArchiveResult, archive, history
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
@@ -32,31 +38,25 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
-from hoodie.spark.merge import run as merge_run
-from hoodie.spark.merge.clauses import MergeRequest
-from hoodie.spark.names import registered_path
 from hoodie.spark.read import incremental, snapshot
-from hoodie.spark.stream import stream_writer
 from hoodie.spark.worker_errors import typed_calls
 from hoodie.spark.write.explain import WriteExplanation, explain
 from hoodie.spark.write.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import redacted
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.timeline.timeline import query_instant
-from hoodie.view.missing import snapshot_files
-from hoodie.view.slices import merged_slices
-from hoodie.writing.finish import delete_partitions
-from hoodie.writing.result import WriteResult
 
-Options = Mapping[str, Any]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Path: TypeAlias = str | os.PathLike[str]
 
 
-@typed_calls
-class HoodieTable:
+class HoodieTable(TableReads[Frame], TableWrites[Frame], TableServices[Frame]):
     """A table at a path; `open_table` and `create_table` make it. It holds no state of the table: every call looks at
     what is there now.
 
@@ -64,24 +64,48 @@ class HoodieTable:
     over those of the table object.
     """
 
+    @overload
     def __init__(
-        self,
-        session: SparkSession,
-        path: str,
+        self: HoodieTable[Rows],
+        session: Path,
         *,
         storage_options: Options | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: HoodieTable[Rows],
+        *,
+        path: Path,
+        storage_options: Options | None = None,
+        options: Options | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: HoodieTable[DataFrame],
+        session: SparkSession,
+        path: Path,
+        *,
+        storage_options: Options | None = None,
+        options: Options | None = None,
+    ) -> None: ...
+    @typed_errors()
+    def __init__(
+        self,
+        session: Any = None,
+        path: Any = None,
+        *,
+        storage_options: Options | None = None,
+        options: Options | None = None,
     ) -> None:
-        self.session = session
+        self.session, path = _session_and_path(session, path)
         self.storage = storage_for(path, storage_options)
         self.options = options or {}
+        self.engine = cast("Engine[Frame]", _engine_of(self.session))
 
     def __repr__(self) -> str:
-        return f"HoodieTable({self.storage.root!r})"
+        return f"HoodieTable({redacted(self.storage.root)!r})"
 
-    @property
-    def path(self) -> str:
-        return self.storage.root
 
     # --- writing ---
 
@@ -139,65 +163,6 @@ class HoodieTable:
         Raises as `upsert`
         """
         return explain(check_batch(self.session, self.storage, WriteOperation.UPSERT, df, self._options(options)))
-
-    # --- by condition ---
-
-    def merge(
-        self,
-        source: DataFrame,
-        condition: str | Column | None = None,
-        *,
-        source_name: str = "source",
-        target_name: str = "target",
-        options: Options | None = None,
-    ) -> MergeBuilder:
-        """Begin a merge: `table.merge(changes, "target.id = source.id").when_matched_update_all().execute()`.
-
-        source       rows that are compared with those of the table
-        condition    which source row matches which row of the table; None: the one of the same key. As text it may say
-                     that the key columns are equal (with partition columns, unless the index is global), and clauses
-                     may ask for the source's columns only: then the table is not read, as by an upsert. Else Spark
-                     joins the two
-        source_name, target_name  what expressions call them
-        options      of the write
-        """
-        given = self._options(options)
-        request = MergeRequest(source, condition, (), target_name, source_name)
-        return MergeBuilder(request, lambda request: merge_run.merge(self.session, self.storage, request, given))
-
-    def update(
-        self, condition: str | Column | None, values: Options, *, name: str = "target", options: Options | None = None
-    ) -> WriteResult:
-        """Set columns of the rows for which a condition holds.
-
-        condition  SQL text or a Column; None: all rows. Where text is about partition columns, only the files of
-                   partitions that can fit are opened
-        values     column -> SQL text, Column or plain value
-        name       what expressions may call the table
-        Raises     InvalidInput on an unknown column, and one of the record key or, without a global index, of the
-                   partition; SchemaMismatch when a value does not fit its column; WriteConflict
-        """
-        return merge_run.update(self.session, self.storage, condition, values, self._options(options), name)
-
-    def delete_where(
-        self, condition: str | Column | None, *, name: str = "target", options: Options | None = None
-    ) -> WriteResult:
-        """Delete the rows for which a condition holds; None: all. Arguments and errors as of `update`."""
-        return merge_run.delete_where(self.session, self.storage, condition, self._options(options), name)
-
-    # --- streams ---
-
-    def stream_upsert(
-        self, name: str, *, operation: str = "upsert", options: Options | None = None
-    ) -> Callable[[DataFrame, int], None]:
-        """What a stream's `foreachBatch` takes to write each micro-batch once, as a commit of its own.
-
-        name       of the stream, for good: with the batch's number it says in the commit which batch that was
-        operation  "upsert", "insert", "bulk_insert" or "delete"
-        options    of the writes, over those of the table object
-        Raises     InvalidInput; the function raises as `upsert`
-        """
-        return stream_writer(self.storage, name, operation, self._options(options))
 
     # --- compaction ---
 
@@ -307,6 +272,15 @@ class HoodieTable:
         A table that `open_table` refuses as damaged is examined by `HoodieTable(spark, path)`, which opens nothing.
         """
         return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
+
+    def report(self, *, options: Options | None = None) -> Report:
+        """One page about the table: its timeline, commits, file sizes, and what cleaning and compaction would do. A
+        notebook shows it; `table.report().save("trips.html")` keeps it. No data file is opened.
+
+        options  `hoodie.*` options of its writes, over those of the table object: services would go by them
+        Raises   CorruptFile; UnsupportedTable
+        """
+        return make_report(load_state(self.storage), self._options(options))
 
     def repair(
         self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
@@ -460,7 +434,7 @@ class HoodieTable:
         partitions, options  as in `snapshot`
         """
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
-        return list(merged_slices(view).values())
+        return FileSlices(merged_slices(view).values())
 
     def _options(self, options: Options | None) -> dict[str, str]:
         return overridden(self.options, check_options(options or {}))
@@ -471,8 +445,7 @@ class HoodieTable:
 
 @typed_errors()
 def create_table(
-    session: SparkSession,
-    path: str,
+    session: Path,
     *,
     name: str,
     record_key: str | Sequence[str],
@@ -481,9 +454,49 @@ def create_table(
     table_type: str = "COPY_ON_WRITE",
     storage_options: Options | None = None,
     options: Options | None = None,
-) -> HoodieTable:
+) -> HoodieTable[Rows]: ...
+@overload
+def create_table(
+    *,
+    path: Path,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[Rows]: ...
+@overload
+def create_table(
+    session: SparkSession,
+    path: Path,
+    *,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[DataFrame]: ...
+@typed_errors()
+def create_table(
+    session: Any = None,
+    path: Any = None,
+    *,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[Any]:
     """Create a table, or open the one that is at the path with the same settings.
 
+    session          writes and reads by Spark, and gives DataFrames. Without one, `create_table(path, ...)`, this
+                     process does it all by itself and gives `Rows`: PySpark is not needed
     path             of the table's folder: local, or a URI that fsspec knows
     record_key       column or columns that identify a row
     partition_by     column or columns whose values make the folders; () for none
@@ -492,9 +505,9 @@ def create_table(
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings
     """
-    given = check_options(options or {})
+    given = door_options(options, path=path)
     Settings.read(given)
-    read_options(MergeOptions, given)
+    given.read(MergeOptions)
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
@@ -503,30 +516,62 @@ def create_table(
         "hoodie.datasource.write.table.type": table_type,
     }
     settings = overridden(given, {key: value for key, value in named.items() if value})
-    table = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
+    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
     completed(create(table.storage, settings), given)
     return table
 
 
+@overload
+def open_table(
+    session: Path, *, storage_options: Options | None = None, options: Options | None = None
+) -> HoodieTable[Rows]: ...
+@overload
+def open_table(
+    *, path: Path, storage_options: Options | None = None, options: Options | None = None
+) -> HoodieTable[Rows]: ...
+@overload
+def open_table(
+    session: SparkSession, path: Path, *, storage_options: Options | None = None, options: Options | None = None
+) -> HoodieTable[DataFrame]: ...
 @typed_errors()
 def open_table(
-    session: SparkSession, path: str, *, storage_options: Options | None = None, options: Options | None = None
-) -> HoodieTable:
+    session: Any = None,
+    path: Any = None,
+    *,
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[Any]:
     """Open a table.
 
-    path             of the table's folder, or a name that `register_table` gave it
+    session, path    as of `create_table`
     storage_options  as of `create_table`
     options          `hoodie.*` options for its writes and reads
     Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
                      settings than the table has
     """
-    given = check_options(options or {})
+    given = door_options(options, path=path)
     Settings.read(given)
-    read_options(MergeOptions, given)
-    path = registered_path(session, path) or path
-    table = HoodieTable(session, path, storage_options=storage_options, options=given)
+    given.read(MergeOptions)
+    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table
+
+
+def _session_and_path(session: Any, path: Any) -> tuple[Any, str]:
+    """What was given as `(path)`, `(path=path)` or `(session, path)`."""
+    if path is None:
+        session, path = None, session
+    if session is not None and not hasattr(session, "createDataFrame"):
+        raise InvalidInput(f"expected a SparkSession before the path, not {type(session).__name__}")
+    return session, as_path(path)
+
+
+def _engine_of(session: Any) -> Engine[Any]:
+    if session is None:
+        return LOCAL
+    from hoodie.api.spark_engine import spark_engine  # PySpark is not loaded where no session is given
+
+    return spark_engine(session)
 
 
 def _listed(names: str | Sequence[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -12,9 +13,10 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
-from hoodie.config.datasource import DatasourceOptions, check_options, overridden
-from hoodie.config.options import read_options
-from hoodie.config.write import WriteOperation
+from hoodie.config.datasource import DatasourceOptions, door_options, overridden
+from hoodie.config.hudi_options import Purpose
+from hoodie.config.options import Options
+from hoodie.config.write import WriteOperation, WriteOptions
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
@@ -25,18 +27,20 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
-from hoodie.spark.worker_errors import typed_calls
-from hoodie.spark.write.run import check_batch, run
+from hoodie.spark.write.run import check_batch
 from hoodie.storage import storage_for
-from hoodie.storage.faults import typed_errors
+from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
+from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.operations import TableKind, kind_of
+from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.retry import earlier_result
+from hoodie.writing.run import run
 
 
 @typed_calls
@@ -61,7 +65,7 @@ class HoodieWriteClient:
         """
         self.session = session
         self.storage = storage_for(path, storage_options)
-        self.options = check_options(options or {})
+        self.options = door_options(options, Purpose.WRITE, path)
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
         load_state(self.storage)
@@ -112,7 +116,7 @@ class HoodieWriteClient:
         """Publish a write. One that committed by itself is left as it is.
 
         extra_metadata  kept with the commit
-        Raises          InstantNotFound when the instant is not open any more; InvalidInput when the result is not its
+        Raises          InstantNotFound when the instant is no longer open; InvalidInput when the result is not its
         """
         if result.instant != instant:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
@@ -132,8 +136,10 @@ class HoodieWriteClient:
         self._begun.pop(instant, None)
         if result.later:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
+        done = replace(result, metadata=metadata, later=())
+        notify_committed(done)
         after_commit(self.session, self.storage, self.options, instant)
-        return replace(result, metadata=metadata, later=())
+        return done
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
         """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""
@@ -184,7 +190,7 @@ class HoodieWriteClient:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
             )
-        # What others did is told from the table as it was when the instant was taken; another process's is of now.
+        # The conflict check starts from the table at the time of the instant; for another process's, from now.
         begun = self._begun.get(instant)
         if begun is not None:
             return replace(begun, instant=pending[0], operation=operation)
@@ -198,48 +204,72 @@ def write(
     options: Mapping[str, Any] | None = None,
     *,
     mode: str = "append",
+    props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult | None:
     """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if need be.
 
     df               None only for the operation delete_partition
     options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
-    mode             append: do `hoodie.datasource.write.operation`; overwrite: put the rows in place of all of the
-                     table's; error, errorifexists: refuse a path with a table; ignore: do nothing there
+    mode             append: do `hoodie.datasource.write.operation`; overwrite: put a new table with the rows in place
+                     of the one that is there, perhaps with another key, schema or type (with the operation
+                     insert_overwrite_table the table stays, and its rows are replaced); error, errorifexists: refuse a
+                     path with a table; ignore: do nothing there. In upper or lower case
+    props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     returns          None when there was nothing to do (ignore)
-    Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
+    Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error;
+                     InvalidInput on overwrite while a savepoint or a planned compaction forbids it
     """
-    given = check_options(options or {})
-    if mode not in ("append", "overwrite", "error", "errorifexists", "ignore"):
-        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
-    operation = read_options(DatasourceOptions, given).operation
+    given = door_options(options, Purpose.WRITE, path, props)
+    mode = _save_mode(mode)
+    operation = given.read(DatasourceOptions).operation
+    if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
+        raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
+    named = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
     settings: dict[str, str] | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
     except TableNotFound:
         if operation is WriteOperation.DELETE_PARTITION:
             raise
-        settings = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
+        settings = named
     else:
         if mode in ("error", "errorifexists"):
             raise TableMismatch(f"{table.path} holds a table already, and mode is {mode}")
         if mode == "ignore":
             return None
     if operation is WriteOperation.DELETE_PARTITION:
-        paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
+        paths: Sequence[str] = given.read(DatasourceOptions).partitions_to_delete
         return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
-    if mode == "overwrite":
-        operation = WriteOperation.INSERT_OVERWRITE_TABLE
+    if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+        return _replace(df, table, operation, named)
     if settings is None:
         return run(check_batch(session, table.storage, operation, df, given))
     # A batch that does not fit leaves no table behind, and the next one may name other settings.
     batch = check_batch(session, table.storage, operation, df, given, new_state(table.storage, settings))
     return run(batch, make_table=partial(create, table.storage, settings))
+
+
+def _replace(df: DataFrame, table: HoodieTable, operation: WriteOperation, options: Options) -> WriteResult:
+    """Put a new table with the rows in place of the one that is there."""
+    if operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
+        options = {**options, "hoodie.combine.before.insert": "true"}  # as an upsert into a new table does
+    new = replacement(table.storage, options)
+    batch = check_batch(table.session, table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new=new.state)
+    return run(batch, replacing=new)
+
+
+def _save_mode(mode: str) -> str:
+    """The mode as Spark spells it; jobs write it in any case."""
+    word = mode.strip().lower() if isinstance(mode, str) else mode
+    if word not in ("append", "overwrite", "error", "errorifexists", "ignore"):
+        raise InvalidOption(f"mode {mode!r}: expected append, overwrite, error, errorifexists or ignore")
+    return word
 
 
 def _operation(word: str) -> WriteOperation:

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.compaction import COMPACTION_GROUPS
+from hoodie.config.console import CONSOLE_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
+from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
-from hoodie.config.options import alias_sets, as_text, check_known, declared, option, override, refuse_two_aliases
+from hoodie.config.merge_mode import with_payload
+from hoodie.config.options import Options, alias_sets, as_text, declared, option, override, refuse_two_aliases
+from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.sync import SYNC_GROUPS
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
+from hoodie.errors import InvalidOption
 
 DEFAULT_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 
@@ -29,13 +36,15 @@ class TableOptions:
         "hoodie.datasource.write.table.type",
         "COPY_ON_WRITE",
         "COPY_ON_WRITE: an update rewrites base files; MERGE_ON_READ: it appends to logs beside them.",
-        aliases=("hoodie.table.type",),
+        aliases=("hoodie.table.type", "hoodie.datasource.write.storage.type"),
     )
     ordering: str = option(
         "hoodie.datasource.write.precombine.field",
         "",
         "Column that orders the versions of a row.",
-        aliases=("hoodie.table.precombine.field",),
+        expected="one column: tables of version 6 have one ordering column",
+        check=lambda value: "," not in value,
+        aliases=("hoodie.table.precombine.field", "hoodie.table.ordering.fields", "hoodie.payload.ordering.field"),
     )
     payload: str = option(
         "hoodie.datasource.write.payload.class",
@@ -43,6 +52,13 @@ class TableOptions:
         "Class that decides which version of a row wins: OverwriteWithLatestAvroPayload (the last write), "
         "DefaultHoodieRecordPayload (the greatest ordering value), …",
         aliases=("hoodie.compaction.payload.class",),
+    )
+    merge_mode: str = option(
+        "hoodie.write.record.merge.mode",
+        "",
+        "The same in words of Hudi 1.x: COMMIT_TIME_ORDERING is OverwriteWithLatestAvroPayload, EVENT_TIME_ORDERING "
+        "DefaultHoodieRecordPayload, CUSTOM a merger of your own.",
+        aliases=("hoodie.record.merge.mode",),
     )
 
 
@@ -86,35 +102,87 @@ ALL_GROUPS = (
     *COMPACTION_GROUPS,
     *ROLLBACK_GROUPS,
     *SERVICE_GROUPS,
+    *SYNC_GROUPS,
     *LOCK_GROUPS,
     *HBASE_GROUPS,
+    *CONSOLE_GROUPS,
 )
 
 _ALIASES = alias_sets(ALL_GROUPS)
 _PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
+_PATH_KEYS = ("path", "hoodie.base.path")
+_MODES = next(spec for found, spec in declared(TableOptions) if found.name == "merge_mode").keys
 
 
-def check_options(options: Mapping[str, object], groups: tuple[type, ...] = ALL_GROUPS) -> dict[str, str]:
-    """The options as text, all of them known. Keys with the commit metadata's prefix pass as they are.
+def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH) -> Options:
+    """The options that have an effect, as text. Keys with the commit metadata's prefix pass as they are.
 
-    Raises InvalidOption naming an unknown key and the nearest known one, or two aliases of one option with different
-           values
+    options  those of a Hudi job, perhaps: ones that Hudi knows and that need no effect here are named in the log and
+             left out; None is the same as not given
+    purpose  what they are given for: an option of writes asks for nothing in a read
+    Raises   InvalidOption naming all unknown keys and all options that ask for something that would not happen; or two
+             aliases of one option with different values
     """
-    prefix = str(options.get(_PREFIX, "_"))
-    check_known(options, groups, also=[prefix] if prefix else [])
-    checked = {key: as_text(value) for key, value in options.items()}
+    given = {key: as_text(value) for key, value in options.items() if value is not None}
+    prefix = given.get(_PREFIX, "_")
+    checked = without_unused(given, _ALIASES, (prefix,) if prefix else (), purpose)
     refuse_two_aliases(checked, _ALIASES)
-    return checked
+    return Options(with_payload(checked, _MODES))
 
 
-def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
+def door_options(
+    options: Mapping[str, object] | None,
+    purpose: Purpose = Purpose.BOTH,
+    path: object = None,
+    props: str | os.PathLike[str] | None = None,
+) -> Options:
+    """The options of a call that stands for itself: its own, over those of a properties file, over the machine's.
+
+    options, purpose  as of `check_options`
+    path              of the table; None: not known yet
+    props             path of a properties file
+    Raises            as `check_options`, `read_properties_file` and `of_path`
+    """
+    given = {key: as_text(value) for key, value in (options or {}).items() if value is not None}
+    files = default_options()
+    if props is not None:
+        named = {key: (value, os.fspath(props)) for key, value in read_properties_file(props).items()}
+        kept = overridden({key: value for key, (value, _) in files.items()}, dict.fromkeys(named, ""))
+        files = {key: files[key] for key in kept if key in files and key not in named} | named
+    texts = {key: value for key, (value, _) in files.items()}
+    try:
+        checked = check_options(overridden(texts, given), purpose)
+    except InvalidOption as problem:
+        sources = sorted({where for key, (_, where) in files.items() if key not in given and key in str(problem)})
+        if sources:
+            raise InvalidOption(f"{problem} (Options of {', '.join(sources)} are among them.)") from problem
+        raise
+    return checked if path is None else of_path(checked, path)
+
+
+def of_path(options: Mapping[str, str], path: object) -> Options:
+    """The options of a call for a table at that path; jobs name the path in the options, too.
+
+    Raises InvalidOption when an option names another one
+    """
+    for key in _PATH_KEYS:
+        if key in options and _plain(options[key]) != _plain(str(path)):
+            raise InvalidOption(f"{key}={options[key]!r}, but the table is at {str(path)!r}: give one path")
+    return Options({key: value for key, value in options.items() if key not in _PATH_KEYS})
+
+
+def _plain(path: str) -> str:
+    return path.strip().removeprefix("file://").rstrip("/")
+
+
+def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> Options:
     """Options with those of a call over them: an option of the call counts by whichever alias either names it."""
     return override(options, by, _ALIASES)
 
 
-def write_options(options: Mapping[str, str]) -> dict[str, str]:
+def write_options(options: Mapping[str, str]) -> Options:
     """Those of the options that are about writes; what the table is, its properties say."""
     about_table = {
         key for group in (TableOptions, KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys
     }
-    return {key: value for key, value in options.items() if key not in about_table}
+    return Options({key: value for key, value in options.items() if key not in about_table})

@@ -193,6 +193,7 @@ class ConcurrencyOptions:
         FailedWrites.EAGER,
         "Which pending writes a writer rolls back: EAGER all, before its own, which suits a single writer; LAZY those "
         "whose heartbeat expired; NEVER none. With OPTIMISTIC_CONCURRENCY_CONTROL, EAGER means LAZY.",
+        aliases=("hoodie.clean.failed.writes.policy",),
     )
     heartbeat_interval: int = option(
         "hoodie.client.heartbeat.interval_in_ms",

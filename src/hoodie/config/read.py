@@ -58,6 +58,7 @@ class MergerOptions:
         "Import path, `package.module:Class`, of a Python class that decides which version of a row wins, in place of "
         "the payload class. Recorded in the table when it is created, and named again by each write, and each read "
         "that merges rows: code is never loaded because a table's files ask for it.",
+        aliases=("hoodie.write.record.merge.custom.implementation.classes",),
     )
 
 
@@ -101,6 +102,7 @@ class QueryOptions:
         "hoodie.datasource.query.type",
         QueryType.SNAPSHOT,
         "snapshot: the latest rows; read_optimized: those of base files; incremental: rows that changed.",
+        aliases=("hoodie.datasource.view.type",),
     )
     begin: str = option(
         "hoodie.datasource.read.begin.instanttime", "", "Incremental: changes after this instant; `earliest`: all."

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
+from hoodie.config.console import ConsoleOptions
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
@@ -20,6 +21,7 @@ from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, MissingFileOptions, QueryOptions
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
+from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, IndexOptions, LogOptions, WriteOptions
 
 Row = tuple[dataclasses.Field[object], Declared]
@@ -107,6 +109,18 @@ SECTIONS = (
         main=False,
     ),
     Section(
+        title="Manifests",
+        text="Lists of the newest base files, for engines that do not know Hudi's tables: [sync](sync.md#manifests).",
+        groups=(ManifestOptions,),
+        main=False,
+    ),
+    Section(
+        title="Sync to a Hive metastore",
+        text="After a commit, or by `table.sync()`: [sync](sync.md).",
+        groups=(MetaSyncOptions, HiveSyncOptions),
+        main=False,
+    ),
+    Section(
         title="Rollback",
         text="How a rollback finds the files of a failed write: [recovery](recovery.md).",
         groups=(RollbackOptions,),
@@ -139,9 +153,21 @@ SECTIONS = (
         main=False,
     ),
     Section(
+        title="In a console",
+        text="What is shown while a call runs: see [notebooks](notebook.md#progress).",
+        groups=(ConsoleOptions,),
+        main=False,
+    ),
+    Section(
         title="HBase",
         text="Where the index HBASE is kept, and how large its requests are. Background: [indexes](indexes.md#hbase).",
         groups=(HBaseOptions,),
+        main=False,
+    ),
+    Section(
+        title="Options of Hudi without effect",
+        text="All of Hudi's options, and what becomes of each: [coming from Hudi](coming-from-hudi.md).",
+        groups=(CompatOptions,),
         main=False,
     ),
     Section(
@@ -181,7 +207,9 @@ _INTRODUCTION = """\
 Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to
 a single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.
 
-- A `hoodie.*` key that is not on this page is refused; the error names the nearest one that is.
+- Options of Hudi that are not on this page are known by name. Those that need no effect here are accepted; those that
+  ask for something that would not happen are refused, all in one error: [coming from Hudi](coming-from-hudi.md). A
+  name that Hudi does not have is refused, too.
 - Where an option has several names, any of them will do. An option of a call counts over the table object's, whichever
   names the two use; two names of one option with different values in one place are an error.
 - Values are text, as in a properties file, or Python values: `True`, `104857600`, `["a", "b"]`.

@@ -6,13 +6,13 @@ Source: docs/format/table-services.md 8 (incremental queries).
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
@@ -23,10 +23,12 @@ from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
+from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.clock import Clock, utc_now
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
+from hoodie.timeline.points import Point, is_instant, query_instant
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.incremental import Span, Touched, before, changed_slices, missing, moment, span, touched
 from hoodie.view.load import load_view
@@ -84,15 +86,15 @@ class Changes:
 
 def plan_changes(
     state: TableState,
-    begin: str,
-    end: str | None = None,
-    options: Mapping[str, str] | None = None,
+    begin: Point,
+    end: Point | None = None,
+    options: Options | None = None,
     clock: Clock = utc_now,
     tries: int = 5,
 ) -> Changes:
     """Which slices hold the rows that changed in (begin, end], and which rows these are.
 
-    begin, end  an instant of the table, a point in time, or "earliest"; end None: the newest instant
+    begin, end  an instant of the table, a point in time (`query_instant`), or "earliest"; end None: the newest instant
     options     `IncrementalOptions` and `MissingFileOptions` among others
     tries       times that the timeline may be loaded anew, when files went away that it knows nothing of
     Raises      MissingFile when a file of the range is missing that readers of today need, too; InvalidInput on a
@@ -101,12 +103,12 @@ def plan_changes(
 
     Only the range's commits and the folders of the partitions that they wrote to are looked at.
     """
-    options = options or {}
+    options = options or Options()
     if not state.config.meta_fields:
         raise UnsupportedTable(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
-    wanted, archived = _wanted(state, begin, end, read_options(IncrementalOptions, options).holes, clock)
+    wanted, archived = _wanted(state, begin, end, options.read(IncrementalOptions).holes, clock)
     if archived and wanted.begin < archived:
         history = HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
         return _whole_table(state, wanted, options, history)
@@ -128,7 +130,7 @@ def plan_changes(
     known = {each.group for each in needed}
     gone = {each.group: each.file.name for each in absent} | missing(view, changes)
     if cleaned := {group: name for group, name in gone.items() if group not in known}:
-        # Without the commits that touched what is gone, the rest can be told.
+        # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
         problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
         return _whole_table(state, wanted, options, HistoryGone(wanted.begin, wanted.end, problem, earliest))
@@ -188,9 +190,9 @@ def _without_old_base(slice_: FileSlice, first: str) -> FileSlice:
     return replace(slice_, base=None) if old else slice_
 
 
-def _whole_table(state: TableState, wanted: Span, options: Mapping[str, str], gone: HistoryGone) -> Changes:
+def _whole_table(state: TableState, wanted: Span, options: Options, gone: HistoryGone) -> Changes:
     """All slices of now: of the rows that changed in the range, those that did not change again."""
-    if not read_options(IncrementalOptions, options).full_scan:
+    if not options.read(IncrementalOptions).full_scan:
         raise gone
     state, view = complete_view(state, None, snapshot_files(), options)
     schema, slices = _schema(state), tuple(merged_slices(view).values())
@@ -203,7 +205,7 @@ def _schema(state: TableState) -> pa.Schema:
     return read_schema(state, FileSystemView(state.timeline))
 
 
-def _wanted(state: TableState, begin: str, end: str | None, holes: HolePolicy, clock: Clock) -> tuple[Span, str]:
+def _wanted(state: TableState, begin: Point, end: Point | None, holes: HolePolicy, clock: Clock) -> tuple[Span, str]:
     """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range."""
     timeline = state.timeline
     # From table version 8 on ranges are about completion, which the timeline tells.
@@ -211,11 +213,15 @@ def _wanted(state: TableState, begin: str, end: str | None, holes: HolePolicy, c
     completions = completion_times(state.storage, state.config, timeline) if by_completion else {}
     now = _now(state, clock)
     first = min((instant.requested for instant in timeline.commits), default="")
-    old = _before(begin, first) or _before(end, first)
+    zone = state.config.timezone
+    old = _before(begin, first, zone) or _before(end, first, zone)
     archived = newest_archived(state.storage, state.config, first) if old else ""
-    low = moment(timeline, begin, completions, now, archived)
+    low = moment(timeline, begin, completions, now, archived, zone)
+    if low < state.config.replaced_at:  # what was before is of another table, of which no row is left
+        low = f"{int(state.config.replaced_at) - 1:017d}"
     newest = max([*completions.values(), timeline.newest_commit])
-    high = newest if end is None else moment(timeline, end, completions, now, archived)
+    high = newest if end is None else moment(timeline, end, completions, now, archived, zone)
+    refuse_before(state.config, high, "read up to")
     if end is not None and low > high:
         raise InvalidInput(f"begin {begin!r} is after end {end!r}")
     found, hollow = span(timeline, low, high, completions, _clusterings(state))
@@ -241,12 +247,16 @@ def _clusterings(state: TableState) -> set[str]:
     }
 
 
-def _before(text: str | None, first: str) -> bool:
+def _before(point: Point | None, first: str, zone: TimelineZone) -> bool:
     """Whether an end of a range may lie before the active timeline."""
-    if text is None:
+    if point is None:
         return False
-    digits = "".join(char for char in text if char.isdigit())
-    return digits.strip("0") == "" or digits < first
+    if is_instant(point):
+        return str(point) < first
+    try:
+        return query_instant(point, zone) < first
+    except InvalidInput:  # "earliest", "000"; what is malformed, `moment` refuses
+        return True
 
 
 def _now(state: TableState, clock: Clock) -> str:

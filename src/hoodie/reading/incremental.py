@@ -11,18 +11,20 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.selection import Filters
 from hoodie.reading.snapshot import open_storage, read_scan
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import TableState, load_state
+from hoodie.timeline.points import Point
 
 
 @typed_errors()
 def read_changes_arrow(
     path: str | os.PathLike[str],
-    begin: str,
-    end: str | None = None,
+    begin: Point,
+    end: Point | None = None,
     *,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
@@ -31,7 +33,7 @@ def read_changes_arrow(
 ) -> pa.Table:
     """The rows of a table that changed in (begin, end], each once and as it was at the end, without Spark.
 
-    begin, end  an instant of the table, `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, or "earliest"; end None: now
+    begin, end  an instant or a point in time as of `read_arrow`, or "earliest"; end None: now
     columns, filters, storage_options, options
                 as of `read_arrow`; among the options those of incremental queries
     Raises      as `plan_scan` and `read_arrow`
@@ -43,11 +45,11 @@ def read_changes_arrow(
 
 def changed_rows(
     state: TableState,
-    begin: str,
-    end: str | None = None,
+    begin: Point,
+    end: Point | None = None,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> pa.Table:
     """The changed rows of a table at hand: see `read_changes_arrow`."""
     return read_scan(

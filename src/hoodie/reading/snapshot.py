@@ -14,13 +14,16 @@ from typing import Any, TypeAlias
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.datasource import check_options
-from hoodie.config.read import READ_GROUPS
+from hoodie.config.datasource import door_options
+from hoodie.config.hudi_options import Purpose
+from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.column_types import base_types
 from hoodie.reading.file_slice_reader import SliceReader, merged_batches
+from hoodie.reading.predicate import ANY, Tests
+from hoodie.reading.row_groups import row_groups
 from hoodie.reading.scan import Scan, plan_scan
 from hoodie.reading.selection import Filters, check_columns, read_filter
 from hoodie.schema.conform import conform
@@ -28,6 +31,7 @@ from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
+from hoodie.timeline.points import Point
 
 #: Rows as `columns`, of a slice that has logs. The schema is that of the whole table, meta columns included.
 MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table]
@@ -40,7 +44,7 @@ def read_arrow(
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
-    as_of: str | None = None,
+    as_of: Point | None = None,
     storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
@@ -50,7 +54,8 @@ def read_arrow(
     columns          names of top-level columns, in the order wanted; None: the five `_hoodie_*` columns, unless the
                      table is without, then the user's
     filters          rows to keep; may name columns that are not among `columns`
-    as_of            `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone, inclusive; None: now
+    as_of            `yyyyMMddHHmmss[SSS]`, ISO text such as `2024-01-31 12:30` or `2024-01-31T12:30:45Z`, a datetime or
+                     a date; inclusive, in the table's zone where it names none; None: now
     storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
     options          `hoodie.*` options of reads; others are taken as the driver's
     Raises           TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed
@@ -65,11 +70,11 @@ def read_arrow(
 
 def open_storage(
     path: str | os.PathLike[str], options: Mapping[str, Any] | None, storage_options: Mapping[str, Any] | None
-) -> tuple[Storage, dict[str, str]]:
+) -> tuple[Storage, Options]:
     """The storage of a table to read, and the `hoodie.*` options of reads. Options of other names are the driver's."""
     given = options or {}
-    ours = check_options({key: given[key] for key in given if key.startswith("hoodie.")}, READ_GROUPS)
-    driver = {key: given[key] for key in given if key not in ours}
+    ours = door_options({key: given[key] for key in given if key.startswith("hoodie.")}, Purpose.READ)
+    driver = {key: given[key] for key in given if not key.startswith("hoodie.")}
     return storage_for(path, {**driver, **(storage_options or {})}), ours
 
 
@@ -77,8 +82,8 @@ def read_table(
     state: TableState,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
-    as_of: str | None = None,
-    options: Mapping[str, str] | None = None,
+    as_of: Point | None = None,
+    options: Options | None = None,
     partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""
@@ -94,7 +99,9 @@ def read_scan(scan: Scan) -> pa.Table:
             cannot be brought into the table's schema
     """
     merge = None if scan.reader is None else partial(merged_rows, scan.reader)
-    return _rows_of(scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.rows_kept, merge)
+    return _rows_of(
+        scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.rows_kept, merge, scan.tests
+    )
 
 
 def read_slices_arrow(
@@ -115,10 +122,10 @@ def read_slices_arrow(
     Raises   as `read_scan`; InvalidInput on an unknown column; UnsupportedTable on logs
     """
     wanted = schema.names if columns is None else list(columns)
-    keep, needed = read_filter(filters, schema)
-    read = list(dict.fromkeys([*wanted, *needed]))
+    rows = read_filter(filters, schema)
+    read = list(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
     check_columns(read, schema)
-    return _rows_of(storage, list(slices), schema, wanted, read, keep, merge)
+    return _rows_of(storage, list(slices), schema, wanted, read, rows.expression if rows else None, merge)
 
 
 def _rows_of(
@@ -129,6 +136,7 @@ def _rows_of(
     read: Sequence[str],
     keep: pc.Expression | None,
     merge: MergeSlice | None,
+    tests: Tests = ANY,
 ) -> pa.Table:
     read = read or schema.names[:1]  # rows are counted by a column that they have
 
@@ -141,7 +149,7 @@ def _rows_of(
             rows = merge(slice_, schema, read)
         else:
             assert slice_.base is not None  # a slice without logs has a base file
-            rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1)
+            rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
         return (rows if keep is None else rows.filter(keep)).select(list(wanted))
 
     parts = _each(rows_of, slices)
@@ -158,21 +166,32 @@ def merged_rows(reader: SliceReader, slice_: FileSlice, schema: pa.Schema, colum
 
 
 def read_base_file(
-    storage: Storage, file: BaseFile, schema: pa.Schema, columns: Sequence[str], threads: bool = True
+    storage: Storage,
+    file: BaseFile,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    threads: bool = True,
+    tests: Tests = ANY,
 ) -> pa.Table:
     """Some columns of a base file, in the table's types.
 
     columns  names of top-level columns of `schema`, in the order wanted
     threads  whether columns are decoded in parallel
+    tests    row groups that cannot pass them by their statistics are not read
     Raises   CorruptFile; OSError of the storage, FileNotFoundError among them; SchemaMismatch
     """
     target = pa.schema([schema.field(name) for name in columns])
     with storage.open_input(file.path) as source:
         parquet = open_parquet(source, file.path, pre_buffer=True)
+        types = base_types(storage, parquet, target)
         with damage_of(file.path):
             stored = set(parquet.schema_arrow.names)
-            rows = parquet.read([name for name in columns if name in stored], use_threads=threads)
-        types = base_types(storage, parquet, target)
+            names = [name for name in columns if name in stored]
+            groups = row_groups(parquet, target, types, tests)
+            if len(groups) == parquet.num_row_groups:
+                rows = parquet.read(names, use_threads=threads)
+            else:
+                rows = parquet.read_row_groups(groups, names, use_threads=threads)
     return conform(types.applied(rows), target, drop_extra=True)
 
 

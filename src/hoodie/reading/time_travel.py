@@ -10,7 +10,9 @@ from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import join
+from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState
+from hoodie.timeline.load import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
 
@@ -20,10 +22,11 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
     view    of the partitions that are to be read
     as_of   instant, inclusive
     Raises  InvalidInput naming a file that cleaning removed, and the earliest instant that it left; or when the instant
-            is older than the active timeline; CorruptFile
+            is older than the active timeline, or than the first commit; CorruptFile
     Cleans that are archived are not looked at: up to then the timeline was longer than what they left.
     """
     timeline = state.timeline
+    refuse_before(state.config, as_of, "read as of")
     if as_of >= timeline.newest_commit:
         return
     first = timeline.commits[0].requested
@@ -32,11 +35,15 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
             f"as of {as_of} the table cannot be read: its active timeline begins at {first}, and what was before is "
             "archived. Take a later instant."
         )
+    if as_of < first and (timeline.layout == 1 or not history_files(state.storage, state.config.history_folder)):
+        raise InvalidInput(
+            f"as of {as_of} the table has no rows yet: its first commit is {first}. Take that or a later instant."
+        )
     gone = _gone(state, view, as_of)
     if gone:
         path, earliest = gone
         then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
-        raise InvalidInput(f"as of {as_of} the table cannot be read any more: cleaning removed {path}. {then}.")
+        raise InvalidInput(f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}.")
 
 
 def _gone(state: TableState, view: FileSystemView, as_of: str) -> tuple[str, str] | None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.spark.write.run import check_batch, run
+from hoodie.spark.write.run import check_batch
 from hoodie.storage.protocol import Storage
+from hoodie.writing.run import run
 
 _OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)
 
@@ -26,23 +28,23 @@ class StreamWriter:
 
     storage: Storage
     operation: WriteOperation
-    options: Mapping[str, str]
+    options: Options
     name: str
 
     def __call__(self, batch: DataFrame, number: int) -> None:
         """Write one micro-batch. Raises as `HoodieTable.upsert`: the query fails then, and may be started again."""
-        given = {
-            **self.options,
-            "hoodie.datasource.write.streaming.checkpoint.identifier": self.name,
-            "hoodie.datasource.write.streaming.batch.id": str(number),
-        }
+        given = Options(
+            {
+                **self.options,
+                "hoodie.datasource.write.streaming.checkpoint.identifier": self.name,
+                "hoodie.datasource.write.streaming.batch.id": str(number),
+            }
+        )
         with raise_worker_errors():
             run(check_batch(batch.sparkSession, self.storage, self.operation, batch, given))
 
 
-def stream_writer(
-    storage: Storage, name: str, operation: str, options: Mapping[str, str]
-) -> Callable[[DataFrame, int], None]:
+def stream_writer(storage: Storage, name: str, operation: str, options: Options) -> Callable[[DataFrame, int], None]:
     """Raises InvalidInput without a name, or on another operation."""
     if not name:
         raise InvalidInput("the stream needs a name: by it and the batch's number the table knows what it has")

@@ -10,10 +10,11 @@ from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
+from hoodie.display.short import Short
 from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
@@ -27,6 +28,7 @@ from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import load_properties
+from hoodie.table.replacement import NOT_YET, WAITING, holding
 from hoodie.timeline.load import load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
@@ -46,8 +48,8 @@ _MILLIS = (TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS)
 _LEARN_FROM = 10
 
 
-@dataclass(frozen=True, slots=True)
-class TableFiles:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableFiles(Short):
     """What a writer sees of a table, by partition path.
 
     slices  what it adds to, one a file group
@@ -68,8 +70,8 @@ class TableFiles:
         return {slice_.group: slice_ for part in self.slices.values() for slice_ in part}
 
 
-@dataclass(frozen=True, slots=True)
-class TableState:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableState(Short):
     """Settings and timeline of a table, loaded together."""
 
     storage: Storage
@@ -100,7 +102,7 @@ class TableState:
         """
         return self._files(load_view(self.storage, self.timeline, self.config, partitions)).slices
 
-    def files(self, partitions: Collection[str] | None = None, reading: Mapping[str, str] | None = None) -> TableFiles:
+    def files(self, partitions: Collection[str] | None = None, reading: Options | None = None) -> TableFiles:
         """What a writer sees of some partitions; None: of all. One listing each, and the commits of the timeline that
         this process has not read yet.
 
@@ -133,7 +135,7 @@ class TableState:
         self,
         view: FileSystemView,
         partitions: Collection[str] | None = None,
-        reading: Mapping[str, str] | None = None,
+        reading: Options | None = None,
     ) -> None:
         """See that the files that a writer builds on are there, in a view of some partitions. Raises as `files`."""
         lost = self.missing(view, partitions)
@@ -174,25 +176,32 @@ class TableState:
         return found
 
     def record_size(self, sizing: FileSizing) -> int:
-        """Bytes that a record takes in a base file, learnt from recent commits."""
+        """Bytes that a record takes in a base file, measured from recent commits."""
         return measure_record_size(self.recent_commits(), sizing)
 
 
 def load_state(storage: Storage) -> TableState:
     """Raises TableNotFound; CorruptFile; UnsupportedTable when the table is of a kind that cannot be read."""
-    config = from_properties(load_properties(storage))
+    properties = load_properties(storage)
+    config = from_properties(properties)
+    if WAITING not in properties:
+        require_readable(config)
+        return TableState(storage, config, load_timeline(storage, config))
+    timeline = load_timeline(storage, config)  # both tables have the same
+    if (held := holding(properties, timeline)) is not None:
+        config = from_properties(held)
     require_readable(config)
-    return TableState(storage, config, load_timeline(storage, config))
+    return TableState(storage, config, timeline)
 
 
-def tell_of_missing(lost: Sequence[Missing], reading: Mapping[str, str] | None) -> None:
+def tell_of_missing(lost: Sequence[Missing], reading: Options | None) -> None:
     """Refuse a table from which published files are gone, or warn.
 
     lost     at least one
     reading  options of a read, which may say to read what is left; None: of a write, which never goes on
     Raises   MissingFile; else warns MissingFileIgnored of each file
     """
-    if reading is None or not read_options(MissingFileOptions, reading).ignore:
+    if reading is None or not reading.read(MissingFileOptions).ignore:
         first = lost[0]
         doing = "write" if reading is None else "read"
         raise MissingFile(first.path, first.instant.requested, first.instant.action, len(lost), doing)
@@ -207,7 +216,7 @@ def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | 
             numbers mean, the newest commit knows best: Hudi before 1.1 declared milliseconds as microseconds
     returns None when nothing says: a new table
     """
-    commits = state.timeline.commits
+    commits = [commit for commit in state.timeline.commits if commit.requested >= state.config.replaced_at]
     then = [instant for instant in commits if as_of is None or instant.requested <= as_of]
     later = commits[len(then) :]
     declarations = _declarations(state, [*reversed(then), *later])
@@ -281,7 +290,7 @@ def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
 def key_samples(state: TableState) -> list[str]:
     """A record key of the table as it is stored, if the generator's form depends on what is there."""
     keygen = key_generator(state.config.properties)
-    if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1:
+    if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1 or state.config.replaced_at == NOT_YET:
         return []
     for commit in state.recent_commits(len(state.timeline.commits)):
         for stats in commit.stats.values():

@@ -5,18 +5,16 @@ Source: docs/format/table-and-timeline.md 5.3 and 7.
 
 from __future__ import annotations
 
-import datetime as dt
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from hoodie.errors import InvalidInput
+from hoodie.display.short import Short
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.timeline.layout import comparable_action, file_name
 
 
-@dataclass(frozen=True, slots=True)
-class Visible:
+@dataclass(frozen=True, slots=True, repr=False)
+class Visible(Short):
     """The completed writes and pending compactions up to some instant: what decides whether a data file counts.
 
     completed  instants of completed writes, in the active timeline or (layout 2) the history
@@ -41,8 +39,8 @@ class Visible:
         return self.archived and base_instant < self.first and base_instant not in self.pending
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+@dataclass(frozen=True, slots=True, repr=False)
+class Timeline(Short):
     """The active timeline.
 
     instants  the highest state of each instant, ordered by time; a completed compaction is a COMMIT
@@ -128,27 +126,3 @@ class Timeline:
             first=min(known, default=""),
             archived=self.layout == 1,
         )
-
-
-_FORMS = (
-    (re.compile(r"\d{4}-\d\d-\d\d"), "%Y-%m-%d", "000"),
-    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d"), "%Y-%m-%d %H:%M:%S", "999"),
-    (re.compile(r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d\.\d{3}"), "%Y-%m-%d %H:%M:%S.%f", ""),
-)
-
-
-def query_instant(text: str) -> str:
-    """The instant that a query means: `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's zone.
-
-    Without milliseconds it is the end of that second, a bare date its midnight. Raises InvalidInput.
-    """
-    if re.fullmatch(r"\d{14}|\d{17}", text, re.ASCII):
-        return text if len(text) == 17 else f"{text}999"
-    for form, pattern, millis in _FORMS:
-        if form.fullmatch(text):
-            try:
-                moment = dt.datetime.strptime(text.replace("T", " "), pattern)
-            except ValueError:
-                break
-            return moment.strftime("%Y%m%d%H%M%S") + (millis or f"{moment.microsecond // 1000:03d}")
-    raise InvalidInput(f"{text!r} is not a point in time: expected yyyyMMddHHmmss[SSS] or yyyy-MM-dd[ HH:mm:ss[.SSS]]")

@@ -9,11 +9,13 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from hoodie.config.table import TimelineZone
 from hoodie.errors import InstantNotFound, InvalidInput
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.instant import COMMITS, Action, Instant, State
-from hoodie.timeline.timeline import Timeline, query_instant
+from hoodie.timeline.points import Point, is_instant, query_instant
+from hoodie.timeline.timeline import Timeline
 from hoodie.view.slices import FileSystemView, GroupFiles, merged_slices
 
 #: The beginning of all time; Hudi's users write it as "000", too.
@@ -47,47 +49,51 @@ class Span:
         return tuple(sorted(instant.requested for instant in self.commits))
 
 
-def moment(timeline: Timeline, text: str, completions: Mapping[str, str], now: str, archived: str = "") -> str:
+def moment(
+    timeline: Timeline,
+    point: Point,
+    completions: Mapping[str, str],
+    now: str,
+    archived: str = "",
+    zone: TimelineZone = TimelineZone.UTC,
+) -> str:
     """The position of `begin` or `end` in the order of a range: "" for the beginning of all time.
 
-    text         an instant of the timeline; a point in time (`yyyy-MM-dd[ HH:mm:ss[.SSS]]`); "earliest", "000"
+    point        an instant of the timeline; a point in time, which an instant that the table does not have is, too;
+                 "earliest", "000"
     completions  when commits were completed, where the range is about that; else empty
     now          in the table's zone
-    archived     the newest commit that left the timeline; an older instant is not checked
-    Raises       InvalidInput when it is of another form, or in the future; InstantNotFound when it does not exist
+    archived     the newest commit that left the timeline
+    zone         the table's
+    Raises       InvalidInput when it is of another form, or in the future; InstantNotFound when the instant is pending
     """
-    if text == EARLIEST or re.fullmatch("0+", text):
+    if isinstance(point, str) and (point == EARLIEST or re.fullmatch("0+", point)):
         return ""
-    if re.fullmatch(r"\d{14}|\d{17}", text, re.ASCII):
-        return _position(timeline, text, completions, now, archived)
+    if isinstance(point, str) and is_instant(point):
+        if point <= archived or point in completions.values():
+            return point
+        same = [instant for instant in timeline.instants if instant.requested == point]
+        if any(instant.state is State.COMPLETED for instant in same):
+            return completions.get(point, point)
+        if same:
+            raise _pending(timeline, same[0])
     try:
-        position = query_instant(text)
+        position = query_instant(point, zone)
     except InvalidInput as problem:
         raise InvalidInput(
-            f"{text!r} is neither an instant nor a point in time: expected an instant of the table, "
-            f"yyyy-MM-dd[ HH:mm:ss[.SSS]], or {EARLIEST!r}"
-        ) from problem
+            f"{point!r} is neither an instant nor a point in time, nor {EARLIEST!r}: {problem}"
+        ) from None
     if position > max(now, timeline.newest):
-        raise InvalidInput(f"{text!r} is in the future: it is {now} in the table's time zone")
+        raise InvalidInput(f"{point!r} is in the future: it is {now} in the table's time zone")
     return position
 
 
-def _position(timeline: Timeline, time: str, completions: Mapping[str, str], now: str, archived: str) -> str:
-    if time <= archived or time in completions.values():
-        return time
-    same = [instant for instant in timeline.instants if instant.requested == time]
-    if any(instant.state is State.COMPLETED for instant in same):
-        return completions.get(time, time)
-    if same:
-        problem = f"is a {same[0].action} that is pending"
-    elif time > max(now, timeline.newest):
-        problem = "is in the future, and not an instant of the table"
-    else:
-        problem = "is not an instant of the table: it never was one, or was rolled back"
-    near = max((i.requested for i in timeline.commits if i.requested < time), default="")
-    raise InstantNotFound(
-        f"{time} {problem}. {f'The last commit before it is {near}. ' if near else 'No commit is before it. '}"
-        "Write a point in time that is not an instant as 2024-01-31 12:00:00.000."
+def _pending(timeline: Timeline, instant: Instant) -> InstantNotFound:
+    before = max((i.requested for i in timeline.commits if i.requested < instant.requested), default="")
+    return InstantNotFound(
+        f"{instant.requested} is a {instant.action} that is pending. "
+        f"{f'The last commit before it is {before}. ' if before else 'No commit is before it. '}"
+        "A range begins and ends at completed commits, or at points in time."
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from hoodie.plan.write import TaskKind, WritePlan
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
+from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
 from hoodie.writing.base_file_writer import WriteSpec
@@ -35,6 +37,8 @@ from hoodie.writing.index_updates import WriteRecorder
 from hoodie.writing.operations import REPLACING, OperationRules, Replaces, TableKind, kind_of, rules_of
 from hoodie.writing.precombine import KEY
 from hoodie.writing.relocation import RelocationRule
+
+_log = logging.getLogger("hoodie.write")
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
@@ -149,6 +153,8 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     Raises       UnsupportedTable saying what to do
     """
     state = load_state(storage)
+    if settle(storage, state.config):  # of an overwrite that died after its commit
+        state = state.reload()
     without = replace(state.config, metadata_partitions=(), metadata_inflight=())
     removing = not settings.write.metadata_table and without != state.config
     require_writable(without if removing else state.config, KNOWN_PAYLOADS)
@@ -231,6 +237,8 @@ def start(checked: Checked) -> WriteJob:
     notify_rolled_back(checked.index, checked.state.timeline, transaction.state.timeline)
     bring_up_to_date(checked.index, checked.state, transaction, checked.settings)
     _require_checked(checked, transaction)
+    config = transaction.state.config
+    _log.info("%s: %s begins at %s (%s)", config.name, checked.operation, transaction.time, config.type)
     return with_transaction(checked, transaction)
 
 

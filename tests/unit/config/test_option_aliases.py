@@ -30,7 +30,8 @@ def test_two_names_of_one_option_with_different_values_are_refused_by_both_names
         check_options({first: "1", second: "2"})
     assert first in str(refused.value)
     assert second in str(refused.value)
-    assert check_options({first: "1", second: "1"}) == {first: "1", second: "1"}
+    if "hoodie.record.merge.mode" not in keys:  # it becomes the payload class
+        assert check_options({first: "1", second: "1"}) == {first: "1", second: "1"}
 
 
 def test_an_alias_names_one_option_of_a_group() -> None:

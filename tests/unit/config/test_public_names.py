@@ -23,6 +23,7 @@ import hoodie
 from hoodie import errors
 from hoodie.config.datasource import ALL_GROUPS
 from hoodie.config.error_tree import page
+from hoodie.config.hudi_options import hudi_options
 from hoodie.config.options import declared
 
 ROOT = Path(__file__).parents[3]
@@ -96,7 +97,7 @@ def test_the_package_says_that_it_is_typed() -> None:
 #: What a call is about: these come by position, in this order. All else is given by name.
 SUBJECTS = (
     *("session", "df", "keys", "path", "partitions", "operation", "instant", "result", "begin", "end", "app_name"),
-    *("source", "condition", "values"),
+    *("callback", "source", "condition", "values"),
 )
 #: Also by position: what the only argument of a call is about.
 ALONE = {
@@ -110,7 +111,7 @@ ALONE = {
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
 #: Made by other calls only, or values that calls return.
-VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "MergeBuilder", "WriteResult", "__version__"}
+VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "MergeBuilder", "Rows", "Scan", "WriteResult", "__version__"}
 
 
 def public_calls() -> dict[str, inspect.Signature]:
@@ -163,7 +164,7 @@ def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_
     openers = {call for call, signature in calls.items() if "path" in signature.parameters}
     assert openers == {
         *("HoodieReadClient", "HoodieTable", "HoodieWriteClient", "create_table", "open_table"),
-        *("read", "read_arrow", "read_changes_arrow", "write"),
+        *("read", "read_arrow", "read_changes_arrow", "scan", "write"),
     }
     for call in openers:
         assert {"storage_options", "options"} <= calls[call].parameters.keys(), call
@@ -176,20 +177,23 @@ def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_
 # --- modules ---
 
 #: What users import from. All else of the package is internal.
-PUBLIC = ("hoodie", "hoodie.errors", "hoodie.index", "hoodie.storage", "hoodie.testing")
+PUBLIC = ("hoodie", "hoodie.errors", "hoodie.index", "hoodie.metrics", "hoodie.storage", "hoodie.testing")
+#: Their names are those of packages, but they are for users.
+LOGGERS = ("hoodie.index", "hoodie.locks", "hoodie.services", "hoodie.storage", "hoodie.write")
 _IMPORT = re.compile(r"(?:from|import) (hoodie\b[\w.]*)")
 _NAMED = re.compile(r"`(hoodie\.[a-z_]+)((?:\.\w+)*)[`(]")
 
 
 def test_the_docs_send_no_user_to_an_internal_module() -> None:
     packages = {f"hoodie.{module.name}" for module in pkgutil.iter_modules([str(SOURCE)])}
-    keys = {key for group in ALL_GROUPS for _, spec in declared(group) for key in spec.keys}
+    keys = {key for group in ALL_GROUPS for _, spec in declared(group) for key in spec.keys} | {*hudi_options()}
     found = []
     for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         text = path.read_text(encoding="utf-8")
         found += [(path.name, name) for name in _IMPORT.findall(text) if not name.startswith(PUBLIC[1:])]
         for module, rest in _NAMED.findall(text):
             option = any(key.startswith(module + rest) for key in keys) or module == "hoodie.table"  # a table property
+            option = option or (path.name == "metrics.md" and module + rest in LOGGERS)
             found += [(path.name, module + rest)] if module in packages - {*PUBLIC} and not option else []
     assert not [(page, name) for page, name in found if name != "hoodie"]
 

@@ -8,14 +8,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.table import TableConfig, TimelineZone
-from hoodie.errors import CorruptFile, InvalidInput
+from hoodie.errors import CorruptFile
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.timeline.layout import file_name, parse_name
 from hoodie.timeline.load import load_timeline, read_commit, read_replace_plan, with_history
-from hoodie.timeline.timeline import Timeline, query_instant
+from hoodie.timeline.timeline import Timeline
 
 V6 = TableConfig(name="t", version=6, layout=1)
 V8 = TableConfig(name="t", version=8, layout=2, timezone=TimelineZone.UTC)
@@ -326,28 +326,3 @@ def test_a_table_without_history_has_none():
 def test_a_damaged_history_is_corrupt(more):
     with pytest.raises(CorruptFile):
         completions(history(**more), "03")
-
-
-# --- query times ---
-
-
-@pytest.mark.parametrize(
-    ("text", "instant"),
-    [
-        ("20240301123045678", "20240301123045678"),
-        ("20240301123045", "20240301123045999"),
-        ("2024-03-01", "20240301000000000"),
-        ("2024-03-01 12:30:45", "20240301123045999"),
-        ("2024-03-01 12:30:45.678", "20240301123045678"),
-    ],
-)
-def test_a_query_time_means_an_instant(text, instant):
-    assert query_instant(text) == instant
-
-
-@pytest.mark.parametrize(
-    "text", ["", "today", "2024", "2024-13-01", "202403011230", "2024-03-01 25:00:00", "\uff11" * 14]
-)
-def test_other_query_times_are_refused(text):
-    with pytest.raises(InvalidInput):
-        query_instant(text)

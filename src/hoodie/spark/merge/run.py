@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import KeyGenerator
@@ -19,6 +21,7 @@ from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import Scan, plan_scan
 from hoodie.spark import record_keys
+from hoodie.spark.after_commit import after_commit
 from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, tick
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.plan import (
@@ -35,8 +38,7 @@ from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import quoted, scan_rows
 from hoodie.spark.types import to_arrow, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.spark.write.batch import require_columns
-from hoodie.spark.write.run import CheckedBatch, run
+from hoodie.spark.write.batch import acquire, require_columns
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
@@ -44,6 +46,7 @@ from hoodie.table.state import TableState, in_units_of, key_samples, table_keyge
 from hoodie.writing.job import Checked, check, writable_state
 from hoodie.writing.operations import Combine
 from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.run import CheckedBatch, run
 
 _OLD_KEY, _OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"
 
@@ -56,7 +59,7 @@ class _Target:
     """
 
     session: SparkSession
-    options: Mapping[str, str]
+    options: Options
     settings: Settings
     state: TableState
     checked: Checked
@@ -70,7 +73,7 @@ class _Target:
         return pruned(self.session, plan_scan(self.state, options=self.options), conditions, name)
 
 
-def merge(session: SparkSession, storage: Storage, request: MergeRequest, options: Mapping[str, str]) -> WriteResult:
+def merge(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
     """Carry a merge out, as one commit.
 
     returns  counts of rows: `inserted`, `updated`, `deleted`, and `copied` along in rewritten base files
@@ -86,7 +89,7 @@ def update(
     storage: Storage,
     condition: str | Column | None,
     values: Mapping[str, Any],
-    options: Mapping[str, str],
+    options: Options,
     name: str = "target",
 ) -> WriteResult:
     """Set columns of the rows for which a condition holds; None: of all. Raises as `merge`."""
@@ -99,7 +102,7 @@ def delete_where(
     session: SparkSession,
     storage: Storage,
     condition: str | Column | None,
-    options: Mapping[str, str],
+    options: Options,
     name: str = "target",
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
@@ -114,7 +117,7 @@ def check_names(columns: Collection[str], what: str) -> None:
 
 
 def _with_retries(
-    session: SparkSession, storage: Storage, options: Mapping[str, str], attempt: Callable[[_Target], WriteResult]
+    session: SparkSession, storage: Storage, options: Options, attempt: Callable[[_Target], WriteResult]
 ) -> WriteResult:
     """Rows that were read before another writer's commit are read again: each attempt is a whole one."""
     settings = Settings.read(options)
@@ -128,7 +131,7 @@ def _with_retries(
     raise AssertionError  # the last attempt returns or raises
 
 
-def _target(session: SparkSession, storage: Storage, settings: Settings, options: Mapping[str, str]) -> _Target:
+def _target(session: SparkSession, storage: Storage, settings: Settings, options: Options) -> _Target:
     phases = Phases()
     with phases.time("check"):
         state = completed(writable_state(storage, settings), options)
@@ -273,8 +276,20 @@ def _run(
     with target.phases.time("check"):
         checked = check(target.state, WriteOperation.UPSERT, columns, target.settings)
     checked = replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
-    batch = CheckedBatch(target.session, checked, columns, frame, target.options, target.phases)
+    batch = _batch(target, checked, columns, frame)
     return run(batch, made_of=made_of)
+
+
+def _batch(target: _Target, checked: Checked, columns: pa.Schema | None, frame: DataFrame) -> CheckedBatch:
+    session = target.session
+    return CheckedBatch(
+        checked,
+        columns,
+        target.options,
+        partial(acquire, session, frame),
+        partial(after_commit, session),
+        target.phases,
+    )
 
 
 # --- update and delete ---
@@ -306,5 +321,5 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     checked = check(target.state, WriteOperation.DELETE, None, target.settings)
     if checked.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    batch = CheckedBatch(target.session, checked, None, keys, target.options, target.phases)
+    batch = _batch(target, checked, None, keys)
     return run(batch, made_of=scan.state)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.config.options import Options
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.change_plan import CommitTimes
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.spark.read.snapshot import scan_frames
 from hoodie.table.state import TableState
+from hoodie.timeline.points import Point
 
 
 def changes(
     session: SparkSession,
     state: TableState,
-    begin: str,
-    end: str | None = None,
+    begin: Point,
+    end: Point | None = None,
     columns: Sequence[str] | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> DataFrame:
     """The rows that changed in (begin, end], the five meta columns first.
 

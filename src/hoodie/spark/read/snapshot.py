@@ -5,7 +5,7 @@ Only file slices with logs go through Python, which merges them, and base files 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.config.options import Options
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
 from hoodie.keygen.keygen import NULL_PARTITION
@@ -21,6 +22,7 @@ from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.merged_slices import Keep, file_rows, merged_rows
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
+from hoodie.timeline.points import Point
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.@ -]+")
 
@@ -28,10 +30,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9_.@ -]+")
 def snapshot(
     session: SparkSession,
     state: TableState,
-    as_of: str | None = None,
+    as_of: Point | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> DataFrame:
     """The rows at an instant (None: now), the five meta columns first.
 
@@ -51,10 +53,10 @@ def snapshot(
 def read_optimized(
     session: SparkSession,
     state: TableState,
-    as_of: str | None = None,
+    as_of: Point | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> DataFrame:
     """The rows of the newest base files at an instant, without the logs, by Spark alone. Arguments as of `snapshot`."""
     kind = ScanKind.READ_OPTIMIZED

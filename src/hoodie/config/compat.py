@@ -1,0 +1,91 @@
+"""What becomes of options that Hudi knows and Hoodie does not use: those of a job that runs as it is."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.config.hudi_options import OptionClass, Purpose, find_option, misspelt, refused_value, together
+from hoodie.config.options import option, read_options
+from hoodie.errors import InvalidOption, OptionIgnored
+
+logger = logging.getLogger("hoodie.options")
+
+
+class Unsupported(StrEnum):
+    """What happens about an option that asks for something that would not happen."""
+
+    ERROR = "error"
+    WARN = "warn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompatOptions:
+    """Options of Hudi that have no effect here."""
+
+    unsupported: Unsupported = option(
+        "hoodie.compat.unsupported",
+        Unsupported.ERROR,
+        "What happens about options of Hudi that ask for something that would not happen, such as clustering. error: "
+        "the call fails and names them all; warn: it goes on without them and warns (`OptionIgnored`). Hudi has no "
+        "such option.",
+    )
+
+
+COMPAT_GROUPS = (CompatOptions,)
+
+
+def without_unused(
+    options: Mapping[str, str], declared: Collection[str], free: tuple[str, ...], purpose: Purpose
+) -> dict[str, str]:
+    """The options that have an effect. The others are named once: in a line of the log, a warning or an error.
+
+    declared  names that groups of options have
+    free      beginnings of names that are the user's own
+    Raises    InvalidOption naming all unknown options, and all that ask for something that would not happen
+    """
+    used: dict[str, str] = {}
+    unused: list[str] = []
+    unknown: list[str] = []
+    refused: list[tuple[str, str]] = []
+    for key, value in options.items():
+        if key in declared:
+            if (advice := refused_value(key, value)) is None:
+                used[key] = value
+            else:
+                refused.append((f"{key}={value!r}", advice))
+        elif free and key.startswith(free):
+            used[key] = value
+        elif (known := find_option(key)) is None:
+            unknown.append(key)
+        elif known.refused(value, purpose):
+            refused.append((f"{key}={value!r}", known.advice))
+        elif known.kind is OptionClass.USED:
+            used[key] = value
+        else:
+            unused.append(key)
+    warn = read_options(CompatOptions, used).unsupported is Unsupported.WARN
+    if unknown or (refused and not warn):
+        raise InvalidOption(_message(unknown, refused, declared))
+    if refused:
+        warnings.warn(OptionIgnored(" ".join(together(refused))), stacklevel=2)
+    if unused:
+        logger.info("%d options have no effect here, and need none: %s", len(unused), ", ".join(sorted(unused)))
+    return used
+
+
+def _message(unknown: list[str], refused: list[tuple[str, str]], declared: Collection[str]) -> str:
+    parts, unlike = [], False
+    for key in unknown:
+        name = misspelt(key, declared)
+        unlike |= name is None
+        parts.append(f"unknown option {key!r}." + (f" Did you mean {name!r}?" if name else ""))
+    if unlike:
+        parts.append("docs/configuration.md has the names that have an effect, docs/coming-from-hudi.md all of Hudi's.")
+    if refused:
+        parts += ["Asked for, and would not happen:", *together(refused)]
+        parts.append("hoodie.compat.unsupported=warn goes on without.")
+    return " ".join(parts)

@@ -1,0 +1,140 @@
+"""Hudi's options by name: which have an effect here, which need none, and which ask for what would not happen.
+
+The list is `hudi_options.csv` beside this module, read when a key is met that no group of options declares. Sources:
+docs/format/hudi-options.csv (all options of Hudi 0.15 and 1.2), and what jobs of older releases and of Spark carry.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+
+
+class OptionClass(StrEnum):
+    """What becomes of an option of Hudi."""
+
+    USED = "used"
+    NO_EFFECT = "no effect"  # and none is needed
+    NOT_IN_WRITES = "not in writes"  # asks for something that a write does not do
+    NOT_IN_READS = "not in reads"
+    NOT_SUPPORTED = "not supported"  # neither in writes nor in reads
+
+
+class Purpose(StrEnum):
+    """What options are given for."""
+
+    WRITE = "write"
+    READ = "read"
+    BOTH = "both"
+
+
+_REFUSED_FOR = {
+    OptionClass.NOT_IN_WRITES: {Purpose.WRITE, Purpose.BOTH},
+    OptionClass.NOT_IN_READS: {Purpose.READ, Purpose.BOTH},
+    OptionClass.NOT_SUPPORTED: {Purpose.WRITE, Purpose.READ, Purpose.BOTH},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class HudiOption:
+    """One option of the list.
+
+    key       its name; `fs.*` stands for all names that begin with `fs.`
+    accepted  values, in lower case, that ask for nothing that would not happen; the empty one always does not
+    advice    why it needs no effect, or what to do instead
+    """
+
+    key: str
+    kind: OptionClass
+    accepted: frozenset[str]
+    advice: str
+
+    def refused(self, value: str, purpose: Purpose) -> bool:
+        """Whether the value asks for something that would not happen."""
+        asks = value.strip().lower() not in self.accepted
+        return asks and purpose in _REFUSED_FOR.get(self.kind, ())
+
+
+#: Values of options that have an effect with others.
+_VALUES = {
+    "hoodie.index.type": {
+        word: f"The index {word} is not kept. Leave hoodie.index.type out, or take BLOOM, SIMPLE, GLOBAL_BLOOM, "
+        "GLOBAL_SIMPLE, BUCKET or HBASE"
+        for word in ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "INMEMORY", "FLINK_STATE")
+    }
+}
+
+
+@cache
+def hudi_options() -> Mapping[str, HudiOption]:
+    """All of the list, by name."""
+    text = resources.files("hoodie.config").joinpath("hudi_options.csv").read_text("utf-8")
+    options = {}
+    for row in csv.DictReader(text.splitlines()):
+        accepted = frozenset(["", *row["accepted"].lower().split("|")])
+        options[row["key"]] = HudiOption(row["key"], OptionClass(row["class"]), accepted, row["advice"])
+    return options
+
+
+def find_option(key: str) -> HudiOption | None:
+    """The option of that name, or of the longest beginning that the list has; None for an unknown one."""
+    options = hudi_options()
+    if key in options:
+        return options[key]
+    parts = key.split(".")
+    beginnings = (".".join([*parts[:count], "*"]) for count in range(len(parts) - 1, 0, -1))
+    return next((options[beginning] for beginning in beginnings if beginning in options), None)
+
+
+def refused_value(key: str, value: str) -> str | None:
+    """What to do about a value, of an option that has an effect, that asks for something that would not happen."""
+    return _VALUES.get(key, {}).get(value.strip().upper())
+
+
+def misspelt(key: str, declared: Collection[str]) -> str | None:
+    """The known name that the key is a misspelling of; None when there is none.
+
+    declared  names that groups of options have, beside those of the list
+
+    Names that differ in a whole word, such as `min` and `max` or `compact` and `clustering`, mean different things:
+    each part between dots must be spelt nearly the same, or all be the same but for `.`, `_`, `-` and case.
+    """
+    known = [name for name in {*declared, *hudi_options()} if not name.endswith("*")]
+    bare = _bare(key)
+    if same := [name for name in known if _bare(name) == bare]:
+        return min(same)
+    near = [name for name in difflib.get_close_matches(key, known, n=8, cutoff=0.8) if _spelt_alike(key, name)]
+    return near[0] if near else None
+
+
+def _bare(key: str) -> str:
+    return re.sub(r"[._\-\s]", "", key).lower()
+
+
+def _spelt_alike(key: str, name: str) -> bool:
+    words, others = _words(key), _words(name)
+    return len(words) == len(others) and all(
+        word == other or difflib.SequenceMatcher(None, word, other).ratio() >= 0.7
+        for word, other in zip(words, others, strict=True)
+    )
+
+
+def _words(key: str) -> list[str]:
+    return re.split(r"[._\-]", key.lower())
+
+
+def together(problems: Iterable[tuple[str, str]]) -> list[str]:
+    """Sentences, one for each advice, with all options that it is about.
+
+    problems  pairs of an option, as the message shows it, and its advice
+    """
+    by_advice: dict[str, list[str]] = {}
+    for shown, advice in problems:
+        by_advice.setdefault(advice, []).append(shown)
+    return [f"{', '.join(shown)}: {advice}." for advice, shown in by_advice.items()]

@@ -1,0 +1,189 @@
+"""The page docs/coming-from-hudi.md: jobs before and after, and all of Hudi's options with what becomes of each.
+
+`python -m hoodie.config.hudi_page` prints it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from hoodie.config.datasource import ALL_GROUPS
+from hoodie.config.hudi_options import HudiOption, OptionClass, hudi_options
+from hoodie.config.options import declared
+
+_PAGE = """\
+# Coming from Hudi
+
+<!-- Generated: python -m hoodie.config.hudi_page > docs/coming-from-hudi.md -->
+
+A job that writes with Hudi's Spark data source keeps its options. `df.write.format("hudi")` becomes `hoodie.write`,
+`spark.read.format("hudi")` becomes `hoodie.read`; no jar, no `spark.jars.packages`, no serializer or extension to
+configure. Tables are of version 6: Hudi 0.14, 0.15 and 1.x, Trino, Athena and the others read and write them.
+
+## Three jobs
+
+A daily upsert. Before:
+
+<!-- not run: needs Hudi's jar -->
+
+```python
+hudi_options = {{
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.upsert.shuffle.parallelism": 200,
+    "hoodie.datasource.hive_sync.enable": "false",
+}}
+df.write.format("hudi").options(**hudi_options).mode("append").save("trips")
+```
+
+After; the options are the same ones:
+
+```python
+import hoodie
+
+hudi_options = {{
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.upsert.shuffle.parallelism": 200,
+    "hoodie.datasource.hive_sync.enable": "false",
+}}
+df = spark.createDataFrame([(1, "oslo", 10), (2, "rome", 10)], "id int, city string, ts long")
+hoodie.write(df, "trips", hudi_options, mode="append")
+hoodie.read(spark, "trips").count()  # -> 2
+```
+
+A Merge-on-Read table that is compacted by its writer. Before:
+
+<!-- not run: needs Hudi's jar -->
+
+```python
+(
+    df.write.format("org.apache.hudi")
+    .option("hoodie.table.name", "events")
+    .option("hoodie.datasource.write.table.type", "MERGE_ON_READ")
+    .option("hoodie.datasource.write.recordkey.field", "id")
+    .option("hoodie.datasource.write.precombine.field", "ts")
+    .option("hoodie.compact.inline", "true")
+    .option("hoodie.compact.inline.max.delta.commits", "5")
+    .option("hoodie.clustering.inline", "true")
+    .mode("append")
+    .save("events")
+)
+```
+
+After. There is no clustering; the error says so, together with all else that would not happen:
+
+```python
+events = {{
+    "hoodie.table.name": "events",
+    "hoodie.datasource.write.table.type": "MERGE_ON_READ",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.compact.inline": "true",
+    "hoodie.compact.inline.max.delta.commits": "5",
+    "hoodie.clustering.inline": "true",
+}}
+hoodie.write(df, "events", events)  # raises InvalidOption: hoodie.clustering.inline='true': There is no clustering
+del events["hoodie.clustering.inline"]
+hoodie.write(df, "events", events).inserted  # -> 2
+```
+
+{third}## What becomes of an option
+
+- **used**: it means what it means in Hudi. Its values are on the page of [all options](configuration.md).
+- **no effect**, and none is needed: it is accepted. One line of the log `hoodie.options` (level INFO) names them all.
+- **not in writes**, **not in reads**, **not supported**: it asks for something that would not happen. Such a call fails
+  before anything is written, and its error names all of these options with what to do. The values in the table ask for
+  nothing and are accepted, and so is an option of writes in a read. With `hoodie.compat.unsupported=warn` the call goes
+  on without them and warns (`hoodie.errors.OptionIgnored`).
+- A name that Hudi does not have is an error, in the same message. A known name is suggested only when the spelling is
+  close.
+
+Options of Hudi 1.x that have another name in 0.15 are the same option: `hoodie.table.ordering.fields`,
+`hoodie.clean.commits.retained`. `hoodie.write.record.merge.mode` is the payload class that means the same.
+
+## All options
+
+Options of Hudi 0.15 and 1.2 by name, then those of Spark, Glue and others that jobs have beside them. `fs.*` is every
+name that begins with `fs.`.
+
+| option | class | accepted | why, or what to do |
+|---|---|---|---|
+{rows}
+"""
+
+_THIRD = """\
+A nightly load that replaces a table, and a reader that takes what changed. Before:
+
+<!-- not run: needs Hudi's jar -->
+
+```python
+df.write.format("hudi").options(**hudi_options).mode("Overwrite").save("trips")
+changed = (
+    spark.read.format("hudi")
+    .option("hoodie.datasource.query.type", "incremental")
+    .option("hoodie.datasource.read.begin.instanttime", "20240101000000000")
+    .load("trips")
+)
+then = spark.read.format("hudi").option("as.of.instant", "2024-01-01 12:00:00").load("trips")
+```
+
+After:
+
+```python
+done = hoodie.write(df, "trips", hudi_options, mode="Overwrite")
+incremental = {
+    "hoodie.datasource.query.type": "incremental",
+    "hoodie.datasource.read.begin.instanttime": "20240101000000000",
+}
+hoodie.read(spark, "trips", incremental).count()  # -> 2
+hoodie.read(spark, "trips", {"as.of.instant": done.instant}).count()  # -> 2
+hoodie.read(spark, "trips", {"as.of.instant": "2024-01-01T12:00:00Z"})  # raises InvalidInput: replaced the whole table
+```
+
+What differs:
+
+- `overwrite` replaces the table as in Hudi (other key, columns and type allowed), but the old table is there until the
+  new one is, and a savepoint forbids it: [overwriting](design/overwrite.md).
+- A begin that is no instant of the table is a point in time, as in Hudi. Text with `Z` or an offset, `datetime` and
+  `date` are taken wherever a time goes.
+- A read as of a time before the first commit is an error, not a table without rows.
+
+## Options in files
+
+`hoodie.write(df, path, props="job.properties")` and `hoodie.read` take a properties file: `key=value` or `key value` a
+line, `#` for comments, `include=other.properties`. Below it are the machine's defaults,
+`/etc/hudi/conf/hudi-defaults.conf` and `hudi-defaults.conf` in the folder `HUDI_CONF_DIR`. The options of the call
+count over both.
+
+"""
+
+
+def page() -> str:
+    """The page as Markdown."""
+    used = {key for group in ALL_GROUPS for _, spec in declared(group) for key in spec.keys}
+    names = sorted(
+        hudi_options().values(), key=lambda known: (not known.key.lstrip("_.").startswith("hoodie"), known.key)
+    )
+    return _PAGE.format(third=_THIRD, rows="\n".join(_row(known, known.key in used) for known in names))
+
+
+def _row(known: HudiOption, used: bool) -> str:
+    """A line of the table; an option that a group declares is used, whatever the list says."""
+    kind, accepted, advice = known.kind, "", known.advice
+    if used or kind is OptionClass.USED:
+        kind, advice = OptionClass.USED, ""
+    elif kind is not OptionClass.NO_EFFECT:
+        accepted = ", ".join(f"`{value}`" for value in sorted(known.accepted - {""}))
+        advice += "."
+    return f"| `{known.key}` | {kind} | {accepted} | {advice} |"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(page())

@@ -1,0 +1,65 @@
+"""Points in time as people write them, as instants of a table."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+
+from hoodie.config.table import TimelineZone
+from hoodie.errors import InvalidInput
+from hoodie.model.instant import format_time
+
+#: A point in time: text, or a datetime or date of Python.
+Point = str | dt.date
+
+_INSTANT = re.compile(r"\d{14}|\d{17}", re.ASCII)
+_ISO = re.compile(
+    r"(?P<day>\d{4}-\d\d-\d\d)"
+    r"(?:[ T](?P<minute>\d\d:\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
+    r"\s?(?P<zone>[Zz]|[+-]\d\d(?::?\d\d)?)?)?",
+    re.ASCII,
+)
+_EXPECTED = (
+    "expected yyyyMMddHHmmss[SSS], yyyy-MM-dd[ HH:mm[:ss[.SSS]]] with Z or +HH:MM behind it, a datetime or a date"
+)
+
+
+def is_instant(text: Point) -> bool:
+    """Whether it has the form of an instant."""
+    return isinstance(text, str) and _INSTANT.fullmatch(text) is not None
+
+
+def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
+    """The instant that a query means, inclusive.
+
+    point    `yyyyMMddHHmmss[SSS]`; ISO text such as `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`;
+             a datetime or a date. What names no zone is in the table's
+    zone     the table's
+    returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
+    Raises   InvalidInput
+    """
+    if isinstance(point, dt.datetime):
+        return format_time(_in_zone(point, zone))
+    if isinstance(point, dt.date):
+        return f"{point:%Y%m%d}000000000"
+    if is_instant(point):
+        return point if len(point) == 17 else f"{point}999"
+    parts = _ISO.fullmatch(point) if isinstance(point, str) else None
+    if parts is None:
+        raise InvalidInput(f"{point!r} is not a point in time: {_EXPECTED}")
+    text = point[: parts.end("day")]
+    if parts["minute"]:
+        second, fraction = parts["second"] or "59", (parts["fraction"] or "999").ljust(3, "0")[:3]
+        text += f"T{parts['minute']}:{second}.{fraction}"
+    if parts["zone"]:
+        text += "+00:00" if parts["zone"] in "Zz" else parts["zone"]
+    try:
+        return format_time(_in_zone(dt.datetime.fromisoformat(text), zone))
+    except ValueError as problem:
+        raise InvalidInput(f"{point!r} is not a point in time: {problem}; {_EXPECTED}") from problem
+
+
+def _in_zone(moment: dt.datetime, zone: TimelineZone) -> dt.datetime:
+    if moment.tzinfo is None:
+        return moment
+    return moment.astimezone(dt.UTC) if zone is TimelineZone.UTC else moment.astimezone()

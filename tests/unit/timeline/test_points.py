@@ -1,0 +1,84 @@
+"""Points in time as people write them: text, datetimes and dates mean an instant in the table's zone."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from hoodie.config.table import TimelineZone
+from hoodie.errors import InvalidInput
+from hoodie.timeline.points import Point, query_instant
+
+OSLO = dt.timezone(dt.timedelta(hours=1))
+
+
+@pytest.mark.parametrize(
+    ("point", "instant"),
+    [
+        ("20240301123045678", "20240301123045678"),
+        ("20240301123045", "20240301123045999"),
+        ("2024-03-01", "20240301000000000"),
+        ("2024-03-01 12:30:45", "20240301123045999"),
+        ("2024-03-01 12:30:45.678", "20240301123045678"),
+        ("2024-03-01T12:30:45", "20240301123045999"),
+        ("2024-03-01T12:30:45Z", "20240301123045999"),
+        ("2024-03-01T12:30:45.678Z", "20240301123045678"),
+        ("2024-03-01T12:30:45.678901Z", "20240301123045678"),
+        ("2024-03-01T12:30:45.6Z", "20240301123045600"),
+        ("2024-03-01 12:30", "20240301123059999"),
+        ("2024-03-01T01:30:45+02:00", "20240229233045999"),
+        ("2024-03-01T12:30:45-0530", "20240301180045999"),
+        ("2024-03-01 12:30:45.678 +01", "20240301113045678"),
+        (dt.date(2024, 3, 1), "20240301000000000"),
+        (dt.datetime(2024, 3, 1, 12, 30, 45), "20240301123045000"),
+        (dt.datetime(2024, 3, 1, 12, 30, 45, 678_901), "20240301123045678"),
+        (dt.datetime(2024, 3, 1, 0, 30, tzinfo=OSLO), "20240229233000000"),
+    ],
+)
+def test_a_point_in_time_means_an_instant(point: Point, instant: str) -> None:
+    assert query_instant(point) == instant
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "",
+        "today",
+        "2024",
+        "2024-13-01",
+        "202403011230",
+        "2024-03-01 25:00:00",
+        "\uff11" * 14,
+        "2024-03-01Z",
+        "2024-03-01T",
+        "2024-03-01T12",
+        "2024-03-01T12:30:45+25:00",
+        20240301,
+        None,
+    ],
+)
+def test_other_points_are_refused(point: Point) -> None:
+    with pytest.raises(InvalidInput, match=r"is not a point in time.*expected yyyyMMddHHmmss"):
+        query_instant(point)
+
+
+@pytest.fixture
+def in_tokyo(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("in_tokyo")
+def test_a_zone_is_converted_to_the_tables() -> None:
+    local = TimelineZone.LOCAL
+    assert query_instant("2024-03-01T12:30:45.678Z", local) == "20240301213045678"
+    assert query_instant(dt.datetime(2024, 3, 1, 12, tzinfo=dt.UTC), local) == "20240301210000000"
+    assert query_instant("2024-03-01 12:30:45.678", local) == "20240301123045678"  # no zone: the table's
+    assert query_instant(dt.datetime(2024, 3, 1, 12), local) == "20240301120000000"
+    assert query_instant("2024-03-01T12:30:45.678Z") == "20240301123045678"
