@@ -53,7 +53,7 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
     acquired = batch.acquire(batch.checked, Phases())
     try:
         if isinstance(acquired, SpilledRows):
-            rows = acquired.stage.rows()  # the plan is the same; the write holds less at a time
+            rows = acquired.staged.rows()  # the plan is the same; the write holds less at a time
         elif isinstance(acquired, LocalRows):
             rows = acquired.rows
         else:

@@ -52,6 +52,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         partial(after_commit, session),
         partial(carry_out, session),
         partial(put_again, session),
+        spark_version=session.version,
         for_spark=True,
     )
 

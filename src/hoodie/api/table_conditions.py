@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hoodie.api.engine import Frame
-from hoodie.api.handle import TableHandle
+from hoodie.api.handle import Options, TableHandle
 from hoodie.api.merge_builder import MergeBuilder
 from hoodie.errors import InvalidInput
 from hoodie.storage.faults import typed_calls
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
     from hoodie.spark.merge.clauses import MergeRequest
-
-Options = Mapping[str, Any]
 
 
 @typed_calls

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.compaction import COMPACTION_GROUPS
+from hoodie.config.compat import COMPAT_GROUPS, without_unused
 from hoodie.config.console import CONSOLE_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.hudi_options import Purpose
@@ -106,6 +107,7 @@ ALL_GROUPS = (
     *LOCK_GROUPS,
     *HBASE_GROUPS,
     *CONSOLE_GROUPS,
+    *COMPAT_GROUPS,
 )
 
 _ALIASES = alias_sets(ALL_GROUPS)

@@ -10,26 +10,10 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.read_client import read_path
 from hoodie.api.write_client import write
 from hoodie.config.datasource import overridden
-from hoodie.errors import InvalidInput, InvalidOption, TableNotFound
-from hoodie.recovery.savepoint import read_savepoints
+from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.spark.names import registered_path
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.storage import storage_for
-from hoodie.table.state import load_state
 
-#: Options of Hudi's jobs that say how its own engine works, and mean nothing here: they are left out.
-_ENGINE = (".shuffle.parallelism", ".parallelism")
-_NO_MEANING = frozenset(
-    {
-        "hoodie.file.index.enable",
-        "hoodie.datasource.hive_sync.enable",
-        "hoodie.datasource.meta.sync.enable",
-        "hoodie.datasource.write.row.writer.enable",
-        "hoodie.datasource.write.reconcile.schema",
-        "hoodie.embed.timeline.server",
-        "hoodie.schema.on.read.enable",
-    }
-)
 _MODES = {"default": "errorifexists", "error": "errorifexists"}
 
 
@@ -58,26 +42,20 @@ def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str],
     given = job_options(options)
     if partition_by:
         named = {"hoodie.datasource.write.partitionpath.field": ",".join(partition_by)}
-        given = overridden(named, given)
+        given = dict(overridden(named, given))
     mode = mode.lower()
-    if mode == "overwrite":
-        _refuse_savepoints(where)
     with raise_worker_errors():
         write(frame, where, given, mode=_MODES.get(mode, mode))
 
 
 def job_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options of a Hudi job that count here, as text."""
+    """The options of a Hudi job as text, without the path."""
     given = {key: value for key, value in options.items() if key.lower() not in ("path", "paths")}
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in given.items()
-        if value is not None and not _without_meaning(key)
+        if value is not None
     }
-
-
-def _without_meaning(key: str) -> bool:
-    return key in _NO_MEANING or (key.endswith(_ENGINE) and key != "hoodie.bulkinsert.shuffle.parallelism")
 
 
 def _one_path(session: SparkSession, path: object, options: Mapping[str, Any]) -> str:
@@ -90,15 +68,3 @@ def _one_path(session: SparkSession, path: object, options: Mapping[str, Any]) -
     if not isinstance(found, str) or not found:
         raise InvalidInput(f"expected the path of one table, not {found!r}")
     return registered_path(session, found) or found.removesuffix("/*").rstrip("*").rstrip("/") or found
-
-
-def _refuse_savepoints(path: str) -> None:
-    try:
-        state = load_state(storage_for(path))
-    except TableNotFound:
-        return
-    if kept := read_savepoints(state):
-        raise InvalidInput(
-            f"{path} has savepoints ({', '.join(savepoint.instant for savepoint in kept)}), which an overwrite would "
-            "make useless: delete them, or delete the rows and append"
-        )

@@ -9,6 +9,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
+from hoodie.config.options import Options
 from hoodie.display.progress import progress
 from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.inline import compact_inline as inline

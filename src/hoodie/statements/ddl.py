@@ -122,7 +122,7 @@ def _create_table(session: SparkSession, wanted: _Create) -> None:
     kind = options.pop("type", "cow").lower()
     if kind not in _TYPES:
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
-    given = check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()})
+    given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
     keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
     if not keys:
         raise StatementError(f"table {wanted.name} needs a key: TBLPROPERTIES (primaryKey = 'id')")
@@ -224,7 +224,7 @@ def _alter(session: SparkSession, text: Text) -> DataFrame | None:
     raise text.unreadable("of ALTER TABLE there are ADD COLUMNS and DROP PARTITION", at)
 
 
-def _add_columns(session: SparkSession, table: HoodieTable, text: Text, at: int) -> DataFrame:
+def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], text: Text, at: int) -> DataFrame:
     added = text.inside(at)[0] if text.word(at) == "(" else text.part(text.tokens[at].start, text.end)
     for item in added.split():
         if item.find("AFTER", "FIRST") >= 0:
@@ -251,12 +251,12 @@ def _truncate(session: SparkSession, text: Text) -> DataFrame | None:
     return nothing(session)
 
 
-def _paths(table: HoodieTable) -> list[str]:
+def _paths(table: HoodieTable[DataFrame]) -> list[str]:
     """The partition paths that hold files."""
     return sorted({slice_.group.partition for slice_ in table.file_slices()})
 
 
-def _partition_path(table: HoodieTable, spec: Text) -> str:
+def _partition_path(table: HoodieTable[DataFrame], spec: Text) -> str:
     """The path of `dt = '2024-01-31'`, whose values are literals. Raises StatementError"""
     given = {}
     for item in spec.split():
@@ -270,7 +270,7 @@ def _partition_path(table: HoodieTable, spec: Text) -> str:
     raise spec.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
 
 
-def _spec(table: HoodieTable, path: str) -> dict[str, str]:
+def _spec(table: HoodieTable[DataFrame], path: str) -> dict[str, str]:
     config = load_state(table.storage).config
     values = [part.partition("=")[2] if config.hive_style else part for part in path.split("/")]
     return dict(zip((name.partition(":")[0].lower() for name in config.partition_by), values, strict=False))

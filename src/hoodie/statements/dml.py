@@ -27,31 +27,31 @@ INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
 _DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 
-def run_dml(session: SparkSession, table: HoodieTable, statement: Dml) -> WriteResult:
+def run_dml(session: SparkSession, table: HoodieTable[DataFrame], statement: Dml) -> WriteResult:
     """Carry a statement out. Raises as the calls: `merge`, `update`, `delete_where`, `insert`, `insert_overwrite`"""
     return _run(statement, session, table)
 
 
 @singledispatch
-def _run(statement: Dml, session: SparkSession, table: HoodieTable) -> WriteResult:
+def _run(statement: Dml, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     raise NotImplementedError(type(statement))
 
 
 @_run.register
-def _update(statement: Update, session: SparkSession, table: HoodieTable) -> WriteResult:
+def _update(statement: Update, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     with views_of(session, statement.where, *statement.values.values()) as (where, *values):
         given = dict(zip(statement.values, values, strict=True))
         return table.update(where, given, name=statement.table.alias)
 
 
 @_run.register
-def _delete(statement: Delete, session: SparkSession, table: HoodieTable) -> WriteResult:
+def _delete(statement: Delete, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     with views_of(session, statement.where) as (where,):
         return table.delete_where(where, name=statement.table.alias)
 
 
 @_run.register
-def _merge(statement: Merge, session: SparkSession, table: HoodieTable) -> WriteResult:
+def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     text = f"{statement.prefix}\nSELECT * FROM {statement.source}"
     source = with_tables(session, text)
     if source is None:
@@ -78,7 +78,7 @@ def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
 
 
 @_run.register
-def _insert(statement: Insert, session: SparkSession, table: HoodieTable) -> WriteResult:
+def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     query = with_tables(session, statement.query)
     rows = session.sql(statement.query) if query is None else query
     frame = _placed(statement, rows, _columns(table))
@@ -89,7 +89,7 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable) -> Wri
     return table.insert_overwrite_table(frame)
 
 
-def _inserted(session: SparkSession, table: HoodieTable, frame: DataFrame) -> WriteResult:
+def _inserted(session: SparkSession, table: HoodieTable[DataFrame], frame: DataFrame) -> WriteResult:
     given = session.conf.get(INSERT_OPERATION, None)
     operation = read_options(DatasourceOptions, {INSERT_OPERATION: given} if given else {}).sql_insert
     calls = {
@@ -100,7 +100,7 @@ def _inserted(session: SparkSession, table: HoodieTable, frame: DataFrame) -> Wr
     return calls[operation](frame)
 
 
-def _columns(table: HoodieTable) -> StructType | None:
+def _columns(table: HoodieTable[DataFrame]) -> StructType | None:
     """The user's columns of a table; None: it has none yet."""
     fields = [field for field in table.snapshot().schema.fields if field.name not in META_COLUMNS]
     return StructType(fields) if fields else None

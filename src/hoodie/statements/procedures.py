@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from pyspark.sql import DataFrame
 
 from hoodie.api.table import HoodieTable
 from hoodie.errors import InstantNotFound, StatementError
@@ -30,7 +31,7 @@ class Procedure:
 
     parameters: Mapping[str, type]
     columns: str
-    run: Callable[[HoodieTable, Arguments], Rows]
+    run: Callable[[HoodieTable[DataFrame], Arguments], Rows]
 
 
 _TABLE = {"table": str, "path": str}
@@ -70,18 +71,18 @@ def _commit_row(instant: Instant, commit: CommitMetadata) -> tuple[Any, ...]:
     )
 
 
-def _show_commits(table: HoodieTable, arguments: Arguments) -> Rows:
+def _show_commits(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     return [_commit_row(*commit) for commit in table.history()]
 
 
-def _show_archived(table: HoodieTable, arguments: Arguments) -> Rows:
+def _show_archived(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     active = {instant.requested for instant, _ in table.history()}
     start, end = arguments.get("start_ts", ""), arguments.get("end_ts", "") or "9"
     older = [commit for commit in table.history(archived=True) if commit[0].requested not in active]
     return [_commit_row(*commit) for commit in older if start <= commit[0].requested <= end]
 
 
-def _show_commits_metadata(table: HoodieTable, arguments: Arguments) -> Rows:
+def _show_commits_metadata(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     for instant, commit in table.history():
         for stat in _stats(commit):
             yield (
@@ -104,7 +105,7 @@ def _show_commits_metadata(table: HoodieTable, arguments: Arguments) -> Rows:
             )
 
 
-def _extra_metadata(table: HoodieTable, arguments: Arguments) -> Rows:
+def _extra_metadata(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     wanted, key = arguments.get("instant_time"), arguments.get("metadata_key")
     for instant, commit in table.history():
         if wanted in (None, "", instant.requested):
@@ -113,7 +114,7 @@ def _extra_metadata(table: HoodieTable, arguments: Arguments) -> Rows:
                     yield instant.requested, instant.action.value, name, value
 
 
-def _commit_of(table: HoodieTable, arguments: Arguments) -> tuple[Instant, CommitMetadata]:
+def _commit_of(table: HoodieTable[DataFrame], arguments: Arguments) -> tuple[Instant, CommitMetadata]:
     wanted = _needed(arguments, "instant_time")
     for instant, commit in table.history():
         if instant.requested == wanted:
@@ -127,14 +128,14 @@ def _needed(arguments: Arguments, name: str) -> str:
     return str(arguments[name])
 
 
-def _commit_files(table: HoodieTable, arguments: Arguments) -> Rows:
+def _commit_files(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     instant, commit = _commit_of(table, arguments)
     for stat in _stats(commit):
         counts = (stat.num_updates, stat.num_writes, stat.total_write_bytes, stat.write_errors, stat.file_size)
         yield (instant.action.value, stat.partition, stat.file_id, stat.prev_commit, *counts)
 
 
-def _commit_partitions(table: HoodieTable, arguments: Arguments) -> Rows:
+def _commit_partitions(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     instant, commit = _commit_of(table, arguments)
     for partition, stats in commit.stats.items():
         yield (
@@ -149,46 +150,46 @@ def _commit_partitions(table: HoodieTable, arguments: Arguments) -> Rows:
         )
 
 
-def _commit_write_stats(table: HoodieTable, arguments: Arguments) -> Rows:
+def _commit_write_stats(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     instant, commit = _commit_of(table, arguments)
     size = sum(stat.total_write_bytes for stat in _stats(commit))
     rows = sum(stat.num_writes for stat in _stats(commit))
     return [(instant.action.value, size, rows, size // rows if rows else 0)]
 
 
-def _rollback_to_instant(table: HoodieTable, arguments: Arguments) -> Rows:
+def _rollback_to_instant(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     table.rollback(_needed(arguments, "instant_time"))
     return [(True,)]
 
 
-def _create_savepoint(table: HoodieTable, arguments: Arguments) -> Rows:
+def _create_savepoint(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     table.savepoint(
         arguments.get("commit_time") or None, comment=arguments.get("comments", ""), user=arguments.get("user", "")
     )
     return [(True,)]
 
 
-def _delete_savepoint(table: HoodieTable, arguments: Arguments) -> Rows:
+def _delete_savepoint(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     table.delete_savepoint(_needed(arguments, "instant_time"))
     return [(True,)]
 
 
-def _rollback_to_savepoint(table: HoodieTable, arguments: Arguments) -> Rows:
+def _rollback_to_savepoint(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     table.restore(_needed(arguments, "instant_time"))
     return [(True,)]
 
 
-def _show_savepoints(table: HoodieTable, arguments: Arguments) -> Rows:
+def _show_savepoints(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     return [(savepoint.instant,) for savepoint in reversed(table.savepoints())]
 
 
-def _archive(table: HoodieTable, arguments: Arguments) -> Rows:
+def _archive(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     names = {"min_commits": "hoodie.keep.min.commits", "max_commits": "hoodie.keep.max.commits"}
     table.archive(options={option: arguments[name] for name, option in names.items() if name in arguments})
     return [(0,)]
 
 
-def _run_clean(table: HoodieTable, arguments: Arguments) -> Rows:
+def _run_clean(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     names = {
         "clean_policy": "hoodie.cleaner.policy",
         "retain_commits": "hoodie.cleaner.commits.retained",
@@ -199,7 +200,7 @@ def _run_clean(table: HoodieTable, arguments: Arguments) -> Rows:
     return [(done.instant, len(done.paths), done.earliest)] if done.instant else []
 
 
-def _run_compaction(table: HoodieTable, arguments: Arguments) -> Rows:
+def _run_compaction(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     operation = _needed(arguments, "op").lower()
     instant = arguments.get("timestamp") or None
     if operation == "schedule":
@@ -214,16 +215,16 @@ def _run_compaction(table: HoodieTable, arguments: Arguments) -> Rows:
     return [] if done is None else [(done.instant, sizes.get(done.instant, len(done.stats)), "COMPLETED")]
 
 
-def _show_compaction(table: HoodieTable, arguments: Arguments) -> Rows:
+def _show_compaction(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     pending = pending_compactions(load_state(table.storage))
     return [(instant.requested, len(plan.operations), instant.state.name) for instant, plan in reversed(pending)]
 
 
-def _table_properties(table: HoodieTable, arguments: Arguments) -> Rows:
+def _table_properties(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     return sorted(load_state(table.storage).config.properties.items())
 
 
-def _file_sizes(table: HoodieTable, arguments: Arguments) -> Rows:
+def _file_sizes(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     wanted = arguments.get("partition_path", "").strip("*/")
     every: list[int] = []
     for instant, commit in table.history():
@@ -240,7 +241,7 @@ def _distribution(sizes: list[int]) -> tuple[Any, ...]:
     return min(sizes), low, mid, float(np.mean(sizes)), high, max(sizes), len(sizes), float(np.std(sizes))
 
 
-def _validate(table: HoodieTable, arguments: Arguments) -> Rows:
+def _validate(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
     found = table.examine(rows=arguments.get("rows", True))
     return [(f.severity.name, f.fault.name, f.where, f.problem, f.advice) for f in found]
 

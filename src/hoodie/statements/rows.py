@@ -41,7 +41,7 @@ def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str
     return session.createDataFrame([tuple(row) for row in rows], schema)
 
 
-def opened(session: SparkSession, name: Name, options: Mapping[str, str]) -> HoodieTable | None:
+def opened(session: SparkSession, name: Name, options: Mapping[str, str]) -> HoodieTable[DataFrame] | None:
     """The table of ours that a statement names; None: it is Spark's, or nobody's.
 
     Raises TableNotFound when the name is registered, or a path, and no table is there
