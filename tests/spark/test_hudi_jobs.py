@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 import hoodie
-from hoodie.errors import InvalidOption, TableNotFound
+from hoodie.errors import InvalidInput, InvalidOption, TableNotFound
 from support.hudi_jobs import JOBS, Job
 
 COLUMNS = "id int, name string, city string, qty int, ts long"
@@ -66,3 +67,63 @@ def test_another_path_in_the_options_is_refused(spark: SparkSession, tmp_path: P
         hoodie.write(df, path, {**JOBS[0].options, "path": str(tmp_path / "other")})
     with pytest.raises(TableNotFound):
         hoodie.open_table(spark, path)
+
+
+def test_overwrite_puts_another_table_in_place_unless_a_savepoint_forbids(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "stock")
+    hoodie.write(spark.createDataFrame(FIRST, COLUMNS), path, {**JOBS[0].options, "hoodie.index.type": "BLOOM"})
+    other = {
+        "hoodie.table.name": "names",
+        "hoodie.datasource.write.recordkey.field": "name",
+        "hoodie.datasource.write.precombine.field": "seen",
+        "hoodie.datasource.write.partitionpath.field": "letter",
+    }
+    rows = spark.createDataFrame([("a", "x", 1), ("a", "x", 2), ("b", "y", 1)], "name string, letter string, seen int")
+    hoodie.write(rows, path, other, mode="OVERWRITE")
+    found = hoodie.read(spark, path)
+    assert sorted(found.columns) == sorted([*found.columns[:5], "name", "letter", "seen"])
+    assert sorted((row.name, row.seen) for row in found.collect()) == [("a", 2), ("b", 1)]  # upserts combine the batch
+    hoodie.write(rows, path, {**other, "hoodie.datasource.write.operation": "insert"}, mode="overwrite")
+    table = hoodie.open_table(spark, path)
+    assert table.snapshot().count() == 3  # inserts do not
+    kept = table.savepoint().instant
+    with pytest.raises(InvalidInput, match=f"has savepoints .{kept}"):
+        hoodie.write(rows, path, other, mode="overwrite")
+    rows_alone = {"hoodie.datasource.write.operation": "insert_overwrite_table"}
+    hoodie.write(rows.limit(1), path, {**other, **rows_alone}, mode="overwrite")
+    assert table.snapshot().count() == 1
+    with pytest.raises(InvalidOption, match="take mode append"):
+        hoodie.write(rows, path, {**other, "hoodie.datasource.write.operation": "delete"}, mode="overwrite")
+
+
+def test_an_overwrite_whose_rows_are_bad_leaves_the_table(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "stock")
+    hoodie.write(spark.createDataFrame(FIRST, COLUMNS), path, JOBS[0].options)
+    bad = spark.createDataFrame([(None, "x")], "name string, letter string")
+    other = {"hoodie.table.name": "names", "hoodie.datasource.write.recordkey.field": "name"}
+    for rows in (bad, bad.drop("name")):
+        with pytest.raises(InvalidInput):
+            hoodie.write(rows, path, other, mode="overwrite")
+    assert hoodie.read(spark, path).count() == 3
+    hoodie.write(spark.createDataFrame(LATER, COLUMNS), path, JOBS[0].options)
+    assert hoodie.read(spark, path).count() == 4
+
+
+def test_times_and_properties_files(spark: SparkSession, tmp_path: Path) -> None:
+    path, props = str(tmp_path / "stock"), tmp_path / "job.properties"
+    props.write_text("".join(f"{key}={value}\n" for key, value in JOBS[0].options.items()), encoding="utf-8")
+    first = hoodie.write(spark.createDataFrame(FIRST, COLUMNS), path, props=props).instant
+    hoodie.write(spark.createDataFrame(LATER, COLUMNS), path, props=str(props))
+    moment = dt.datetime.strptime(first, "%Y%m%d%H%M%S%f").replace(tzinfo=dt.UTC)
+    for point in (moment, moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")):
+        assert hoodie.read(spark, path, {"as.of.instant": point}).count() == 3
+        begin = {
+            "hoodie.datasource.query.type": "incremental",
+            "hoodie.datasource.read.begin.instanttime": point,
+        }
+        assert hoodie.read(spark, path, begin, props=props).count() == 3
+    table = hoodie.open_table(spark, path)
+    assert table.as_of(moment).count() == 3
+    assert table.changes(moment).count() == 3
+    with pytest.raises(InvalidInput, match="has no rows yet: its first commit is"):
+        table.as_of(dt.date(2001, 1, 1))

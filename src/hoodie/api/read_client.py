@@ -16,7 +16,6 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
-from hoodie.config.options import read_options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
@@ -297,7 +296,7 @@ def read_path(
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
     given = door_options(options, Purpose.READ, path, props)
-    query = read_options(QueryOptions, given)
+    query = given.read(QueryOptions)
     state = load_state(storage_for(path, storage_options))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:

@@ -9,7 +9,8 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.config.datasource import check_options, door_options, overridden, write_options
-from hoodie.config.options import as_text, read_options
+from hoodie.config.options import Options as Checked
+from hoodie.config.options import as_text
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import GRACE, Finding, Remedy, examine

@@ -16,7 +16,7 @@ from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, overridden
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import read_options
-from hoodie.config.write import WriteOperation
+from hoodie.config.write import WriteOperation, WriteOptions
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
@@ -37,6 +37,7 @@ from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
 from hoodie.writing.operations import TableKind, kind_of
+from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.retry import earlier_result
 
@@ -207,25 +208,31 @@ def write(
 
     df               None only for the operation delete_partition
     options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
-    mode             append: do `hoodie.datasource.write.operation`; overwrite: put the rows in place of all of the
-                     table's; error, errorifexists: refuse a path with a table; ignore: do nothing there. In any case
+    mode             append: do `hoodie.datasource.write.operation`; overwrite: put a new table with the rows in place
+                     of the one that is there, perhaps with another key, schema or type (with the operation
+                     insert_overwrite_table the table stays, and its rows are replaced); error, errorifexists: refuse a
+                     path with a table; ignore: do nothing there. In upper or lower case
     props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     returns          None when there was nothing to do (ignore)
-    Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error
+    Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error;
+                     InvalidInput on overwrite while a savepoint or a planned compaction forbids it
     """
     given = door_options(options, Purpose.WRITE, path, props)
     mode = _save_mode(mode)
     operation = read_options(DatasourceOptions, given).operation
+    if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
+        raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
-    settings: Mapping[str, str] | None = None  # of the table that is to be made
+    named = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
+    settings: dict[str, str] | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
     except TableNotFound:
         if operation is WriteOperation.DELETE_PARTITION:
             raise
-        settings = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
+        settings = named
     else:
         if mode in ("error", "errorifexists"):
             raise TableMismatch(f"{table.path} holds a table already, and mode is {mode}")
@@ -236,13 +243,22 @@ def write(
         return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
-    if mode == "overwrite":
-        operation = WriteOperation.INSERT_OVERWRITE_TABLE
+    if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+        return _replace(df, table, operation, named)
     if settings is None:
         return run(check_batch(session, table.storage, operation, df, given))
     # A batch that does not fit leaves no table behind, and the next one may name other settings.
     batch = check_batch(session, table.storage, operation, df, given, new_state(table.storage, settings))
     return run(batch, make_table=partial(create, table.storage, settings))
+
+
+def _replace(df: DataFrame, table: HoodieTable, operation: WriteOperation, options: Mapping[str, str]) -> WriteResult:
+    """Put a new table with the rows in place of the one that is there."""
+    if operation is WriteOperation.UPSERT and read_options(WriteOptions, options).combine_before_upsert:
+        options = {**options, "hoodie.combine.before.insert": "true"}  # as an upsert into a new table does
+    new = replacement(table.storage, options)
+    batch = check_batch(table.session, table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new=new.state)
+    return run(batch, replacing=new)
 
 
 def _save_mode(mode: str) -> str:

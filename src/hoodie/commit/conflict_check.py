@@ -28,6 +28,7 @@ from hoodie.plan.conflict import (
     vanished,
 )
 from hoodie.schema.schema import without_meta_fields
+from hoodie.table.replacement import REPLACES, WAITING
 from hoodie.table.state import TableState, declared_schema
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import instant_path
@@ -49,6 +50,13 @@ def require_no_conflict(
         _require_standing(instant, now)
     refuse_during_restore(now.timeline)
     _require_same_table(before, instant, now)
+    if REPLACES in metadata.extra:  # of other writes it would keep some rows, of another table
+        alone = True
+        if not done and now.config.properties.get(WAITING) != instant.requested:
+            raise WriteConflict(
+                f"instant {instant.requested} replaces the table, and another overwrite has begun meanwhile. Nothing "
+                "is published; write the batch again."
+            )
     if gone := vanished(before.timeline, now.timeline):
         raise WriteConflict(
             f"instant {instant.requested} was made on rows of {', '.join(i.requested for i in gone)}, which were "
@@ -99,6 +107,11 @@ def _require_standing(instant: Instant, now: TableState) -> None:
 
 
 def _require_same_table(before: TableState, instant: Instant, now: TableState) -> None:
+    if now.config.replaced_at not in (before.config.replaced_at, instant.requested):
+        raise WriteConflict(
+            f"instant {instant.requested}: an overwrite replaced the whole table meanwhile, at "
+            f"{now.config.replaced_at}. Nothing is published; write the batch again, if it is of the new table."
+        )
     for what in ("version", "metadata_partitions", "metadata_inflight"):
         then, since_then = getattr(before.config, what), getattr(now.config, what)
         if then != since_then:

@@ -13,7 +13,7 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
 from hoodie.config.merge_mode import with_payload
-from hoodie.config.options import alias_sets, as_text, declared, option, override, refuse_two_aliases
+from hoodie.config.options import Options, alias_sets, as_text, declared, option, override, refuse_two_aliases
 from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
@@ -100,7 +100,7 @@ _PATH_KEYS = ("path", "hoodie.base.path")
 _MODES = next(spec for found, spec in declared(TableOptions) if found.name == "merge_mode").keys
 
 
-def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH) -> dict[str, str]:
+def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH) -> Options:
     """The options that have an effect, as text. Keys with the commit metadata's prefix pass as they are.
 
     options  those of a Hudi job, perhaps: ones that Hudi knows and that need no effect here are named in the log and
@@ -113,7 +113,7 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     prefix = given.get(_PREFIX, "_")
     checked = without_unused(given, _ALIASES, (prefix,) if prefix else (), purpose)
     refuse_two_aliases(checked, _ALIASES)
-    return with_payload(checked, _MODES)
+    return Options(with_payload(checked, _MODES))
 
 
 def door_options(
@@ -121,7 +121,7 @@ def door_options(
     purpose: Purpose = Purpose.BOTH,
     path: object = None,
     props: str | os.PathLike[str] | None = None,
-) -> dict[str, str]:
+) -> Options:
     """The options of a call that stands for itself: its own, over those of a properties file, over the machine's.
 
     options, purpose  as of `check_options`
@@ -146,7 +146,7 @@ def door_options(
     return checked if path is None else of_path(checked, path)
 
 
-def of_path(options: Mapping[str, str], path: object) -> dict[str, str]:
+def of_path(options: Mapping[str, str], path: object) -> Options:
     """The options of a call for a table at that path; jobs name the path in the options, too.
 
     Raises InvalidOption when an option names another one
@@ -154,7 +154,7 @@ def of_path(options: Mapping[str, str], path: object) -> dict[str, str]:
     for key in _PATH_KEYS:
         if key in options and _plain(options[key]) != _plain(str(path)):
             raise InvalidOption(f"{key}={options[key]!r}, but the table is at {str(path)!r}: give one path")
-    return {key: value for key, value in options.items() if key not in _PATH_KEYS}
+    return Options({key: value for key, value in options.items() if key not in _PATH_KEYS})
 
 
 def _plain(path: str) -> str:

@@ -94,8 +94,7 @@ del events["hoodie.clustering.inline"]
 hoodie.write(df, "events", events).inserted  # -> 2
 ```
 
-{third}
-## What becomes of an option
+{third}## What becomes of an option
 
 - **used**: it means what it means in Hudi. Its values are on the page of [all options](configuration.md).
 - **no effect**, and none is needed: it is accepted. One line of the log `hoodie.options` (level INFO) names them all.
@@ -119,7 +118,51 @@ name that begins with `fs.`.
 {rows}
 """
 
-_THIRD = ""
+_THIRD = """\
+A nightly load that replaces a table, and a reader that takes what changed. Before:
+
+<!-- not run: needs Hudi's jar -->
+
+```python
+df.write.format("hudi").options(**hudi_options).mode("Overwrite").save("trips")
+changed = (
+    spark.read.format("hudi")
+    .option("hoodie.datasource.query.type", "incremental")
+    .option("hoodie.datasource.read.begin.instanttime", "20240101000000000")
+    .load("trips")
+)
+then = spark.read.format("hudi").option("as.of.instant", "2024-01-01 12:00:00").load("trips")
+```
+
+After:
+
+```python
+done = hoodie.write(df, "trips", hudi_options, mode="Overwrite")
+incremental = {
+    "hoodie.datasource.query.type": "incremental",
+    "hoodie.datasource.read.begin.instanttime": "20240101000000000",
+}
+hoodie.read(spark, "trips", incremental).count()  # -> 2
+hoodie.read(spark, "trips", {"as.of.instant": done.instant}).count()  # -> 2
+hoodie.read(spark, "trips", {"as.of.instant": "2024-01-01T12:00:00Z"})  # raises InvalidInput: replaced the whole table
+```
+
+What differs:
+
+- `overwrite` replaces the table as in Hudi (other key, columns and type allowed), but the old table is there until the
+  new one is, and a savepoint forbids it: [overwriting](design/overwrite.md).
+- A begin that is no instant of the table is a point in time, as in Hudi. Text with `Z` or an offset, `datetime` and
+  `date` are taken wherever a time goes.
+- A read as of a time before the first commit is an error, not a table without rows.
+
+## Options in files
+
+`hoodie.write(df, path, props="job.properties")` and `hoodie.read` take a properties file: `key=value` or `key value` a
+line, `#` for comments, `include=other.properties`. Below it are the machine's defaults,
+`/etc/hudi/conf/hudi-defaults.conf` and `hudi-defaults.conf` in the folder `HUDI_CONF_DIR`. The options of the call
+count over both.
+
+"""
 
 
 def page() -> str:

@@ -22,6 +22,7 @@ PROPERTIES_FILE = f"{PROPERTIES_FOLDER}/hoodie.properties"
 
 NAME = "hoodie.table.name"
 BOOTSTRAP = "hoodie.bootstrap.base.path"
+REPLACED = "hoodie.table.replaced.at"
 
 
 class TableType(StrEnum):
@@ -102,6 +103,9 @@ class TableConfig:
     cdc_mode: str = option("hoodie.table.cdc.supplemental.logging.mode", "DATA_BEFORE_AFTER", "What they log of it.")
     base_format_metafile: bool = option(
         "hoodie.partition.metafile.use.base.format", False, "Partition metafiles are Parquet."
+    )
+    replaced_at: str = option(
+        REPLACED, "", "Instant of the overwrite that replaced the table before; empty: none. Not a property of Hudi."
     )
     properties: Mapping[str, str] = field(default_factory=dict, repr=False)  # all of them, as stored
 

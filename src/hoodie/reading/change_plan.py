@@ -23,6 +23,7 @@ from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
+from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.clock import Clock, utc_now
@@ -87,7 +88,7 @@ def plan_changes(
     state: TableState,
     begin: Point,
     end: Point | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     clock: Clock = utc_now,
     tries: int = 5,
 ) -> Changes:
@@ -216,8 +217,11 @@ def _wanted(state: TableState, begin: Point, end: Point | None, holes: HolePolic
     old = _before(begin, first, zone) or _before(end, first, zone)
     archived = newest_archived(state.storage, state.config, first) if old else ""
     low = moment(timeline, begin, completions, now, archived, zone)
+    if low < state.config.replaced_at:  # what was before is of another table, of which no row is left
+        low = f"{int(state.config.replaced_at) - 1:017d}"
     newest = max([*completions.values(), timeline.newest_commit])
     high = newest if end is None else moment(timeline, end, completions, now, archived, zone)
+    refuse_before(state.config, high, "read up to")
     if end is not None and low > high:
         raise InvalidInput(f"begin {begin!r} is after end {end!r}")
     found, hollow = span(timeline, low, high, completions, _clusterings(state))

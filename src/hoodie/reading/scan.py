@@ -224,7 +224,7 @@ def plan_scan(
     as_of: Point | None = None,
     begin: Point | None = None,
     end: Point | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     for_spark: bool = False,
 ) -> Scan:
     """Plan a read of a table.
@@ -261,7 +261,7 @@ def _plan_state(
     partitions: Collection[str] | None,
     filters: Filters | None,
     as_of: Point | None,
-    options: Mapping[str, str] | None,
+    options: Options | None,
 ) -> Scan:
     """The rows at one moment."""
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
+from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
@@ -80,7 +81,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     as_of: Point | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""

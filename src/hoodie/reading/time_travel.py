@@ -10,6 +10,7 @@ from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import join
+from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState
 from hoodie.timeline.load import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
@@ -25,6 +26,7 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
     Cleans that are archived are not looked at: up to then the timeline was longer than what they left.
     """
     timeline = state.timeline
+    refuse_before(state.config, as_of, "read as of")
     if as_of >= timeline.newest_commit:
         return
     first = timeline.commits[0].requested

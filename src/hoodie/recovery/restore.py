@@ -33,6 +33,7 @@ from hoodie.recovery.rollback import looked_at, pending_action
 from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
@@ -214,6 +215,7 @@ def _read_plan(storage: Storage, restore: Instant) -> RestorePlan:
 
 def _check(state: TableState, instant: str) -> None:
     """Raises as `restore`."""
+    refuse_before(state.config, instant, "restored to")
     savepoints = read_savepoints(state)
     target = next((savepoint for savepoint in savepoints if savepoint.instant == instant), None)
     if target is None:

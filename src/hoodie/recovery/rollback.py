@@ -200,6 +200,11 @@ def pending_action(state: TableState, done: Instant) -> Action:
 
 def _check(state: TableState, target: Instant, action: Action, metadata: CommitMetadata) -> None:
     timeline, storage = state.timeline, state.storage
+    if target.requested <= state.config.replaced_at:
+        raise InvalidInput(
+            f"{target.action} {target.requested} cannot be rolled back: an overwrite replaced the whole table at "
+            f"{state.config.replaced_at}, and what was before is of another table. Write the rows that are wanted."
+        )
     if target not in timeline.commits:
         raise InstantNotFound(f"instant {target.requested} is no longer completed: another process rolls it back")
     compaction = None

@@ -26,6 +26,7 @@ from hoodie.model.plans import SavepointMetadata
 from hoodie.reading.complete_view import require_published
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.timeline import Timeline
@@ -111,6 +112,7 @@ def make_savepoint(
 def _make(state: TableState, instant: str | None, comment: str, user: str, millis: Callable[[], int]) -> Savepoint:
     storage, commit = state.storage, _commit(state, instant)
     refuse_during_restore(state.timeline)
+    refuse_before(state.config, commit.requested, "kept as of")
     if savepoint_of(state.timeline, commit.requested):
         raise InvalidInput(f"instant {commit.requested} is a savepoint already; delete it first to replace it")
     view = load_view(storage, state.timeline, state.config)

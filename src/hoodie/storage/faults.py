@@ -20,7 +20,6 @@ from hoodie.errors import (
     StorageFull,
     StorageUnavailable,
 )
-from hoodie.storage.retry import chain, from_driver, is_transient, rejects_credentials, status_of
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -45,6 +44,8 @@ def typed_errors() -> Iterator[None]:
 
 def fault_of(error: BaseException) -> StorageFailed | None:
     """The storage fault behind an error; None when it is an error of ours or does not come from storage."""
+    from hoodie.storage.retry import from_driver  # here: most calls meet no fault
+
     if isinstance(error, HoodieError) or not (isinstance(error, OSError) or from_driver(error)):
         return None
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
@@ -52,6 +53,8 @@ def fault_of(error: BaseException) -> StorageFailed | None:
 
 
 def _kind(error: BaseException) -> type[StorageFailed]:
+    from hoodie.storage.retry import chain, is_transient, rejects_credentials, status_of
+
     causes = list(chain(error))
     numbers = {cause.errno for cause in causes if isinstance(cause, OSError)}
     statuses = {status_of(cause) for cause in causes}

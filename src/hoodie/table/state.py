@@ -27,6 +27,7 @@ from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import load_properties
+from hoodie.table.replacement import NOT_YET, WAITING, holding
 from hoodie.timeline.load import load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
@@ -180,9 +181,16 @@ class TableState:
 
 def load_state(storage: Storage) -> TableState:
     """Raises TableNotFound; CorruptFile; UnsupportedTable when the table is of a kind that cannot be read."""
-    config = from_properties(load_properties(storage))
+    properties = load_properties(storage)
+    config = from_properties(properties)
+    if WAITING not in properties:
+        require_readable(config)
+        return TableState(storage, config, load_timeline(storage, config))
+    timeline = load_timeline(storage, config)  # both tables have the same
+    if (held := holding(properties, timeline)) is not None:
+        config = from_properties(held)
     require_readable(config)
-    return TableState(storage, config, load_timeline(storage, config))
+    return TableState(storage, config, timeline)
 
 
 def tell_of_missing(lost: Sequence[Missing], reading: Options | None) -> None:
@@ -207,7 +215,7 @@ def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | 
             numbers mean, the newest commit knows best: Hudi before 1.1 declared milliseconds as microseconds
     returns None when nothing says: a new table
     """
-    commits = state.timeline.commits
+    commits = [commit for commit in state.timeline.commits if commit.requested >= state.config.replaced_at]
     then = [instant for instant in commits if as_of is None or instant.requested <= as_of]
     later = commits[len(then) :]
     declarations = _declarations(state, [*reversed(then), *later])
@@ -281,7 +289,7 @@ def _type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
 def key_samples(state: TableState) -> list[str]:
     """A record key of the table as it is stored, if the generator's form depends on what is there."""
     keygen = key_generator(state.config.properties)
-    if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1:
+    if keygen.kind is not Kind.COMPLEX or len(keygen.record_keys) != 1 or state.config.replaced_at == NOT_YET:
         return []
     for commit in state.recent_commits(len(state.timeline.commits)):
         for stats in commit.stats.values():

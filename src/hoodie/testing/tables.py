@@ -36,7 +36,8 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.driver import check_keys, write_on_driver
 from hoodie.writing.finish import abandoned_on_error, delete_partitions, finish
-from hoodie.writing.job import check, start, writable_state
+from hoodie.writing.job import WriteJob, check, start, writable_state
+from hoodie.writing.replacement import replacement
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import with_retries
 
@@ -123,6 +124,21 @@ class ArrowTable:
         after_commit(storage, given, result.instant, result.after)
         return result
 
+    def replace(self, rows: pa.Table, options: Options) -> WriteResult:
+        """Put a new table with the rows in place of this one, as `hoodie.write` does with mode overwrite.
+
+        options  of the new table and of its writes
+        """
+        storage, given = self._storage(), {key: as_text(value) for key, value in options.items()}
+        new = replacement(storage, given)
+        state = completed(new.state, given)
+        checked = check(state, WriteOperation.INSERT_OVERWRITE_TABLE, rows.schema, Settings.read(given))
+        batch = keyed(rows, table_keygen(state))
+        check_keys(batch)
+        result = _carry_out(new.start(checked), batch, given)
+        new.finish()
+        return result
+
     # --- services ---
 
     def clean(self, options: Options | None = None, *, dry_run: bool = False) -> CleanResult:
@@ -192,7 +208,11 @@ def _write(
     if operation is WriteOperation.DELETE:
         batch = batch.select([RECORD_KEY, PARTITION_PATH])
     check_keys(batch)
-    job = start(checked)
+    return _carry_out(start(checked), batch, given, phases)
+
+
+def _carry_out(job: WriteJob, batch: pa.Table, given: Mapping[str, str], phases: Phases | None = None) -> WriteResult:
+    phases = phases or Phases()
     with abandoned_on_error(job.transaction, job.checked.index):
         job, outcome = write_on_driver(job, batch, phases)
         return finish(job, outcome, phases, given)

@@ -15,6 +15,7 @@ from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
+from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.index_updates import finalize_index
@@ -60,6 +61,8 @@ def _extra(job: WriteJob, options: Options) -> dict[str, str]:
     """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
     prefix = job.checked.settings.write.metadata_prefix
     kept = {key: value for key, value in options.items() if prefix and key.startswith(prefix)}
+    if job.checked.state.config.replaced_at == NOT_YET:
+        kept = {**kept, REPLACES: "true"}
     # Keys deleted from a table without rows tell nothing about its columns: the first rows decide.
     return {**kept, "schema": job.checked.avro_schema} if job.checked.schema.names else kept
 

@@ -28,6 +28,7 @@ from hoodie.plan.write import TaskKind, WritePlan
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
+from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
 from hoodie.writing.base_file_writer import WriteSpec
@@ -149,6 +150,8 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     Raises       UnsupportedTable saying what to do
     """
     state = load_state(storage)
+    if settle(storage, state.config):  # of an overwrite that died after its commit
+        state = state.reload()
     without = replace(state.config, metadata_partitions=(), metadata_inflight=())
     removing = not settings.write.metadata_table and without != state.config
     require_writable(without if removing else state.config, KNOWN_PAYLOADS)

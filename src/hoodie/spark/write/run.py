@@ -23,6 +23,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, table_keygen
 from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
+from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import earlier_result, with_retries
 
@@ -90,12 +91,14 @@ def run(
     *,
     commit: bool = True,
     make_table: Callable[[], object] | None = None,
+    replacing: Replacement | None = None,
 ) -> WriteResult:
     """Carry the write out.
 
     transaction  whose instant it is to have; None: a new one
     commit       publish it; else the result is what `HoodieWriteClient.commit` takes
     make_table   called once all rows of the batch have been looked at: its table is not there yet
+    replacing    the table that takes the place of the one that is there, with the rows
     """
     settings = batch.checked.settings
     try:
@@ -109,6 +112,11 @@ def run(
         if transaction is not None:
             job = with_transaction(batch.checked, transaction)
             result = _run(batch, job, acquired, commit)
+        elif replacing is not None:
+            with batch.phases.time("begin"):
+                job = replacing.start(batch.checked)
+            result = _run(batch, job, acquired, commit)
+            replacing.finish()
         else:
             if make_table is not None:
                 make_table()
