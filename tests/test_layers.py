@@ -14,7 +14,7 @@ SOURCE = ROOT / "src"
 
 # Lower floors first; packages of one floor do not know each other.
 FLOORS = (
-    {"errors"},
+    {"errors", "display"},
     {"model"},
     {"config"},
     {"schema"},
@@ -32,6 +32,8 @@ FLOORS = (
     {"recovery"},
     {"services"},
     {"sync"},
+    {"report"},
+    {"metrics"},
     {"spark"},
     {"api"},
     {"cli", "testing"},

@@ -35,6 +35,7 @@ __all__ = [
     "MetastoreUnavailable",
     "MissingFile",
     "MissingFileIgnored",
+    "MissingPackage",
     "NameTooLong",
     "OptionIgnored",
     "PlanInUse",
@@ -299,6 +300,17 @@ class SyncRefused(HoodieError):
 
 class WorkerEnvironment(HoodieError):
     """Spark's Python workers cannot run this library."""
+
+
+class MissingPackage(HoodieError):
+    """A package that only some calls need is not installed."""
+
+    def __init__(self, package: str, extra: str, needed_for: str) -> None:
+        super().__init__(package, extra, needed_for)
+        self.package, self.extra, self.needed_for = package, extra, needed_for
+
+    def __str__(self) -> str:
+        return f"{self.needed_for} needs {self.package}: pip install 'hoodie[{self.extra}]'"
 
 
 class JavaNotFound(HoodieError):

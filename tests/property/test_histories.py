@@ -50,6 +50,8 @@ SIZES = st.fixed_dictionaries(
         "hoodie.copyonwrite.record.size.estimate": st.sampled_from([100, 1_000]),
         "hoodie.record.size.estimation.threshold": st.sampled_from([0.0, 1.0]),
         "hoodie.index.bloom.num_entries": st.sampled_from([0, 2, 8]),
+        # 0: the batch passes through temporary files
+        "hoodie.spark.driver.max.batch.bytes": st.sampled_from([0, 1 << 28]),
     }
 )
 LOGS = st.fixed_dictionaries(

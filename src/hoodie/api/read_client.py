@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +14,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from hoodie.config.datasource import door_options
-from hoodie.config.hudi_options import Purpose
+from hoodie.api.engine import KeyedRows
+from hoodie.config.datasource import check_options
+from hoodie.config.options import Options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
 from hoodie.lookup.context import LookupContext, lookup_for_read
-from hoodie.lookup.point_read import LocatedKeys, ReadStats, held, locate_keys, read_rows, reader_for
+from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.reading.selection import check_columns
@@ -33,10 +34,11 @@ from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.types import nullable, to_spark
-from hoodie.spark.worker_errors import raise_worker_errors, typed_calls
+from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
-from hoodie.storage.faults import typed_errors
+from hoodie.storage.faults import typed_calls, typed_errors
+from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
@@ -54,14 +56,6 @@ _FEW = 100_000
 
 def _text(name: str) -> StructField:
     return StructField(name, StringType())
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedRows:
-    """The rows of some keys, and what it cost to find them."""
-
-    rows: DataFrame
-    stats: ReadStats
 
 
 @typed_calls
@@ -111,7 +105,7 @@ class HoodieReadClient:
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
 
-    def read(self, keys: DataFrame, *, columns: Sequence[str] | None = None) -> KeyedRows:
+    def read(self, keys: DataFrame, *, columns: Sequence[str] | None = None) -> KeyedRows[DataFrame]:
         """The rows of keys, as a snapshot has them; keys that are not there are left out.
 
         keys     as for `filter_exists`; other columns are ignored
@@ -256,6 +250,14 @@ class HoodieReadClient:
             same &= F.col(PARTITION_PATH) == F.col("path")
         tagged = frame.join(hits.join(F.broadcast(slices), ["path", FILE_ID]), same, "left")
         return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
+
+
+def client_of(session: SparkSession, storage: Storage, options: Options) -> HoodieReadClient:
+    """The client of a table whose storage and options are at hand."""
+    client = HoodieReadClient.__new__(HoodieReadClient)
+    client.session, client.storage, client.options = session, storage, dict(options)
+    client.settings = Settings.read(options)
+    return client
 
 
 def _located_rows(places: LocatedKeys) -> pa.Table:

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+from hoodie.config.options import Options
 from hoodie.cli.output import Block, size
 from hoodie.cli.rows import Question, batches, plan, write_rows
 from hoodie.cli.secrets import masked_path
@@ -60,7 +61,7 @@ def places(paths: Sequence[str], folder: str) -> dict[str, str]:
 def export(
     storage: Storage,
     question: Question,
-    options: Mapping[str, str],
+    options: Options,
     to: str,
     storage_options: Mapping[str, Any],
     form: str,

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from hoodie.config.options import Options
 from hoodie.cli.output import Block, Grid, plain
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
@@ -60,7 +61,7 @@ class Question:
         return replace(self, limit=limit)
 
 
-def plan(state: TableState, question: Question, options: Mapping[str, str]) -> Scan:
+def plan(state: TableState, question: Question, options: Options) -> Scan:
     """The read that answers a question. Raises InvalidInput; as `plan_scan`"""
     declared = declared_schema(state, question.as_of)
     schema = plan_scan(state, options=options).schema if declared is None else with_meta_fields(declared)
@@ -122,7 +123,7 @@ def batches(scan: Scan, limit: int | None = None) -> Iterator[pa.Table]:
 
 
 def values(
-    storage: Storage, question: Question, options: Mapping[str, str]
+    storage: Storage, question: Question, options: Options
 ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], bool]:
     """The names of the columns, the rows as values for JSON, and whether there are more."""
     scan = plan(load_state(storage), question, options)
@@ -146,7 +147,7 @@ def text(found: Any) -> Sequence[Block]:
 def write(
     storage: Storage,
     question: Question,
-    options: Mapping[str, str],
+    options: Options,
     form: str,
     file: str | None,
     stdout: Callable[[], BinaryIO],

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from hoodie.cli.output import Block, Grid, size
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.write import FileSizing
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.reading.complete_view import complete_view
@@ -78,7 +78,7 @@ class Stats:
 
 def files(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     *,
     partitions: Collection[str] | None = None,
     as_of: str | None = None,
@@ -96,7 +96,7 @@ def files(
     return Files(tuple(_line(one, current.get(one.group) == one) for one in slices))
 
 
-def stats(storage: Storage, options: Mapping[str, str]) -> Stats:
+def stats(storage: Storage, options: Options) -> Stats:
     """Measure a table: one listing of all partitions, and the commits of the active timeline. Raises as a read"""
     state, view, current = _current(storage, options, None, None)
     bases = [slice_.base for slice_ in current.values() if slice_.base is not None]
@@ -105,7 +105,7 @@ def stats(storage: Storage, options: Mapping[str, str]) -> Stats:
     every |= {log.path: log.size for found in view.groups.values() for log in found.logs}
     taken = {base.path for base in bases} | {log.path for log in logs}
     sizes = np.array([base.size for base in bases] or [0])
-    small = read_options(FileSizing, options).small_limit
+    small = options.read(FileSizing).small_limit
     written = [stat for commit in state.commits() for part in commit.stats.values() for stat in part]
     changed = sum(stat.num_inserts + stat.num_updates + stat.num_deletes for stat in written)
     rows = sum(stat.num_writes for stat in written)
@@ -165,7 +165,7 @@ def stats_text(found: Stats) -> Sequence[Block]:
 
 
 def _current(
-    storage: Storage, options: Mapping[str, str], partitions: Collection[str] | None, as_of: str | None
+    storage: Storage, options: Options, partitions: Collection[str] | None, as_of: str | None
 ) -> tuple[TableState, FileSystemView, dict[FileGroupId, FileSlice]]:
     moment = None if as_of is None else query_instant(as_of)
     taken = snapshot_files(moment)

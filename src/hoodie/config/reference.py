@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
-from hoodie.config.compat import CompatOptions
+from hoodie.config.console import ConsoleOptions
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
@@ -150,6 +150,12 @@ SECTIONS = (
         text="Where a write runs. These are not options of Hudi. Background: [driver and "
         "executors](design/driver-and-executors.md).",
         groups=(EngineOptions,),
+        main=False,
+    ),
+    Section(
+        title="In a console",
+        text="What is shown while a call runs: see [notebooks](notebook.md#progress).",
+        groups=(ConsoleOptions,),
         main=False,
     ),
     Section(

@@ -12,7 +12,7 @@ from hoodie.locks.protocol import Attempt, Lock, always
 from hoodie.locks.storage_lock import StorageLock
 from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
 from hoodie.storage import storage_beside
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, redacted
 
 NEEDS_LOCK = (
     "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL needs a lock: set hoodie.write.lock.provider to "
@@ -42,7 +42,7 @@ def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Stor
     if "/" in name or name.startswith("."):
         raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
     provider = options.chosen
-    what = f"{f'lock {name}' if name else 'lock'} of table {storage.root}"
+    what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     if provider is None:
         if concurrency.optimistic:
             raise InvalidOption(NEEDS_LOCK)

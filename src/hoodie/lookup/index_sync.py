@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -24,6 +25,8 @@ from hoodie.model.plans import RollbackPlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
+
+_log = logging.getLogger("hoodie.index")
 
 #: The table before -> requested times of the completed instants that are to go.
 Going = Callable[[TableState], Collection[str]]
@@ -88,6 +91,7 @@ def catch_up(before: TableState, now: TableState, index: Index, options: Options
     storage = now.storage
     missed = [*due(remembered(storage), now.timeline), *_finished_for_others(before, now)]
     if missed:
+        _log.info("%s: the index catches up with %d instants that were rolled back", now.config.name, len(missed))
         find_again(storage, options, missed)
         for each in missed:
             forget(storage, each.instant)

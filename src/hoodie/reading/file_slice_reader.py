@@ -40,7 +40,9 @@ from hoodie.reading.log_scanner import (
     committed_blocks,
     find_blocks,
 )
+from hoodie.reading.predicate import ANY, Tests
 from hoodie.reading.projection import MergeColumns, merge_columns
+from hoodie.reading.row_groups import row_groups
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, table_keygen
@@ -255,9 +257,10 @@ class SliceMerge:
         return pa.Table.from_arrays(rows.columns, schema=self._target) if self._target.names else rows
 
 
-def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterator[pa.Table]:
+def base_batches(storage: Storage, file: BaseFile, target: pa.Schema, tests: Tests = ANY) -> Iterator[pa.Table]:
     """The rows of a base file in the columns of `target`, a batch at a time.
 
+    tests   row groups that cannot pass them by their statistics are not read
     Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
     """
     with storage.open_input(file.path) as source:
@@ -265,7 +268,8 @@ def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterato
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]
         types = base_types(storage, parquet, target)
-        batches = parquet.iter_batches(batch_size=_batch_rows(parquet.metadata), columns=names)
+        size, groups = _batch_rows(parquet.metadata), row_groups(parquet, target, types, tests)
+        batches = parquet.iter_batches(batch_size=size, row_groups=groups, columns=names)
         while True:
             with damage_of(file.path):
                 batch = next(batches, None)

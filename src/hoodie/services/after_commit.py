@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,10 +15,13 @@ from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean, service_state
+from hoodie.services.compaction.inline import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Timeline
+
+_log = logging.getLogger("hoodie.services")
 
 T = TypeVar("T")
 
@@ -55,6 +59,13 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     return Serviced(cleaned, archived)
 
 
+def after_local_commit(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> Serviced:
+    """All services after a commit of a writer without Spark: as `after_commit`, then compaction by its threads."""
+    serviced = after_commit(storage, options, instant, state)
+    _guarded("compaction", instant, partial(compact_inline, storage, options))
+    return serviced
+
+
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
     """Whether there may be something to clean: with fewer commits there is not."""
     by_commits = options.policy is CleanPolicy.KEEP_LATEST_COMMITS
@@ -73,5 +84,6 @@ def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
             return run()
     # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
+        _log.info("%s after commit %s failed with %s", service, instant, type(error).__name__)
         warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
         return None

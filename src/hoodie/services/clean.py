@@ -6,6 +6,7 @@ docs/design/cleaning.md says what differs from Hudi's. Source: docs/format/table
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,8 @@ from functools import partial
 from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.errors import CorruptFile, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_clean_metadata,
@@ -53,11 +56,13 @@ from hoodie.timeline.transition import complete, create_requested, instant_path,
 from hoodie.view.load import METAFILES, load_view
 from hoodie.writing.job import writable_state
 
+_log = logging.getLogger("hoodie.services")
+
 _THREADS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class CleanResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CleanResult(Displayed):
     """What a clean deleted, or would delete.
 
     instant     of the clean; "" when there was nothing to do
@@ -94,6 +99,11 @@ class CleanResult:
         lines += [f"  {path}" for path in self.paths[:20]]
         lines += [f"  and {len(self.paths) - 20} more"] if len(self.paths) > 20 else []
         return "\n".join(lines)
+
+    def _summary(self) -> Summary:
+        rows = ((partition, len(names)) for partition, names in self.files.items())
+        columns = ("partition", Column("files", Kind.COUNT))
+        return summary(str(self).partition("\n")[0], columns, rows, len(self.files), compact=True)
 
 
 @typed_errors()
@@ -135,6 +145,7 @@ def clean(
             return result
         lock.check()
         requested = create_requested(storage, time, Action.CLEAN, encode_clean_plan(plan, storage.root))
+    _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
     done = execute(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
     whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
@@ -286,6 +297,13 @@ def execute(
         last_completed=plan.last_completed,
         partitions=partitions,
         extra=plan.extra,
+    )
+    _log.info(
+        "%s: clean %s deleted %d files in %.3f s",
+        state.config.name,
+        instant.requested,
+        metadata.files_deleted,
+        metadata.millis / 1000,
     )
     with lock_for(options, storage) as lock:
         lock.check()

@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
+from typing import TypeVar
 
 from hoodie.errors import (
     AccessDenied,
@@ -20,6 +22,8 @@ from hoodie.errors import (
     StorageFull,
     StorageUnavailable,
 )
+
+Client = TypeVar("Client", bound=type)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -40,6 +44,14 @@ def typed_errors() -> Iterator[None]:
         for note in getattr(error, "__notes__", ()):
             fault.add_note(note)
         raise fault from error
+
+
+def typed_calls(client: Client) -> Client:
+    """A class whose public methods raise faults of storage as errors of ours: `typed_errors` around each of them."""
+    for name, member in list(vars(client).items()):
+        if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
+            setattr(client, name, typed_errors()(member))
+    return client
 
 
 def fault_of(error: BaseException) -> StorageFailed | None:

@@ -192,3 +192,11 @@ def _hash(name: str) -> str:
     import hashlib  # here: it loads OpenSSL, which takes longer than to look at a table
 
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+
+
+_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@")
+
+
+def redacted(uri: str) -> str:
+    """A path or URI without the password that it may have, for logs and results."""
+    return _PASSWORD.sub(r"\1:***@", uri)

@@ -14,6 +14,7 @@ from hoodie.config.options import Options
 from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
+from hoodie.display.short import Short
 from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
@@ -47,8 +48,8 @@ _MILLIS = (TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS)
 _LEARN_FROM = 10
 
 
-@dataclass(frozen=True, slots=True)
-class TableFiles:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableFiles(Short):
     """What a writer sees of a table, by partition path.
 
     slices  what it adds to, one a file group
@@ -69,8 +70,8 @@ class TableFiles:
         return {slice_.group: slice_ for part in self.slices.values() for slice_ in part}
 
 
-@dataclass(frozen=True, slots=True)
-class TableState:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableState(Short):
     """Settings and timeline of a table, loaded together."""
 
     storage: Storage

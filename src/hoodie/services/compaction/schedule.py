@@ -7,6 +7,7 @@ Source: docs/format/table-services.md 5.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
 from hoodie.view.load import load_view
 from hoodie.writing.job import writable_state
+
+_log = logging.getLogger("hoodie.services")
 
 # --- planning ---
 
@@ -69,7 +72,41 @@ def schedule_compaction(
         if not plan.operations:
             return None
         lock.check()
-        return create_requested(storage, time, Action.COMPACTION, encode_compaction_plan(plan)).requested
+        requested = create_requested(storage, time, Action.COMPACTION, encode_compaction_plan(plan)).requested
+        _log.info("%s: compaction %s planned: %d file slices", state.config.name, requested, len(plan.operations))
+        return requested
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPreview:
+    """What a compaction that is planned now would merge.
+
+    groups     file groups of the plan
+    log_bytes  of their logs; base_bytes: of the base files that it would write anew
+    due        whether the options ask for it now
+    """
+
+    groups: int
+    log_bytes: int
+    base_bytes: int
+    due: bool
+
+
+def preview_compaction(state: TableState, options: Options, clock: Clock = utc_now) -> CompactionPreview:
+    """What `schedule_compaction` would plan now, due or not. Nothing is changed. Raises InvalidOption"""
+    settings, how = Settings.read(options), options.read(CompactionOptions)
+    time = new_time(state.timeline, state.config.timezone, clock)
+    planning = Planning(how, settings.sizing.max_size, parse_time(time).date())
+    view = load_view(state.storage, state.timeline, state.config)
+    plan = plan_compaction(strategy_named(how.strategy), candidates(view), planning, view.partitions, None)
+    chosen = {operation.group for operation in plan.operations}
+    slices = [slice_ for slice_ in candidates(view) if slice_.group in chosen]
+    return CompactionPreview(
+        len(slices),
+        sum(log.size for slice_ in slices for log in slice_.logs),
+        sum(slice_.base.size for slice_ in slices if slice_.base is not None),
+        is_due(state.timeline, time, how),
+    )
 
 
 def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapping[str, str] | None) -> CompactionPlan:

@@ -1,0 +1,132 @@
+"""Batches larger than what may be held: they pass through temporary files, and so much memory is enough."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidInput
+
+SPILLS = {"hoodie.spark.driver.max.batch.bytes": 0}
+
+
+def make(path: Path, **more: object) -> hoodie.HoodieTable[hoodie.Rows]:
+    return hoodie.create_table(path, name="t", record_key="id", partition_by="p", ordering="ts", **more)  # type: ignore[call-overload, no-any-return]
+
+
+def rows(count: int, first: int = 0, ts: int = 1) -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table({"id": list(ids), "p": [f"p{n % 3}" for n in ids], "ts": [ts] * count, "v": [n * 2 for n in ids]})
+
+
+def content(table: hoodie.HoodieTable[hoodie.Rows]) -> list[tuple[object, ...]]:
+    found = table.snapshot(columns=["id", "p", "ts", "v"]).to_arrow().sort_by("id")
+    return list(zip(*found.to_pydict().values(), strict=True))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        {},
+        {"hoodie.index.type": "BLOOM"},
+        {"hoodie.index.type": "GLOBAL_SIMPLE"},
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 2},
+    ],
+    ids=lambda index: index.get("hoodie.index.type", "default"),
+)
+def test_a_spilled_batch_does_what_one_in_memory_does(
+    tmp_path: Path, table_type: str, index: dict[str, object]
+) -> None:
+    spilled = make(tmp_path / "spilled", table_type=table_type, options={**index, **SPILLS})
+    held = make(tmp_path / "held", table_type=table_type, options=index)
+    late = pa.concat_tables([rows(40, 60, ts=0), rows(10, 95, ts=2), rows(10, 95, ts=3)])
+    for write in (
+        lambda table: table.upsert(rows(100).to_reader(max_chunksize=7)),
+        lambda table: table.upsert(late),
+        lambda table: table.delete(rows(30)),
+        lambda table: table.insert(rows(20, 200)),
+        lambda table: table.insert_overwrite(rows(9, 300)),
+    ):
+        one, other = write(spilled), write(held)
+        assert (one.inserted, one.updated, one.deleted) == (other.inserted, other.updated, other.deleted)
+        assert content(spilled) == content(held)
+    assert spilled.examine() == ()
+
+
+@pytest.mark.parametrize("mode", ["NONE", "GLOBAL_SORT", "PARTITION_SORT"])
+def test_a_spilled_bulk_insert_is_sorted_as_asked(tmp_path: Path, mode: str) -> None:
+    table = make(tmp_path / "t", options={**SPILLS, "hoodie.bulkinsert.sort.mode": mode})
+    backwards = rows(60).sort_by([("id", "descending")])
+    table.bulk_insert(backwards)
+    assert content(table) == [(n, f"p{n % 3}", 1, n * 2) for n in range(60)]
+    keys = table.snapshot(partitions=["p0"]).to_arrow().column("_hoodie_record_key").to_pylist()
+    assert keys == (sorted(keys) if mode != "NONE" else sorted(keys, key=int, reverse=True))
+
+
+def test_a_spilled_batch_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    table = make(tmp_path / "t", options=SPILLS)
+    with pytest.raises(InvalidInput, match="1 rows have a record key that is null"):
+        table.upsert(rows(3).set_column(0, "id", pa.array([1, None, 3])))
+    with pytest.raises(InvalidInput, match="1 rows have no ordering value"):
+        table.upsert(rows(3).set_column(2, "ts", pa.array([1, None, 3])))
+    assert table.history() == []
+    table.upsert(rows(3))
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+MEASURED = """
+import json, resource, sys
+import numpy as np, pyarrow as pa
+import hoodie
+
+table = hoodie.create_table(
+    sys.argv[1], name="t", record_key="id", partition_by="p", options={"hoodie.spark.driver.max.batch.bytes": 16 << 20}
+)
+table.insert(pa.table({"id": ["warm"], "p": ["warm"], "v": ["v"], "w": [0]}))
+
+def batches(count, rows=20_000):
+    for number in range(count):
+        ids = np.arange(number * rows, (number + 1) * rows)
+        yield pa.record_batch(
+            {
+                "id": pa.array(np.char.mod("%012d", ids)),
+                "p": pa.array(np.char.mod("p%d", ids % 8)),
+                "v": pa.array(np.char.mod("%0150d", ids)),
+                "w": pa.array(ids),
+            }
+        )
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+schema = next(batches(1, 1)).schema
+before = peak()
+table.bulk_insert(pa.RecordBatchReader.from_batches(schema, batches(160)))
+written = peak()
+total = sum(batch.nbytes for batch in table.snapshot().to_batches())
+read = peak()
+print(json.dumps({"before": before, "written": written, "read": read, "total": total, "rows": table.count()}))
+"""
+
+
+def test_the_memory_of_a_load_and_of_a_read_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, str(tmp_path / "t")], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    seen = json.loads(done.stdout)
+    assert seen["rows"] == 160 * 20_000 + 1
+    assert seen["total"] > 700 << 20
+    print(seen)
+    assert seen["written"] - seen["before"] < seen["total"] * 0.75
+    assert seen["read"] - seen["written"] < 200 << 20
