@@ -255,7 +255,7 @@ def write(
 def _replace(df: DataFrame, table: HoodieTable, operation: WriteOperation, options: Mapping[str, str]) -> WriteResult:
     """Put a new table with the rows in place of the one that is there."""
     if operation is WriteOperation.UPSERT and read_options(WriteOptions, options).combine_before_upsert:
-        options = {**options, "hoodie.combine.before.insert": "true"}  # as an upsert into a new table does
+        options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
     new = replacement(table.storage, options)
     batch = check_batch(table.session, table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new=new.state)
     return run(batch, replacing=new)
