@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError
 from hoodie.services.archive import archive
 from hoodie.services.clean import clean
@@ -90,15 +91,15 @@ def write(folder: Path, name: str, diary: Diary) -> None:
 
 def run_compaction(folder: Path, name: str, diary: Diary) -> None:
     storage = LocalStorage(folder / "table")
-    planned = schedule_compaction(storage, OPTIONS)
-    done = compact(storage, OPTIONS)
+    planned = schedule_compaction(storage, Options(OPTIONS))
+    done = compact(storage, Options(OPTIONS))
     diary.note("compacted" if done else "planned" if planned else "nothing to compact")
     time.sleep(0.2)
 
 
 def run_cleaning(folder: Path, name: str, diary: Diary) -> None:
     storage = LocalStorage(folder / "table")
-    cleaned, archived = clean(storage, OPTIONS), archive(storage, OPTIONS)
+    cleaned, archived = clean(storage, Options(OPTIONS)), archive(storage, Options(OPTIONS))
     diary.note("cleaned" if cleaned.instant else "nothing to clean")
     if archived.instants:
         diary.note("archived")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hoodie.config.options import Options
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
@@ -51,7 +52,9 @@ def keys(*names: str) -> object:
 
 
 def schedule(table: ArrowTable) -> str | None:
-    return schedule_compaction(table.storage, {**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    return schedule_compaction(
+        table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    )
 
 
 def run_compaction(table: ArrowTable) -> None:

@@ -21,6 +21,7 @@ from pathlib import Path
 import pyarrow as pa
 from hudi import HudiReadOptions, HudiTableBuilder
 
+from hoodie.config.options import Options
 from hoodie.doctor.examine import Severity, examine
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
@@ -154,9 +155,9 @@ def _reckon(folder: Path, toll: Toll, oracle: Callable[[Path], pa.Table] | None)
     table.upsert(batch("last", 1))
     _note(folder, "last", 1)
     toll.wrong += _against_ledgers(folder, table.snapshot(), "after the next write")
-    while compact(table.storage, OPTIONS) is not None:
+    while compact(table.storage, Options(OPTIONS)) is not None:
         pass
-    clean(table.storage, OPTIONS)
+    clean(table.storage, Options(OPTIONS))
     toll.wrong += _against_ledgers(folder, table.snapshot(), "after compaction and cleaning")
     if oracle is not None:
         toll.wrong += _against_ledgers(folder, oracle(folder / "table"), "as another reader sees it")

@@ -1,7 +1,7 @@
-"""Upsert, delete and pull changes on Parquet tables that Hudi reads, from PySpark.
+"""Upsert, delete and pull changes on Parquet tables that Hudi reads, with PySpark or without.
 
 The names below are loaded when they are first used: `import hoodie` loads neither PySpark nor PyArrow nor pandas, and
-`read_arrow` no PySpark.
+tables that are opened without a session no PySpark.
 """
 
 from __future__ import annotations
@@ -9,14 +9,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from hoodie.api.read_client import HoodieReadClient, KeyedRows
+    from hoodie.api.engine import KeyedRows
+    from hoodie.api.read_client import HoodieReadClient
     from hoodie.api.read_client import read_path as read
+    from hoodie.api.rows import Rows
+    from hoodie.api.scan import scan
     from hoodie.api.table import HoodieTable, create_table, open_table
     from hoodie.api.write_client import HoodieWriteClient, write
     from hoodie.errors import HoodieError, HoodieWarning
     from hoodie.reading.incremental import read_changes_arrow
+    from hoodie.reading.scan import Scan
     from hoodie.reading.snapshot import read_arrow
     from hoodie.spark.session import local_session
+    from hoodie.writing.on_commit import on_commit
     from hoodie.writing.result import WriteResult
 
     __version__ = ""
@@ -28,14 +33,18 @@ __all__ = [
     "HoodieWarning",
     "HoodieWriteClient",
     "KeyedRows",
+    "Rows",
+    "Scan",
     "WriteResult",
     "__version__",
     "create_table",
     "local_session",
+    "on_commit",
     "open_table",
     "read",
     "read_arrow",
     "read_changes_arrow",
+    "scan",
     "write",
 ]
 
@@ -46,14 +55,18 @@ __homes__ = {
     "HoodieTable": "hoodie.api.table",
     "HoodieWarning": "hoodie.errors",
     "HoodieWriteClient": "hoodie.api.write_client",
-    "KeyedRows": "hoodie.api.read_client",
+    "KeyedRows": "hoodie.api.engine",
+    "Rows": "hoodie.api.rows",
+    "Scan": "hoodie.reading.scan",
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",
     "local_session": "hoodie.spark.session",
+    "on_commit": "hoodie.writing.on_commit",
     "open_table": "hoodie.api.table",
     "read": "hoodie.api.read_client:read_path",
     "read_arrow": "hoodie.reading.snapshot",
     "read_changes_arrow": "hoodie.reading.incremental",
+    "scan": "hoodie.api.scan",
     "write": "hoodie.api.write_client",
 }
 

@@ -32,8 +32,10 @@ __all__ = [
     "LockNotReleased",
     "LockTimeout",
     "MetafileMissing",
+    "MetastoreUnavailable",
     "MissingFile",
     "MissingFileIgnored",
+    "MissingPackage",
     "NameTooLong",
     "OptionIgnored",
     "PlanInUse",
@@ -42,6 +44,7 @@ __all__ = [
     "StorageFailed",
     "StorageFull",
     "StorageUnavailable",
+    "SyncRefused",
     "TableMismatch",
     "TableNotFound",
     "UnsupportedTable",
@@ -160,7 +163,7 @@ class HollowCommit(HoodieError):
 
 
 class HistoryGone(HoodieError):
-    """Changes that cannot be told any more: their commits are archived, or their files cleaned."""
+    """Changes that are no longer available: their commits are archived, or their files cleaned."""
 
     def __init__(self, begin: str, end: str, problem: str, earliest: str) -> None:
         super().__init__(begin, end, problem, earliest)
@@ -169,7 +172,7 @@ class HistoryGone(HoodieError):
     def __str__(self) -> str:
         return (
             f"The changes in ({self.begin or 'earliest'}, {self.end}] are not all there: {self.problem}. The earliest "
-            f"begin that can be told is {self.earliest}. Begin there; or read the whole table, for those rows that "
+            f"available begin is {self.earliest}. Begin there; or read the whole table, for those rows that "
             "are still the latest, with hoodie.datasource.read.incr.fallback.fulltablescan.enable=true."
         )
 
@@ -183,7 +186,7 @@ class PlanInUse(WriteConflict):
 
 
 class IndexUnavailable(HoodieError):
-    """An index outside the table cannot be asked, or does not keep what it is told."""
+    """An index outside the table cannot be reached, or does not store what it is sent."""
 
 
 class CorruptIndex(HoodieError):
@@ -265,8 +268,49 @@ class FileGone(StorageFailed, FileNotFoundError):
     )
 
 
+class MetastoreUnavailable(HoodieError):
+    """The metastore did not answer, or not with what was asked for. What was synced until then stays."""
+
+    def __init__(self, address: str, problem: str) -> None:
+        super().__init__(address, problem)
+        self.address, self.problem = address, problem
+
+    def __str__(self) -> str:
+        return (
+            f"metastore {self.address}: {self.problem}. See that it runs and that "
+            "hoodie.datasource.hive_sync.metastore.uris has its address (it is spoken to in plain Thrift, without "
+            "Kerberos and TLS); then sync again, which goes on with what is missing."
+        )
+
+
+class SyncRefused(HoodieError):
+    """The metastore cannot take the table as it is, or holds something else by its name: nothing there has changed."""
+
+    def __init__(self, where: str, problem: str) -> None:
+        """
+        where    the column, partition or entry
+        problem  what is wrong with it, and what to do
+        """
+        super().__init__(where, problem)
+        self.where, self.problem = where, problem
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.problem}"
+
+
 class WorkerEnvironment(HoodieError):
     """Spark's Python workers cannot run this library."""
+
+
+class MissingPackage(HoodieError):
+    """A package that only some calls need is not installed."""
+
+    def __init__(self, package: str, extra: str, needed_for: str) -> None:
+        super().__init__(package, extra, needed_for)
+        self.package, self.extra, self.needed_for = package, extra, needed_for
+
+    def __str__(self) -> str:
+        return f"{self.needed_for} needs {self.package}: pip install 'hoodie[{self.extra}]'"
 
 
 class JavaNotFound(HoodieError):

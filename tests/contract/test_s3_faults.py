@@ -11,6 +11,7 @@ from uuid import uuid4
 import pytest
 import tenacity
 
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError
 from hoodie.model.instant import Action
 from hoodie.recovery.restore import restore
@@ -202,13 +203,13 @@ def history(storage: Storage, options: dict[str, str], after: Callable[[int], No
         (
             lambda: upsert(storage, FIRST),
             lambda: upsert(storage, SECOND),
-            lambda: make_savepoint(storage, {}),
+            lambda: make_savepoint(storage, Options()),
             lambda: upsert(storage, THIRD),
             lambda: opened(storage).delete(batch(SECOND)),
-            lambda: rollback(storage, {}),
-            lambda: options is MOR and compact(storage, {}, schedule_compaction(storage, NOW)),
+            lambda: rollback(storage, Options()),
+            lambda: options is MOR and compact(storage, Options(), schedule_compaction(storage, Options(NOW))),
             lambda: opened(storage).insert_overwrite(batch(LATER)),
-            lambda: restore(storage, {}, first_savepoint(storage)),
+            lambda: restore(storage, Options(), first_savepoint(storage)),
             lambda: upsert(storage, LATER),
         )
     ):
@@ -263,5 +264,5 @@ def test_two_writers_over_a_bad_network_never_share_an_instant(storage, server, 
     with proxy.faults(every(3, Fault.LOST)):
         upsert(storage, SECOND)
     with pytest.raises(HoodieError):
-        make_savepoint(server, {}, "20200101000000000")
+        make_savepoint(server, Options(), "20200101000000000")
     assert read(server) == {**FIRST, **SECOND}

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import Severity, examine
 from hoodie.errors import CorruptFile, HoodieError, InvalidOption, TableMismatch, UnsupportedTable
@@ -65,9 +66,9 @@ def table(tmp_path: Path) -> ArrowTable:
 def either(request: pytest.FixtureRequest, table: ArrowTable) -> ArrowTable:
     """The table before and after a compaction."""
     if request.param == "compacted":
-        instant = schedule_compaction(table.storage, NOW)
+        instant = schedule_compaction(table.storage, Options(NOW))
         assert instant is not None
-        compact(table.storage, {}, instant)
+        compact(table.storage, Options(), instant)
     return table
 
 
@@ -404,7 +405,7 @@ def test_a_table_of_another_index_pays_nothing_for_the_look(fixture_table: Calla
 
 
 def test_reads_and_checks_begin_no_partition(table: ArrowTable) -> None:
-    settings, state = Settings.read({}), table.state()
+    settings, state = Settings.read(Options()), table.state()
     rows = rows_of("1", part="p9")
     checked = check(state, WriteOperation.UPSERT, rows.schema, settings)
     before = files_on_disk(table)

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import LockLost, LockTimeout
 from hoodie.locks import Lock, lock_for
 from hoodie.testing.storage import MemoryStorage
@@ -38,7 +39,7 @@ def options(address: str, key: str, **more: object) -> dict[str, str]:
 
 
 def lock(address: str, key: str, name: str = "", **more: object) -> Lock:
-    return lock_for(options(address, key, **more), STORAGE, name=name)
+    return lock_for(Options(options(address, key, **more)), STORAGE, name=name)
 
 
 @pytest.fixture(scope="module")
@@ -80,8 +81,8 @@ def test_locks_of_plans_are_independent_of_the_tables(zookeeper_server):
 def test_the_implicit_provider_locks_by_the_tables_path(zookeeper_server):
     given = options(zookeeper_server, "", provider="ZookeeperBasedImplicitBasePathLockProvider")
     given = {key: value for key, value in given.items() if not key.endswith(("base_path", "lock_key"))}
-    with lock_for(given, STORAGE):
-        assert not lock_for(given, STORAGE).acquire(0)
+    with lock_for(Options(given), STORAGE):
+        assert not lock_for(Options(given), STORAGE).acquire(0)
 
 
 def test_curator_waits_for_this_lock(zookeeper_server, curator):

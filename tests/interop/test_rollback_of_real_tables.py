@@ -9,6 +9,7 @@ import pytest
 
 from hoodie.commit.rollback_executor import roll_back, rollback_plan
 from hoodie.commit.rollback_planner import plan_rollback
+from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline.services import decode_rollback_metadata
@@ -39,7 +40,7 @@ def test_the_last_commit_of_a_real_table_is_rolled_back(name: str, fixture_table
     *_, before, last = load_state(table.storage).timeline.commits
     expected = read_hudi_rs(folder, as_of=before.requested)
     assert_same_rows(table.as_of(before.requested), expected)
-    result = rollback(table.storage, {})
+    result = rollback(table.storage, Options())
     assert result.target == last.requested
     assert_same_rows(table.snapshot(), expected)
     assert_same_rows(read_hudi_rs(folder), expected)
@@ -52,8 +53,8 @@ def test_a_real_table_is_restored_to_a_savepoint_of_its_second_commit(name: str,
     table = ArrowTable(LocalStorage(folder))
     second = load_state(table.storage).timeline.commits[1].requested
     expected = read_hudi_rs(folder, as_of=second)
-    make_savepoint(table.storage, {}, second)
-    restore(table.storage, {}, second)
+    make_savepoint(table.storage, Options(), second)
+    restore(table.storage, Options(), second)
     assert load_state(table.storage).timeline.newest_commit == second
     assert_same_rows(table.snapshot(), expected)
     assert_same_rows(read_hudi_rs(folder), expected)
@@ -64,8 +65,9 @@ def test_a_table_that_is_not_written_is_not_rolled_back_either(name: str, fixtur
     storage = LocalStorage(fixture_table(name))
     newest = load_state(storage).timeline.newest_commit
     for call in (
-        lambda: rollback(storage, {}), lambda: rollback(storage, {}, dry_run=True), lambda: make_savepoint(storage, {}),
-        lambda: restore(storage, {}, newest), lambda: restore(storage, {}, newest, dry_run=True),
+        lambda: rollback(storage, Options()), lambda: rollback(storage, Options(), dry_run=True),
+        lambda: make_savepoint(storage, Options()),
+        lambda: restore(storage, Options(), newest), lambda: restore(storage, Options(), newest, dry_run=True),
     ):  # fmt: skip
         with pytest.raises(UnsupportedTable):
             call()
@@ -75,7 +77,7 @@ def test_a_delta_commit_that_hudi_left_inflight_is_rolled_back(fixture_table: Ca
     folder = fixture_table("mor_inflight")
     storage = LocalStorage(folder)
     (pending,) = load_state(storage).timeline.pending()
-    result = rollback(storage, {}, pending.requested)
+    result = rollback(storage, Options(), pending.requested)
     assert result.plan.requests
     assert_same_rows(ArrowTable(storage).snapshot(), expected_rows("mor_inflight"))
     assert_same_rows(read_hudi_rs(folder), expected_rows("mor_inflight"))

@@ -14,6 +14,7 @@ import fastavro
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.log.blocks import read_blocks
@@ -246,8 +247,8 @@ def test_real_tables_read_the_same_after_services(name: str, fixture_table: Fixt
     before, in_hudi_rs = read_table(load_state(storage)), read_hudi_rs(path)
     told = len(history(load_state(storage), archived=True))
     options = {**SHORT, "hoodie.metadata.enable": "false"}  # one of them has a metadata table
-    cleaned = clean(storage, options)
-    archived = archive(storage, options)
+    cleaned = clean(storage, Options(options))
+    archived = archive(storage, Options(options))
     assert_same_rows(read_table(load_state(storage)), before)
     assert_same_rows(before, expected_rows(name))
     assert_same_rows(read_hudi_rs(path), in_hudi_rs)  # it leaves out logs of a pending compaction, before and after

@@ -19,6 +19,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from hoodie.commit.rollback_executor import roll_back
 from hoodie.commit.transaction import clean_up
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidPlan
 from hoodie.model.files import BaseFile
@@ -225,7 +226,7 @@ class Compactions(RuleBasedStateMachine):
     def plan(self, one: bool) -> None:
         clean_up(self.table.state())
         options = {**self.options, "hoodie.compaction.target.io": "0"} if one else self.options
-        instant = schedule_compaction(self.storage, options)
+        instant = schedule_compaction(self.storage, Options(options))
         if instant is not None:
             (plan,) = (plan for i, plan in pending_compactions(self.table.state()) if i.requested == instant)
             self.plans[instant] = frozenset(operation.group.file_id for operation in plan.operations)

@@ -269,6 +269,8 @@ def run(
         "hoodie.datasource.write.payload.class": payload,
         "hoodie.datasource.write.table.type": table_type,
     }
+    if options["hoodie.parquet.max.file.size"] == 6_000:  # batches pass through temporary files
+        options["hoodie.spark.driver.max.batch.bytes"] = 0
     history = History(shape, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoodie.config.options import Options
 from hoodie.errors import DamagedLog, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.model.instant import Action
 from hoodie.recovery.rollback import rollback
@@ -89,7 +90,7 @@ class History:
     """A table and the rows that it should hold, step by step."""
 
     def __init__(self, table: ArrowTable, options: Mapping[str, str], is_global: bool) -> None:
-        self.table, self.options, self.is_global = table, options, is_global
+        self.table, self.options, self.is_global = table, Options(options), is_global
         self.example = next(numbers)  # keys of no other example: an index may be shared
         self.state: State = {}
         self.before: dict[str, State] = {}  # by instant of each write
@@ -132,7 +133,7 @@ class History:
     def plan(self, *_: object) -> None:
         if self.table.state().config.merge_on_read:
             with suppress(InvalidPlan, WriteConflict):  # a dead writer is in the way
-                schedule_compaction(self.table.storage, {**self.options, **NOW})
+                schedule_compaction(self.table.storage, Options({**self.options, **NOW}))
             self.holds_one_of(self.state)
 
     def compact(self, *_: object) -> None:

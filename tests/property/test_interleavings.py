@@ -21,6 +21,7 @@ import pytest
 from hoodie.commit import transaction as transactions
 from hoodie.commit.heartbeat import Heartbeat
 from hoodie.commit.transaction import begin, describe, publish
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
 from hoodie.locks import choose
@@ -151,7 +152,7 @@ class Writer:
 
     def phases(self) -> Iterator[str]:
         """The write. It stops where it is named."""
-        settings = Settings.read({**TABLE, **self.options})
+        settings = Settings.read(Options({**TABLE, **self.options}))
         state = writable_state(self.storage, settings)
         rows = batch(self.rows)
         checked = check(state, WriteOperation.UPSERT, rows.schema.remove(5).remove(4), settings)

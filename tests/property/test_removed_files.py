@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hoodie.config.options import Options
 from hoodie.doctor.examine import examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import DamagedLog, HoodieError, MetafileMissing, MissingFile, MissingFileIgnored, ServiceFailed
@@ -81,15 +82,17 @@ def step(table: ArrowTable, number: int, what: str, about: object) -> None:
             case "drop":
                 table.delete_partitions([str(about)])
             case "plan":
-                schedule_compaction(storage, {**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+                schedule_compaction(storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
             case "compact":
-                schedule_compaction(storage, {**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+                schedule_compaction(storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
                 compact(storage, table.options)
             case "clean":
-                clean(storage, {**table.options, "hoodie.cleaner.commits.retained": "1"})
+                clean(storage, Options({**table.options, "hoodie.cleaner.commits.retained": "1"}))
             case "archive":
-                clean(storage, {**table.options, "hoodie.cleaner.commits.retained": "1"})
-                archive(storage, {**table.options, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+                clean(storage, Options({**table.options, "hoodie.cleaner.commits.retained": "1"}))
+                archive(
+                    storage, Options({**table.options, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+                )
             case _:
                 rollback(storage, table.options)
 
@@ -191,7 +194,7 @@ def test_a_real_table_with_a_file_removed_has_its_rows_or_fails(name, data):
             found_faults = {finding.where for finding in examine(storage, rows=False, grace=0)}
             assert path in found_faults
             warnings.simplefilter("ignore", MissingFileIgnored)
-            read_table(load_state(storage), options={"hoodie.read.ignore.missing.files": "true"})
+            read_table(load_state(storage), options=Options({"hoodie.read.ignore.missing.files": "true"}))
             return
         assert found.num_rows == right_rows(name).num_rows or "archived" in name
         assert found.sort_by("_hoodie_record_key").equals(right_rows(name).sort_by("_hoodie_record_key")) or (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 
@@ -26,3 +27,15 @@ def test_a_session_that_runs_is_taken_and_nothing_listens_for_the_world(spark: S
     assert spark.sparkContext.uiWebUrl is None
     assert spark.conf.get("spark.driver.bindAddress") == "127.0.0.1"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_a_session_prints_nothing_by_itself() -> None:
+    source = """if True:
+        import pandas as pd
+        from hoodie.spark.session import local_session
+        session = local_session(cores=1)
+        frame = session.createDataFrame(pd.DataFrame({"id": ["a", "b"]}))
+        assert len(frame.toPandas()) == 2
+    """
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.testing.tables import ArrowTable
@@ -55,7 +56,7 @@ def fill(storage: Storage) -> ArrowTable:
 
 
 def schedule(storage: Storage, **options: str) -> str:
-    made = schedule_compaction(storage, {**NOW, **options})
+    made = schedule_compaction(storage, Options({**NOW, **options}))
     assert made is not None
     return made
 

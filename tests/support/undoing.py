@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
@@ -80,9 +81,9 @@ def newest(storage: Storage) -> Instant:
 
 
 def compacted(storage: Storage) -> str:
-    instant = schedule_compaction(storage, NOW)
+    instant = schedule_compaction(storage, Options(NOW))
     assert instant is not None
-    compact(storage, {}, instant)
+    compact(storage, Options(), instant)
     return instant
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
+from hoodie.api.engine import KeyedRows
 from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
 from hoodie.lookup.context import LookupContext, lookup_for_read
-from hoodie.lookup.point_read import LocatedKeys, ReadStats, held, locate_keys, read_rows, reader_for
+from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.model.plans import CompactionPlan
 from hoodie.reading.selection import check_columns
@@ -34,10 +35,11 @@ from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.types import nullable, to_spark
-from hoodie.spark.worker_errors import raise_worker_errors, typed_calls
+from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schema
 from hoodie.storage import storage_for
-from hoodie.storage.faults import typed_errors
+from hoodie.storage.faults import typed_calls, typed_errors
+from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
@@ -55,14 +57,6 @@ _FEW = 100_000
 
 def _text(name: str) -> StructField:
     return StructField(name, StringType())
-
-
-@dataclass(frozen=True, slots=True)
-class KeyedRows:
-    """The rows of some keys, and what it cost to find them."""
-
-    rows: DataFrame
-    stats: ReadStats
 
 
 @typed_calls
@@ -90,7 +84,7 @@ class HoodieReadClient:
         self.storage = storage_for(path, storage_options)
         self.options = door_options(options, Purpose.READ, path)
         self.settings = Settings.read(self.options)
-        read_options(MergeOptions, self.options)
+        self.options.read(MergeOptions)
         load_state(self.storage)
 
     def filter_exists(self, df: DataFrame) -> DataFrame:
@@ -112,7 +106,7 @@ class HoodieReadClient:
             new = ~held(places, self.storage, reader, pool)
         return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
 
-    def read(self, keys: DataFrame, *, columns: Sequence[str] | None = None) -> KeyedRows:
+    def read(self, keys: DataFrame, *, columns: Sequence[str] | None = None) -> KeyedRows[DataFrame]:
         """The rows of keys, as a snapshot has them; keys that are not there are left out.
 
         keys     as for `filter_exists`; other columns are ignored
@@ -259,6 +253,14 @@ class HoodieReadClient:
         return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
 
 
+def client_of(session: SparkSession, storage: Storage, options: Options) -> HoodieReadClient:
+    """The client of a table whose storage and options are at hand."""
+    client = HoodieReadClient.__new__(HoodieReadClient)
+    client.session, client.storage, client.options = session, storage, dict(options)
+    client.settings = Settings.read(options)
+    return client
+
+
 def _located_rows(places: LocatedKeys) -> pa.Table:
     """The rows of a batch, each with its places: file id and base instant, and the place's partition path."""
     located = places.located
@@ -297,7 +299,7 @@ def read_path(
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
     given = door_options(options, Purpose.READ, path, props)
-    query = read_options(QueryOptions, given)
+    query = given.read(QueryOptions)
     state = load_state(storage_for(path, storage_options))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:

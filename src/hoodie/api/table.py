@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
-from typing import Any
+import os
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
 
-from pyspark.sql import DataFrame, SparkSession
-
-from hoodie.config.datasource import check_options, door_options, overridden, write_options
-from hoodie.config.options import as_text, read_options
+from hoodie.api.engine import Engine, Frame
+from hoodie.api.handle import Options
+from hoodie.api.inputs import as_path
+from hoodie.api.local_engine import LOCAL
+from hoodie.api.rows import Rows
+from hoodie.api.table_reads import TableReads
+from hoodie.api.table_services import TableServices
+from hoodie.api.table_writes import TableWrites
+from hoodie.config.datasource import check_options, overridden, write_options
+from hoodie.config.options import as_text, Options
 from hoodie.config.read import MergeOptions
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
 from hoodie.doctor.repair import repair
 from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import FileSlice
+from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
@@ -24,6 +30,7 @@ from hoodie.reading.selection import Filters
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
+from hoodie.report.make import Report, make_report
 from hoodie.services.archive import ArchiveResult, archive, history
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
@@ -37,21 +44,19 @@ from hoodie.spark.write.explain import WriteExplanation, explain
 from hoodie.spark.write.run import check_batch, run
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import redacted
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.timeline.points import Point
-from hoodie.view.missing import snapshot_files
-from hoodie.view.slices import merged_slices
-from hoodie.writing.finish import delete_partitions
-from hoodie.writing.result import WriteResult
 
-Options = Mapping[str, Any]
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Path: TypeAlias = str | os.PathLike[str]
 
 
-@typed_calls
-class HoodieTable:
+class HoodieTable(TableReads[Frame], TableWrites[Frame], TableServices[Frame]):
     """A table at a path; `open_table` and `create_table` make it. It holds no state of the table: every call looks at
     what is there now.
 
@@ -59,24 +64,48 @@ class HoodieTable:
     over those of the table object.
     """
 
+    @overload
     def __init__(
-        self,
-        session: SparkSession,
-        path: str,
+        self: HoodieTable[Rows],
+        session: Path,
         *,
         storage_options: Options | None = None,
-        options: Mapping[str, str] | None = None,
+        options: Options | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: HoodieTable[Rows],
+        *,
+        path: Path,
+        storage_options: Options | None = None,
+        options: Options | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: HoodieTable[DataFrame],
+        session: SparkSession,
+        path: Path,
+        *,
+        storage_options: Options | None = None,
+        options: Options | None = None,
+    ) -> None: ...
+    @typed_errors()
+    def __init__(
+        self,
+        session: Any = None,
+        path: Any = None,
+        *,
+        storage_options: Options | None = None,
+        options: Options | None = None,
     ) -> None:
-        self.session = session
+        self.session, path = _session_and_path(session, path)
         self.storage = storage_for(path, storage_options)
         self.options = options or {}
+        self.engine = cast("Engine[Frame]", _engine_of(self.session))
 
     def __repr__(self) -> str:
-        return f"HoodieTable({self.storage.root!r})"
+        return f"HoodieTable({redacted(self.storage.root)!r})"
 
-    @property
-    def path(self) -> str:
-        return self.storage.root
 
     # --- writing ---
 
@@ -244,6 +273,15 @@ class HoodieTable:
         """
         return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
 
+    def report(self, *, options: Options | None = None) -> Report:
+        """One page about the table: its timeline, commits, file sizes, and what cleaning and compaction would do. A
+        notebook shows it; `table.report().save("trips.html")` keeps it. No data file is opened.
+
+        options  `hoodie.*` options of its writes, over those of the table object: services would go by them
+        Raises   CorruptFile; UnsupportedTable
+        """
+        return make_report(load_state(self.storage), self._options(options))
+
     def repair(
         self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
     ) -> tuple[Remedy, ...]:
@@ -296,7 +334,7 @@ class HoodieTable:
         *,
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
-        as_of: Point | None = None,
+        as_of: str | None = None,
         options: Options | None = None,
     ) -> DataFrame:
         """The rows of the newest base files, without what is in logs: on a Copy-on-Write table the same as `snapshot`.
@@ -304,12 +342,13 @@ class HoodieTable:
         partitions, columns, options  as in `snapshot`
         as_of                         only base files up to this instant, as in the method of that name
         """
+        moment = None if as_of is None else query_instant(as_of)
         given = self._options(options)
-        return snapshot.read_optimized(self.session, load_state(self.storage), as_of, partitions, columns, given)
+        return snapshot.read_optimized(self.session, load_state(self.storage), moment, partitions, columns, given)
 
     def as_of(
         self,
-        instant: Point,
+        instant: str,
         *,
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
@@ -317,13 +356,13 @@ class HoodieTable:
     ) -> DataFrame:
         """The rows as they were at an instant.
 
-        instant  `yyyyMMddHHmmss[SSS]`; `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]`, perhaps with `T`, and `Z` or an offset; a
-                 datetime or a date. What names no zone is in the table's (UTC unless another writer made the table)
+        instant  `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone (UTC unless another
+                 writer made the table)
         partitions, columns, options  as in `snapshot`
-        Raises   InvalidInput when it has another form, is before the first commit, or its files were cleaned
+        Raises   InvalidInput when it has another form
         """
-        given = self._options(options)
-        return snapshot.snapshot(self.session, load_state(self.storage), instant, partitions, columns, given)
+        moment, given = query_instant(instant), self._options(options)
+        return snapshot.snapshot(self.session, load_state(self.storage), moment, partitions, columns, given)
 
     def explain_snapshot(
         self,
@@ -331,7 +370,7 @@ class HoodieTable:
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
-        as_of: Point | None = None,
+        as_of: str | None = None,
         kind: str = ScanKind.SNAPSHOT,
         options: Options | None = None,
     ) -> Scan:
@@ -357,15 +396,15 @@ class HoodieTable:
 
     def changes(
         self,
-        begin: Point,
-        end: Point | None = None,
+        begin: str,
+        end: str | None = None,
         *,
         columns: Sequence[str] | None = None,
         options: Options | None = None,
     ) -> DataFrame:
         """The rows that changed in (begin, end], each once and as it was at the end; deleted ones are not among them.
 
-        begin    an instant or a point in time as of `as_of`, which is not included; or "earliest"
+        begin    an instant of the table, which is not included; `yyyy-MM-dd[ HH:mm:ss[.SSS]]`; or "earliest"
         end      an instant, which is included, or a point in time; None: now
         columns  as in `snapshot`
         options  `hoodie.read.timeline.holes.resolution.policy` and
@@ -395,7 +434,7 @@ class HoodieTable:
         partitions, options  as in `snapshot`
         """
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
-        return list(merged_slices(view).values())
+        return FileSlices(merged_slices(view).values())
 
     def _options(self, options: Options | None) -> dict[str, str]:
         return overridden(self.options, check_options(options or {}))
@@ -406,8 +445,7 @@ class HoodieTable:
 
 @typed_errors()
 def create_table(
-    session: SparkSession,
-    path: str,
+    session: Path,
     *,
     name: str,
     record_key: str | Sequence[str],
@@ -416,9 +454,49 @@ def create_table(
     table_type: str = "COPY_ON_WRITE",
     storage_options: Options | None = None,
     options: Options | None = None,
-) -> HoodieTable:
+) -> HoodieTable[Rows]: ...
+@overload
+def create_table(
+    *,
+    path: Path,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[Rows]: ...
+@overload
+def create_table(
+    session: SparkSession,
+    path: Path,
+    *,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[DataFrame]: ...
+@typed_errors()
+def create_table(
+    session: Any = None,
+    path: Any = None,
+    *,
+    name: str,
+    record_key: str | Sequence[str],
+    partition_by: str | Sequence[str] = (),
+    ordering: str = "",
+    table_type: str = "COPY_ON_WRITE",
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[Any]:
     """Create a table, or open the one that is at the path with the same settings.
 
+    session          writes and reads by Spark, and gives DataFrames. Without one, `create_table(path, ...)`, this
+                     process does it all by itself and gives `Rows`: PySpark is not needed
     path             of the table's folder: local, or a URI that fsspec knows
     record_key       column or columns that identify a row
     partition_by     column or columns whose values make the folders; () for none
@@ -429,7 +507,7 @@ def create_table(
     """
     given = door_options(options, path=path)
     Settings.read(given)
-    read_options(MergeOptions, given)
+    given.read(MergeOptions)
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
@@ -438,17 +516,34 @@ def create_table(
         "hoodie.datasource.write.table.type": table_type,
     }
     settings = overridden(given, {key: value for key, value in named.items() if value})
-    table = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
+    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
     completed(create(table.storage, settings), given)
     return table
 
 
+@overload
+def open_table(
+    session: Path, *, storage_options: Options | None = None, options: Options | None = None
+) -> HoodieTable[Rows]: ...
+@overload
+def open_table(
+    *, path: Path, storage_options: Options | None = None, options: Options | None = None
+) -> HoodieTable[Rows]: ...
+@overload
+def open_table(
+    session: SparkSession, path: Path, *, storage_options: Options | None = None, options: Options | None = None
+) -> HoodieTable[DataFrame]: ...
 @typed_errors()
 def open_table(
-    session: SparkSession, path: str, *, storage_options: Options | None = None, options: Options | None = None
-) -> HoodieTable:
+    session: Any = None,
+    path: Any = None,
+    *,
+    storage_options: Options | None = None,
+    options: Options | None = None,
+) -> HoodieTable[Any]:
     """Open a table.
 
+    session, path    as of `create_table`
     storage_options  as of `create_table`
     options          `hoodie.*` options for its writes and reads
     Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
@@ -456,10 +551,27 @@ def open_table(
     """
     given = door_options(options, path=path)
     Settings.read(given)
-    read_options(MergeOptions, given)
-    table = HoodieTable(session, path, storage_options=storage_options, options=given)
+    given.read(MergeOptions)
+    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table
+
+
+def _session_and_path(session: Any, path: Any) -> tuple[Any, str]:
+    """What was given as `(path)`, `(path=path)` or `(session, path)`."""
+    if path is None:
+        session, path = None, session
+    if session is not None and not hasattr(session, "createDataFrame"):
+        raise InvalidInput(f"expected a SparkSession before the path, not {type(session).__name__}")
+    return session, as_path(path)
+
+
+def _engine_of(session: Any) -> Engine[Any]:
+    if session is None:
+        return LOCAL
+    from hoodie.api.spark_engine import spark_engine  # PySpark is not loaded where no session is given
+
+    return spark_engine(session)
 
 
 def _listed(names: str | Sequence[str]) -> list[str]:

@@ -15,7 +15,7 @@ from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, overridden
 from hoodie.config.hudi_options import Purpose
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
 from hoodie.lookup.index_choice import choose_index
@@ -27,19 +27,20 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
-from hoodie.spark.worker_errors import typed_calls
-from hoodie.spark.write.run import check_batch, run
+from hoodie.spark.write.run import check_batch
 from hoodie.storage import storage_for
-from hoodie.storage.faults import typed_errors
+from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
+from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.retry import earlier_result
+from hoodie.writing.run import run
 
 
 @typed_calls
@@ -115,7 +116,7 @@ class HoodieWriteClient:
         """Publish a write. One that committed by itself is left as it is.
 
         extra_metadata  kept with the commit
-        Raises          InstantNotFound when the instant is not open any more; InvalidInput when the result is not its
+        Raises          InstantNotFound when the instant is no longer open; InvalidInput when the result is not its
         """
         if result.instant != instant:
             raise InvalidInput(f"the result is of instant {result.instant}, not {instant}")
@@ -135,8 +136,10 @@ class HoodieWriteClient:
         self._begun.pop(instant, None)
         if result.later:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
+        done = replace(result, metadata=metadata, later=())
+        notify_committed(done)
         after_commit(self.session, self.storage, self.options, instant)
-        return replace(result, metadata=metadata, later=())
+        return done
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
         """As `HoodieTable.schedule_compaction`: the instant of the plan, for `compact`; None when none was made."""
@@ -187,7 +190,7 @@ class HoodieWriteClient:
             raise InvalidInput(
                 f"instant {instant} is a {pending[0].action}; {operation} needs start_commit({operation.value!r})"
             )
-        # What others did is told from the table as it was when the instant was taken; another process's is of now.
+        # The conflict check starts from the table at the time of the instant; for another process's, from now.
         begun = self._begun.get(instant)
         if begun is not None:
             return replace(begun, instant=pending[0], operation=operation)
@@ -220,13 +223,13 @@ def write(
     """
     given = door_options(options, Purpose.WRITE, path, props)
     mode = _save_mode(mode)
-    operation = read_options(DatasourceOptions, given).operation
+    operation = given.read(DatasourceOptions).operation
     if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
         raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
     named = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
-    settings: dict[str, str] | None = None  # of the table that is to be made
+    settings: Options | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
     except TableNotFound:
@@ -239,7 +242,7 @@ def write(
         if mode == "ignore":
             return None
     if operation is WriteOperation.DELETE_PARTITION:
-        paths: Sequence[str] = read_options(DatasourceOptions, given).partitions_to_delete
+        paths: Sequence[str] = given.read(DatasourceOptions).partitions_to_delete
         return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
@@ -252,9 +255,9 @@ def write(
     return run(batch, make_table=partial(create, table.storage, settings))
 
 
-def _replace(df: DataFrame, table: HoodieTable, operation: WriteOperation, options: Mapping[str, str]) -> WriteResult:
+def _replace(df: DataFrame, table: HoodieTable[DataFrame], operation: WriteOperation, options: Options) -> WriteResult:
     """Put a new table with the rows in place of the one that is there."""
-    if operation is WriteOperation.UPSERT and read_options(WriteOptions, options).combine_before_upsert:
+    if operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
         options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
     new = replacement(table.storage, options)
     batch = check_batch(table.session, table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new=new.state)

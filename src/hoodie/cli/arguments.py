@@ -1,58 +1,198 @@
-"""Arguments that several commands take."""
+"""Options and arguments of commands, each with an example that a test parses."""
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
-from hoodie.config.datasource import door_options
+import click
+
+from hoodie.cli.calls import Call
 
 if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
+    from click.shell_completion import CompletionItem
+
+    _ParamType = click.ParamType[Any]
+else:
+    _ParamType = click.ParamType
+
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
-def add_path(parser: argparse.ArgumentParser) -> None:
-    """The table's folder, as `options.path`."""
-    parser.add_argument("path", help="the table's folder: local, or a URI such as s3://bucket/table")
+class Option(click.Option):
+    """An option whose help ends with an example of it."""
+
+    def __init__(self, *given: Any, example: str, **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.example = example
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        record = super().get_help_record(ctx)
+        return record and (record[0], f"{record[1]}  Example: {self.example}")
 
 
-def add_options(parser: argparse.ArgumentParser) -> None:
-    """`--option hoodie.key=value`, any number of times; `hoodie_options` reads them."""
-    parser.add_argument(
-        "--option",
-        action="append",
-        default=[],
-        type=pair,
-        metavar="KEY=VALUE",
-        help="a hoodie.* option of the table's writes; may be repeated",
-    )
+class Command(click.Command):
+    """A command with whole lines that can be copied, shown after its options."""
+
+    def __init__(self, *given: Any, examples: Sequence[str] = (), **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.examples = tuple(examples)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        if self.examples:
+            with formatter.section("Examples"):
+                for line in self.examples:
+                    formatter.write(f"  {line}\n")
 
 
-def add_conf(parser: argparse.ArgumentParser) -> None:
-    """`--conf spark.key=value`, any number of times; `spark_conf` reads them."""
-    parser.add_argument(
-        "--conf",
-        action="append",
-        default=[],
-        type=pair,
-        metavar="KEY=VALUE",
-        help="a Spark setting, such as spark.master=spark://host:7077; may be repeated",
-    )
+class KeyValue(_ParamType):
+    """KEY=VALUE. A value that may be a secret is in no message."""
+
+    name = "KEY=VALUE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        if isinstance(value, tuple):
+            return value
+        key, equals, rest = str(value).partition("=")
+        if not key or not equals:
+            secret = param is not None and param.name == "storage_options"
+            self.fail(f"{'the text given' if secret else repr(value)} is not KEY=VALUE", param, ctx)
+        return key, rest
 
 
-def hoodie_options(options: argparse.Namespace) -> dict[str, str]:
-    """What `--option` gave, the last value of a key. Raises InvalidOption naming an unknown key."""
-    return door_options(dict(options.option))
+class TablePath(_ParamType):
+    """A table's folder, a URI or a glob; a shell completes folders."""
+
+    name = "path"
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="dir")]
 
 
-def spark_conf(options: argparse.Namespace) -> dict[str, str]:
-    """What `--conf` gave, the last value of a key."""
-    return dict(options.conf)
+class Moment(_ParamType):
+    """A point in time, as every read takes it."""
+
+    name = "TIME"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from hoodie.errors import InvalidInput
+        from hoodie.timeline.timeline import query_instant
+
+        text = str(value)
+        if text != "earliest" or param is None or param.name != "begin":
+            try:
+                query_instant(text)
+            except InvalidInput as problem:
+                self.fail(str(problem), param, ctx)
+        return text
 
 
-def pair(text: str) -> tuple[str, str]:
-    """A KEY=VALUE of the command line."""
-    key, equals, value = text.partition("=")
-    if not key or not equals:
-        raise argparse.ArgumentTypeError(f"{text!r} is not KEY=VALUE")
-    return key, value
+PAIR, TABLE, TIME = KeyValue(), TablePath(), Moment()
+
+
+def option(*names: str, example: str, **more: Any) -> Decorator:
+    """An option with its example, such as `--limit 20`."""
+    return click.option(*names, cls=Option, example=example, **more)
+
+
+_FROM = option(
+    "--from",
+    "listed",
+    type=click.File(),
+    metavar="FILE",
+    example="--from tables.txt",
+    help="Take more paths from a file, one a line; - is the standard input, # begins a comment.",
+)
+_JOBS = option(
+    "--jobs",
+    type=click.IntRange(1),
+    default=8,
+    metavar="N",
+    show_default=True,
+    example="--jobs 16",
+    help="Tables that are worked on at once.",
+)
+_JSON = option("--json", "as_json", is_flag=True, example="--json", help="Print one JSON document (docs/cli.md).")
+_DEBUG = option("--debug", is_flag=True, example="--debug", help="Print the traceback of an error.")
+_STORAGE = option(
+    "--storage-option",
+    "storage_options",
+    multiple=True,
+    type=PAIR,
+    metavar="KEY=VALUE",
+    envvar="HOODIE_STORAGE_OPTIONS",
+    example="--storage-option endpoint_url=http://minio:9000",
+    help="An option of the path's fsspec driver; may be repeated. Secrets are better in the environment: in what the "
+    "driver reads itself, or in HOODIE_STORAGE_OPTIONS as KEY=VALUE words.",
+)
+_OPTION = option(
+    "--option",
+    "options",
+    multiple=True,
+    type=PAIR,
+    metavar="KEY=VALUE",
+    example="--option hoodie.clean.hours.retained=48",
+    help="A hoodie.* option, as the table's writers have it; may be repeated.",
+)
+DRY_RUN = option(
+    "--dry-run", is_flag=True, example="--dry-run", help="Say what would be done, or go; nothing is changed."
+)
+YES = option(
+    "--yes",
+    is_flag=True,
+    example="--yes",
+    help="Do not ask. Without a terminal nothing that cannot be undone is done without it.",
+)
+CONF = option(
+    "--conf",
+    multiple=True,
+    type=PAIR,
+    metavar="KEY=VALUE",
+    example="--conf spark.master=spark://host:7077",
+    help="A Spark setting; may be repeated.",
+)
+INSTANT = option(
+    "--instant",
+    "--commit",
+    "--savepoint",
+    "instant",
+    metavar="INSTANT",
+    example="--instant 20260131120000000",
+    help="The instant that is meant. It may also be the last argument.",
+)
+
+
+def command(
+    name: str, *own: Decorator, examples: Sequence[str], tables: bool = True, hoodie: bool = False
+) -> Callable[[Callable[..., int]], Command]:
+    """Make a command of a function `(call, **options of its own) -> exit status`; its docstring is the help.
+
+    own     its own options and arguments, in the order of the help
+    tables  it takes paths of tables, any number of them
+    hoodie  it takes hoodie.* options
+    """
+    common: list[Decorator] = []
+    if tables:
+        common += [click.argument("paths", nargs=-1, type=TABLE, metavar="PATH..."), *own, _FROM, _JOBS, _STORAGE]
+    else:
+        common += own
+    common += [_OPTION] if hoodie else []
+    common += [_JSON, _DEBUG]
+
+    def made(function: Callable[..., int]) -> Command:
+        @functools.wraps(function)
+        def run(**given: Any) -> int:
+            return function(Call.of(click.get_current_context(), given), **given)
+
+        decorated: Callable[..., Any] = run
+        for decorate in reversed(common):
+            decorated = decorate(decorated)
+        created: Command = click.command(
+            name, cls=Command, examples=examples, context_settings={"help_option_names": ["-h", "--help"]}
+        )(decorated)
+        return created
+
+    return made

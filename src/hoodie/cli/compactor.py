@@ -1,134 +1,260 @@
-"""`hoodie compactor`: plan compactions, look at plans, and carry them out beside writers."""
+"""`hoodie compaction`: plan compactions, look at plans, and carry them out beside writers."""
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import Any
 
-from hoodie.cli.arguments import add_conf, add_options, add_path, hoodie_options, pair, spark_conf
-from hoodie.cli.compactor_run import ENGINES, run
+import click
+
+from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, command, option
+from hoodie.cli.calls import Call, Target
+from hoodie.cli.outcome import Status
+from hoodie.cli.output import Block, Grid
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionPlan
-from hoodie.services.compaction.repair import repair_compaction, unschedule_compaction
-from hoodie.services.compaction.schedule import pending_compactions, schedule_compaction, validate_compaction
-from hoodie.storage import storage_for
-from hoodie.table.state import load_state
 
-if TYPE_CHECKING:
-    from hoodie.cli.arguments import Subparsers
-
-_RUN = """
-Runs the compactions that are pending, oldest first, and those that are planned meanwhile; with --watch for ever. Each
-is claimed first, so that several compactors share the work. SIGTERM or SIGINT: the one at hand is finished, and no
-other begun; a second signal gives it up, and leaves its plan to be run by somebody else.
-"""
+ENGINES = ("spark", "local")
 
 
-def add(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("compactor", help="plan, look at and run compactions")
-    actions = command.add_subparsers(title="actions", metavar="action", required=True)
+@dataclass(frozen=True, slots=True)
+class Scheduled:
+    """The plan that was made; "": none is due, or there are no logs to compact."""
 
-    running = actions.add_parser("run", help="run pending compactions", description=_RUN)
-    add_path(running)
-    running.add_argument("--watch", action="store_true", help="go on, and look for new plans, until a signal comes")
-    running.add_argument("--interval", type=_seconds, default=10.0, metavar="S", help="seconds between looks (10)")
-    running.add_argument("--engine", choices=ENGINES, default="spark", help="Spark, or threads of this process")
-    add_conf(running)
-    add_options(running)
-    running.set_defaults(run=_run)
-
-    planning = actions.add_parser("schedule", help="plan a compaction, if one is due")
-    add_path(planning)
-    planning.add_argument(
-        "--extra", action="append", default=[], type=pair, metavar="KEY=VALUE", help="kept with the plan and its commit"
-    )
-    add_options(planning)
-    planning.set_defaults(run=_schedule)
-
-    looking = actions.add_parser("plan", help="show pending compactions, and the executors to ask for")
-    add_path(looking)
-    looking.add_argument("--executor-cores", type=_count, default=1, metavar="N", help="cores of an executor (1)")
-    looking.set_defaults(run=_plan)
-
-    for name, action, text in (
-        ("validate", _validate, "what keeps a pending compaction from being run"),
-        ("unschedule", _unschedule, "withdraw a plan"),
-        ("repair", _repair, "make a plan fit the files that are there"),
-    ):
-        one = actions.add_parser(name, help=text)
-        add_path(one)
-        one.add_argument("instant", nargs="?" if name == "validate" else None, help="of the plan")
-        add_options(one)
-        one.set_defaults(run=action)
+    instant: str
 
 
-def _run(options: argparse.Namespace) -> int:
-    interval = options.interval if options.watch else None
-    return run(options.path, hoodie_options(options), options.engine, spark_conf(options), interval)
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """A pending compaction.
 
-
-def _schedule(options: argparse.Namespace) -> int:
-    made = schedule_compaction(storage_for(options.path), hoodie_options(options), dict(options.extra))
-    print(made or "nothing is planned: no compaction is due, or there are no logs to compact")
-    return 0
-
-
-def _plan(options: argparse.Namespace) -> int:
-    print(*describe(pending_compactions(load_state(storage_for(options.path))), options.executor_cores), sep="\n")
-    return 0
-
-
-def describe(pending: Sequence[tuple[Instant, CompactionPlan]], cores: int) -> Iterable[str]:
-    """Pending plans as lines of text.
-
-    cores  of an executor: a file slice is one task, so that a plan keeps slices / cores executors busy
+    state              REQUESTED, or INFLIGHT: somebody runs it, or died in it
+    slices             file slices, a task each
+    read_mb, write_mb  what a run reads and writes, as the plan guesses
     """
-    if not pending:
-        yield "no compaction is pending"
-        return
-    yield f"{'instant':17}  {'state':9}  {'slices':>7}  {'log files':>9}  {'MB read':>8}  {'MB write':>8}  executors"
-    for instant, plan in pending:
+
+    instant: str
+    state: str
+    slices: int
+    log_files: int
+    read_mb: int
+    write_mb: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plans:
+    """The pending compactions, oldest first."""
+
+    plans: tuple[PlanLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChecked:
+    """What is wrong with a plan, or was repaired of it, or (dry run) what a run would do. One line each."""
+
+    instant: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Withdrawn:
+    """A plan that is no longer there."""
+
+    instant: str
+
+
+@click.group("compaction")
+def compaction() -> None:
+    """Plan, look at and run compactions."""
+
+
+@command(
+    "run",
+    option(
+        "--watch", is_flag=True, example="--watch --interval 30", help="Go on, and look for new plans, until a signal."
+    ),
+    option(
+        "--interval",
+        type=click.FloatRange(0, min_open=True),
+        default=10.0,
+        metavar="S",
+        show_default=True,
+        example="--interval 30",
+        help="Seconds between looks.",
+    ),
+    option(
+        "--engine",
+        type=click.Choice(ENGINES),
+        default="spark",
+        show_default=True,
+        example="--engine local",
+        help="Spark, or threads of this process.",
+    ),
+    DRY_RUN,
+    CONF,
+    examples=[
+        "hoodie compaction run /data/trips --engine local",
+        "hoodie compaction run s3://bucket/trips --watch --interval 30 --conf spark.master=spark://host:7077",
+    ],
+    hoodie=True,
+)
+def run(call: Call, watch: bool, interval: float, engine: str, dry_run: bool, conf: tuple[Any, ...]) -> int:
+    """Run the compactions that are pending.
+
+    Oldest first, and those that are planned meanwhile; with --watch for ever. Each is claimed first, so that several
+    compactors share the work. Of several tables each look goes through all, in turn.
+
+    SIGTERM or SIGINT: the current one is finished, and no other begun; a second signal gives it up, and leaves its plan
+    to be run by another process. The exit status is 3 when a plan could not be run.
+    """
+    from hoodie.cli.compactor_run import Run, Runs
+    from hoodie.cli.compactor_run import run as compact
+
+    if dry_run:
+        return call.each(_pending, lambda found: _text(found, 1))
+    runs: dict[str, list[Run]] = {}
+    status = compact(call.targets(), engine, dict(conf), interval if watch else None, runs, quiet=call.as_json)
+    return call.closing(
+        {path: Runs(tuple(done)) for path, done in runs.items()}, Status.FAILED if status else Status.FINE
+    )
+
+
+@command(
+    "schedule",
+    option(
+        "--extra",
+        multiple=True,
+        type=PAIR,
+        metavar="KEY=VALUE",
+        example="--extra by=nightly",
+        help="Kept with the plan and its commit; may be repeated.",
+    ),
+    examples=["hoodie compaction schedule '/data/lake/*' --option hoodie.compact.inline.max.delta.commits=3"],
+    hoodie=True,
+)
+def schedule(call: Call, extra: tuple[Any, ...]) -> int:
+    """Plan a compaction, if one is due.
+
+    Nothing is compacted yet.
+    """
+    from hoodie.services.compaction.schedule import schedule_compaction
+
+    return call.each(
+        lambda target: Scheduled(schedule_compaction(target.storage, target.options, dict(extra)) or ""),
+        lambda made: [made.instant or "nothing is planned: no compaction is due, or there are no logs to compact"],
+    )
+
+
+@command(
+    "plan",
+    option(
+        "--executor-cores",
+        type=click.IntRange(1),
+        default=1,
+        metavar="N",
+        show_default=True,
+        example="--executor-cores 4",
+        help="Cores of an executor, to tell how many executors to ask for.",
+    ),
+    examples=["hoodie compaction plan /data/trips --executor-cores 4"],
+)
+def plan(call: Call, executor_cores: int) -> int:
+    """Show pending compactions.
+
+    And how many executors would be busy with each.
+    """
+    return call.each(_pending, lambda found: _text(found, executor_cores))
+
+
+@command(
+    "validate",
+    INSTANT,
+    examples=["hoodie compaction validate /data/trips", "hoodie compaction validate /data/trips 20260131120000000"],
+)
+def validate(call: Call, instant: str | None) -> int:
+    """Say what keeps a plan from being run.
+
+    Without an instant the oldest plan. The exit status is 1 when there is something.
+    """
+    from hoodie.services.compaction.schedule import validate_compaction
+
+    call, instant = call.split_instant(instant)
+    return call.each(
+        lambda target: PlanChecked(instant or "", tuple(validate_compaction(target.storage, instant))),
+        _checked,
+        lambda checked: bool(checked.lines),
+    )
+
+
+@command("unschedule", INSTANT, examples=["hoodie compaction unschedule /data/trips 20260131120000000"], hoodie=True)
+def unschedule(call: Call, instant: str | None) -> int:
+    """Withdraw a plan."""
+    from hoodie.services.compaction.repair import unschedule_compaction
+
+    call, named = _named(call, instant)
+
+    def do(target: Target) -> Withdrawn:
+        unschedule_compaction(target.storage, target.options, named)
+        return Withdrawn(named)
+
+    return call.each(do, lambda done: [f"compaction {done.instant} is withdrawn"])
+
+
+@command("repair", INSTANT, examples=["hoodie compaction repair /data/trips 20260131120000000"], hoodie=True)
+def repair(call: Call, instant: str | None) -> int:
+    """Make a plan fit the files that are there."""
+    from hoodie.services.compaction.repair import repair_compaction
+
+    call, named = _named(call, instant)
+    return call.each(
+        lambda target: PlanChecked(named, tuple(repair_compaction(target.storage, target.options, named))), _checked
+    )
+
+
+for _each in (run, schedule, plan, validate, repair, unschedule):
+    compaction.add_command(_each)
+
+
+def describe(pending: Sequence[tuple[Instant, CompactionPlan]]) -> Iterable[PlanLine]:
+    """Pending plans with what they say of themselves."""
+    for instant, made in pending:
         totals = [
-            round(sum(operation.metrics.get(name, 0.0) for operation in plan.operations))
+            round(sum(operation.metrics.get(name, 0.0) for operation in made.operations))
             for name in ("TOTAL_LOG_FILES", "TOTAL_IO_READ_MB", "TOTAL_IO_WRITE_MB")
         ]
-        slices = len(plan.operations)
-        yield (
-            f"{instant.requested:17}  {instant.state.name.lower():9}  {slices:7}  {totals[0]:9}  {totals[1]:8}  "
-            f"{totals[2]:8}  {-(-slices // cores):9}"
+        yield PlanLine(instant.requested, instant.state.name, len(made.operations), *totals)
+
+
+def _pending(target: Target) -> Plans:
+    from hoodie.services.compaction.schedule import pending_compactions
+    from hoodie.table.state import load_state
+
+    return Plans(tuple(describe(pending_compactions(load_state(target.storage)))))
+
+
+def _text(found: Plans, cores: int) -> Sequence[Block]:
+    """cores  of an executor: a file slice is one task, so that a plan keeps slices / cores executors busy"""
+    if not found.plans:
+        return ["no compaction is pending"]
+    header = ("instant", "state", "slices", "log files", "MB read", "MB write", "executors")
+    return [
+        Grid(
+            header,
+            [
+                (p.instant, p.state.lower(), p.slices, p.log_files, p.read_mb, p.write_mb, -(-p.slices // cores))
+                for p in found.plans
+            ],
         )
+    ]
 
 
-def _validate(options: argparse.Namespace) -> int:
-    lines = validate_compaction(storage_for(options.path), options.instant)
-    print(*(lines or ["nothing is wrong"]), sep="\n")
-    return 1 if lines else 0
+def _checked(checked: PlanChecked) -> Sequence[Block]:
+    return checked.lines or ("nothing is wrong",)
 
 
-def _unschedule(options: argparse.Namespace) -> int:
-    unschedule_compaction(storage_for(options.path), hoodie_options(options), options.instant)
-    print(f"compaction {options.instant} is withdrawn")
-    return 0
-
-
-def _repair(options: argparse.Namespace) -> int:
-    lines = repair_compaction(storage_for(options.path), hoodie_options(options), options.instant)
-    print(*(lines or ["nothing is wrong"]), sep="\n")
-    return 0
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds")
-    return value
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or int(text) == 0:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
-    return int(text)
+def _named(call: Call, instant: str | None) -> tuple[Call, str]:
+    call, named = call.split_instant(instant)
+    if named is None:
+        raise click.UsageError(f"{call.command} needs the instant of a plan")
+    return call, named

@@ -6,17 +6,18 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hoodie.errors import HoodieError, InstantNotFound, PlanInUse
+from hoodie.config.options import Options
+from hoodie.cli.calls import Target, explained
+from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
-from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
@@ -24,7 +25,30 @@ from hoodie.table.state import load_state
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-ENGINES = ("spark", "local")
+#: Runs that are remembered of each table, for the result at the end: a watching compactor goes on for ever.
+_KEPT = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A compaction that a compactor ran, or could not run.
+
+    slices   file slices that were compacted
+    problem  why it failed; ""
+    """
+
+    instant: str
+    slices: int
+    seconds: float
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Runs:
+    """What a compactor did, in order."""
+
+    runs: tuple[Run, ...]
+
 
 #: Makes what runs tasks, once there is something to run; None: threads of this process.
 Engine = Callable[[], RunTasks | None]
@@ -35,44 +59,87 @@ class Stop:
     """Whether a signal came. The first one lets the work at hand end, the second one interrupts it."""
 
     asked: threading.Event = field(default_factory=threading.Event)
+    quiet: bool = False
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
         if self.asked.is_set():
             raise KeyboardInterrupt
         self.asked.set()
-        tell(f"{signal.Signals(number).name}: no further compaction is begun")
+        if not self.quiet:
+            tell(f"{signal.Signals(number).name}: no further compaction is begun")
 
 
-def run(path: str, options: Mapping[str, str], engine: str, conf: Mapping[str, str], interval: float | None) -> int:
+def run(
+    targets: Sequence[Target],
+    engine: str,
+    conf: Mapping[str, str],
+    interval: float | None,
+    runs: dict[str, list[Run]],
+    *,
+    quiet: bool = False,
+) -> int:
     """Run pending compactions.
 
+    engine    one of `ENGINES`
     conf      Spark settings
     interval  seconds between looks for new plans; None: end when there is none to run
+    runs      takes what was done, by the path of the table
+    quiet     print nothing but errors
     returns   0; 1 when a plan could not be run, or the work was interrupted
-    Raises    TableNotFound and other errors of the table, when the first look fails
+    Raises    TableNotFound and other errors of the one table, when the first look fails; one of several is passed over
     """
-    storage, stop = storage_for(path), Stop()
-    load_state(storage)
+    stop = Stop(quiet=quiet)
+    for target in targets:
+        runs[target.path] = []
+        if len(targets) == 1:
+            load_state(target.storage)
     with _signals(stop), closing(_Spark(conf, stop)) as spark:
+        start = _threads if engine == "local" else spark.tasks
+
+        def look() -> bool:
+            failed = [_look_at(target, start, stop, runs[target.path]) for target in targets]
+            return any(failed)
+
         try:
-            return watch(storage, options, _threads if engine == "local" else spark.tasks, interval, stop)
+            return watch(look, interval, stop)
         except KeyboardInterrupt:
-            tell("interrupted: the plan stays, and is run by the next compactor")
+            tell("interrupted: the plan stays, and is run by the next compactor", stream=sys.stderr)
             return 1
 
 
-def watch(storage: Storage, options: Mapping[str, str], engine: Engine, interval: float | None, stop: Stop) -> int:
-    """Look for plans and run them: see `run`."""
+def watch(look: Callable[[], bool], interval: float | None, stop: Stop) -> int:
+    """Look for plans and run them: see `run`.
+
+    look  whether a plan failed
+    """
     while True:
-        failed = run_all(storage, options, engine, stop)
+        failed = look()
         if interval is None:
             return int(failed)
         if stop.asked.wait(interval):
             return 0
 
 
-def run_all(storage: Storage, options: Mapping[str, str], engine: Engine, stop: Stop) -> bool:
-    """Run the plans that there are, and those that come meanwhile, each once. Whether one of them failed."""
+def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> bool:
+    """Run the plans of a table; whether that failed, as it does where there is no table."""
+    try:
+        with typed_errors():
+            storage = target.storage
+        return run_all(storage, target.options, engine, stop, runs)
+    except HoodieError as error:
+        runs.append(Run("", 0, 0.0, explained(error)[1].message))
+        tell(f"{target.path}: {runs[-1].problem}", stream=sys.stderr)
+        return True
+
+
+def run_all(
+    storage: Storage, options: Options, engine: Engine, stop: Stop, runs: list[Run] | None = None
+) -> bool:
+    """Run the plans that there are, and those that come meanwhile, each once. Whether one of them failed.
+
+    runs  takes what was done
+    """
+    done = [] if runs is None else runs
     tried: set[str] = set()
     failed = False
     while not stop.asked.is_set():
@@ -89,17 +156,23 @@ def run_all(storage: Storage, options: Mapping[str, str], engine: Engine, stop: 
             continue
         except HoodieError as error:
             failed = True
-            tell(f"{instant or storage.root}: {error}", *getattr(error, "__notes__", ()), stream=sys.stderr)
+            problem = explained(error)[1].message
+            done.append(Run(instant, 0, 0.0, problem))
+            tell(f"{instant or storage.root}: {problem}", stream=sys.stderr)
             if not instant:  # the next look may find the storage well again
                 break
         else:
             assert result is not None  # an instant was named
-            tell(f"{instant}: {len(result.files)} file slices compacted in {sum(result.seconds.values()):.1f} s")
+            made = Run(instant, len(result.files), round(sum(result.seconds.values()), 3))
+            done.append(made)
+            if not stop.quiet:
+                tell(f"{instant}: {made.slices} file slices compacted in {made.seconds:.1f} s")
+        del done[:-_KEPT]
     return failed
 
 
-def tell(*lines: str, stream: TextIO | None = None) -> None:
-    print(*lines, sep="\n  ", file=stream, flush=True)
+def tell(line: str, stream: TextIO | None = None) -> None:
+    print(line, file=stream, flush=True)
 
 
 def _threads() -> None:
@@ -115,7 +188,15 @@ class _Spark:
     _session: SparkSession | None = None
 
     def tasks(self) -> RunTasks:
-        from hoodie.spark.compaction import carry_out
+        try:
+            from hoodie.spark.compaction import carry_out
+        except ModuleNotFoundError as missing:
+            if (missing.name or "").partition(".")[0] not in ("pyspark", "py4j"):
+                raise
+            raise InvalidOption(
+                "PySpark is not installed here: take --engine local, which merges in threads of this process, or "
+                "install pyspark"
+            ) from None
 
         if self._session is None:
             self._session = self._start()

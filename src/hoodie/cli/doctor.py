@@ -2,68 +2,137 @@
 
 from __future__ import annotations
 
-import argparse
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from hoodie.cli.arguments import add_options, add_path, hoodie_options
-from hoodie.doctor.examine import GRACE, Severity, examine
-from hoodie.doctor.repair import plan_repair, repair
-from hoodie.storage import storage_for
+from hoodie.cli.arguments import DRY_RUN, command, option
+from hoodie.cli.calls import Call, Target
 
 if TYPE_CHECKING:
-    from hoodie.cli.arguments import Subparsers
-
-_ABOUT = """Examine a table. Nothing is changed without --repair --yes. The exit status is 1 when there is a warning or
-an error, 0 when the table is healthy or all that there is takes space."""
+    from hoodie.doctor.findings import Finding, Remedy
 
 
-def add(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("doctor", help="examine a table, tell what is wrong, mend it", description=_ABOUT)
-    add_path(command)
-    add_options(command)
-    command.add_argument("--quick", action="store_true", help="names and sizes of files only: open no data file")
-    command.add_argument(
+@dataclass(frozen=True, slots=True)
+class FindingLine:
+    """A problem of a table.
+
+    severity  NOTE: takes space, WARNING: writers or services are affected, ERROR: readers are
+    where     path or partition path below the table's folder
+    remedy    what a repair would do; "": nothing is safe to do without a person
+    """
+
+    severity: str
+    fault: str
+    where: str
+    problem: str
+    advice: str
+    remedy: str
+
+
+@dataclass(frozen=True, slots=True)
+class Examined:
+    """The findings, worst first, and what a repair did, or (dry run) would do.
+
+    healthy   there is no warning and no error
+    repaired  with --repair: the remedies, in order
+    """
+
+    healthy: bool
+    findings: tuple[FindingLine, ...]
+    repaired: tuple[str, ...] = ()
+    repair: bool = False
+    dry_run: bool = True
+
+
+@command(
+    "doctor",
+    option("--quick", is_flag=True, example="--quick", help="Names and sizes of files only: open no data file."),
+    option(
         "--whole-table",
-        action="store_true",
-        help="a key must be unique in the table, as with a global index, not only in its partition",
-    )
-    command.add_argument(
+        is_flag=True,
+        example="--whole-table",
+        help="A key must be unique in the table, as with a global index, not only in its partition.",
+    ),
+    option(
         "--grace",
         type=float,
-        default=GRACE,
+        default=3600.0,
         metavar="SECONDS",
-        help="what is younger is taken for the work of a live process (default: %(default)g)",
-    )
-    command.add_argument("--repair", action="store_true", help="say what would be mended; with --yes, do it")
-    command.add_argument(
+        show_default=True,
+        example="--grace 600",
+        help="What is younger counts as the work of a live process.",
+    ),
+    option("--repair", is_flag=True, example="--repair --yes", help="Say what would be repaired; with --yes, do it."),
+    DRY_RUN,
+    option(
         "--yes",
-        action="store_true",
-        help="with --repair: do it, under the table's lock: give its options by --option. Without one no writer may be "
-        "at work",
-    )
-    command.add_argument(
-        "--checksum", action="store_true", help="with --repair: write a wrong checksum of hoodie.properties anew"
-    )
-    command.set_defaults(run=_run)
+        is_flag=True,
+        example="--repair --yes",
+        help="With --repair: do it, under the table's lock: give its options by --option. Without one no writer may be "
+        "at work.",
+    ),
+    option(
+        "--checksum",
+        is_flag=True,
+        example="--repair --checksum",
+        help="With --repair: write a wrong checksum of hoodie.properties anew.",
+    ),
+    examples=[
+        "hoodie doctor /data/trips",
+        "hoodie doctor '/data/lake/*' --quick --json",
+        "hoodie doctor /data/trips --repair --yes --option hoodie.write.lock.provider=StorageBasedLockProvider",
+    ],
+    hoodie=True,
+)
+def doctor(
+    call: Call,
+    quick: bool,
+    whole_table: bool,
+    grace: float,
+    repair: bool,
+    dry_run: bool,
+    yes: bool,
+    checksum: bool,
+) -> int:
+    """Say what is wrong, and what to do about it.
+
+    Nothing is changed without --repair --yes. The exit status is 1 when there is a warning or an error, 0 when the
+    table is healthy or all that there is takes space.
+    """
+    from hoodie.doctor.examine import examine
+    from hoodie.doctor.findings import Severity
+    from hoodie.doctor.repair import plan_repair
+    from hoodie.doctor.repair import repair as run
+
+    def do(target: Target) -> Examined:
+        storage = target.storage
+        findings = examine(storage, target.options, rows=not quick, whole_table=whole_table, grace=grace)
+        remedies: Sequence[Remedy] = ()
+        really = repair and yes and not dry_run
+        if really:
+            remedies = run(storage, options=target.options, dry_run=False, checksum=checksum, grace=grace)
+        elif repair:
+            remedies = plan_repair(findings, checksum=checksum)
+        healthy = all(finding.severity <= Severity.NOTE for finding in findings)
+        return Examined(healthy, tuple(_lines(findings)), tuple(map(str, remedies)), repair, not really)
+
+    return call.each(do, text, lambda examined: not examined.healthy)
 
 
-def _run(options: argparse.Namespace) -> int:
-    storage = storage_for(options.path)
-    given = hoodie_options(options)
-    findings = examine(
-        storage,
-        given,
-        rows=not options.quick,
-        whole_table=options.whole_table,
-        grace=options.grace,
-    )
-    print(*findings, sep="\n") if findings else print("Healthy.")
-    if options.repair and not options.yes:
-        planned = plan_repair(findings, checksum=options.checksum)
-        print("", "Would do, with --yes:" if planned else "Nothing to mend without a person.", sep="\n")
-        print(*(f"  {remedy}" for remedy in planned), sep="\n")
-    elif options.repair:
-        done = repair(storage, options=given, dry_run=False, checksum=options.checksum, grace=options.grace)
-        print("", "Done:" if done else "Nothing to mend without a person.", sep="\n")
-        print(*(f"  {remedy}" for remedy in done), sep="\n")
-    return int(any(finding.severity > Severity.NOTE for finding in findings))
+def text(examined: Examined) -> list[str]:
+    lines = [
+        f"{line.severity} {line.fault}: {line.where or '(base path)'}: {line.problem}. {line.advice}"
+        for line in examined.findings
+    ] or ["Healthy."]
+    if examined.repair:
+        done = "Would do, with --yes:" if examined.dry_run else "Done:"
+        lines += ["", done if examined.repaired else "Nothing to mend without a person."]
+        lines += [f"  {remedy}" for remedy in examined.repaired]
+    return lines
+
+
+def _lines(findings: Iterable[Finding]) -> Iterable[FindingLine]:
+    for found in findings:
+        remedy = "" if found.remedy is None else str(found.remedy)
+        yield FindingLine(found.severity.name, found.fault.value, found.where, found.problem, found.advice, remedy)

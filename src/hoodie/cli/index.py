@@ -2,39 +2,106 @@
 
 from __future__ import annotations
 
-import argparse
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass
 
-from hoodie.cli.arguments import add_options, add_path, hoodie_options
-from hoodie.recovery.index_rebuild import rebuild_index
-from hoodie.storage import storage_for
+import click
 
-if TYPE_CHECKING:
-    from hoodie.cli.arguments import Subparsers
+from hoodie.cli.arguments import command, option
+from hoodie.cli.calls import Call, Target
 
 
-def add(subparsers: Subparsers) -> None:
-    command = subparsers.add_parser("index", help="make the HBase index of a table")
-    actions = command.add_subparsers(title="actions", metavar="action", required=True)
-    rebuild = actions.add_parser(
-        "rebuild",
-        help="write the entries of all rows to HBase, and remove those of no row",
-        description="Write the entries of all rows to HBase, and remove those of no row. Give the options of the "
-        "table's writes: --option hoodie.index.hbase.thrift.host=... --option hoodie.index.hbase.table=...; a larger "
-        "hoodie.index.hbase.put.batch.size is faster. Nothing else should write to the table meanwhile. Keys with rows "
-        "in more than one file group are named, and the exit status is 1, unless --mend keeps one row of each.",
-    )
-    rebuild.add_argument(
+@dataclass(frozen=True, slots=True)
+class IndexRebuilt:
+    """What a rebuild did.
+
+    entries  written
+    removed  entries that no row of the table had
+    groups   file groups that were read
+    doubled  record keys with rows in several file groups -> "<partition path>/<file id>" of these
+    mended   the rows of these keys but one each were deleted
+    """
+
+    entries: int
+    removed: int
+    groups: int
+    seconds: float
+    doubled: Mapping[str, tuple[str, ...]]
+    mended: bool
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class IndexChosen:
+    """The index of a table's writes.
+
+    index      such as SIMPLE, BLOOM or BUCKET
+    is_global  a key is unique in the table, not only in its partition
+    why        it is this one
+    """
+
+    index: str
+    is_global: bool
+    why: str
+
+
+@click.group("index")
+def index() -> None:
+    """Show a table's index; make that in HBase."""
+
+
+@command(
+    "rebuild",
+    option(
         "--mend",
-        action="store_true",
-        help="of keys in more than one file group keep the newest row, and delete the others in one commit",
-    )
-    add_path(rebuild)
-    add_options(rebuild)
-    rebuild.set_defaults(run=_rebuild)
+        is_flag=True,
+        example="--mend",
+        help="Of keys in more than one file group keep the newest row, and delete the others in one commit, which "
+        "can be rolled back.",
+    ),
+    examples=[
+        "hoodie index rebuild /data/trips --option hoodie.index.hbase.thrift.host=gateway "
+        "--option hoodie.index.hbase.table=trips",
+    ],
+    hoodie=True,
+)
+def rebuild(call: Call, mend: bool) -> int:
+    """Write the entries of all rows to HBase.
+
+    And remove those of no row.
+
+    Give the options of the table's writes. A larger hoodie.index.hbase.put.batch.size is faster. Nothing else should
+    write to the table meanwhile. Keys with rows in more than one file group are named, and the exit status is 1, unless
+    --mend keeps one row of each.
+    """
+    from hoodie.recovery.index_rebuild import rebuild_index
+
+    def do(target: Target) -> IndexRebuilt:
+        done = rebuild_index(target.storage, target.options, mend_doubled=mend)
+        doubled = {
+            key: tuple(f"{group.partition}/{group.file_id}" for group in groups) for key, groups in done.doubled.items()
+        }
+        return IndexRebuilt(done.entries, done.removed, done.groups, done.seconds, doubled, done.mended, str(done))
+
+    return call.each(do, lambda done: [done.text], lambda done: bool(done.doubled) and not done.mended)
 
 
-def _rebuild(options: argparse.Namespace) -> int:
-    done = rebuild_index(storage_for(options.path), hoodie_options(options), mend_doubled=options.mend)
-    print(done)
-    return 1 if done.doubled and not done.mended else 0
+@command("show", examples=["hoodie index show /data/trips"], hoodie=True)
+def show(call: Call) -> int:
+    """Show the index that a write would use.
+
+    And why: the options name it, the table was created with it, its files are those of buckets, or it is the default.
+    """
+    from hoodie.lookup.index_choice import choose_index
+    from hoodie.table.settings import Settings
+    from hoodie.table.state import load_state
+
+    def do(target: Target) -> IndexChosen:
+        chosen = choose_index(load_state(target.storage), Settings.read(target.options))
+        return IndexChosen(chosen.index.name, chosen.index.is_global, chosen.why)
+
+    return call.each(do, lambda chosen: [f"{chosen.index}{' (global)' if chosen.is_global else ''}: {chosen.why}"])
+
+
+index.add_command(rebuild)
+index.add_command(show)

@@ -1,59 +1,120 @@
-"""The `hoodie` command: subcommands plug in here, each a module of its own.
+"""The `hoodie` command: which commands there are, and how errors become one line and an exit status.
 
-A module of `COMMANDS` has `add(subparsers)`: it adds a parser and gives it `set_defaults(run=...)`, a function from the
-parsed arguments to the exit status. Modules that need Spark import it when they run, so that looking stays quick.
+A command is imported when it is called, and imports what it works with when it runs: looking at a table takes a few
+tenths of a second, and nothing but a compaction by Spark imports PySpark.
 """
 
 from __future__ import annotations
 
-import argparse
 import os
 import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+import warnings
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
 
-from hoodie.cli import compactor, doctor, index
-from hoodie.errors import HoodieError
-from hoodie.storage.faults import typed_errors
+import click
 
-if TYPE_CHECKING:
-    from hoodie.cli.arguments import Subparsers
+from hoodie.cli import output
+from hoodie.cli.calls import explained
+from hoodie.cli.outcome import Problem, Status
+from hoodie.cli.words import other_words
+
+#: Where each command is, in the order of the help.
+COMMANDS = {
+    "ls": "hoodie.cli.look:ls",
+    "show": "hoodie.cli.look:show",
+    "history": "hoodie.cli.look:history",
+    "files": "hoodie.cli.look:files",
+    "stats": "hoodie.cli.look:stats",
+    "metadata": "hoodie.cli.look:metadata",
+    "query": "hoodie.cli.read:query",
+    "changes": "hoodie.cli.read:changes",
+    "export": "hoodie.cli.read:export",
+    "clean": "hoodie.cli.services:clean",
+    "archive": "hoodie.cli.services:archive",
+    "compaction": "hoodie.cli.compactor:compaction",
+    "savepoint": "hoodie.cli.recover:savepoint",
+    "rollback": "hoodie.cli.recover:rollback",
+    "restore": "hoodie.cli.recover:restore",
+    "doctor": "hoodie.cli.doctor:doctor",
+    "index": "hoodie.cli.index:index",
+    "completion": "hoodie.cli.about:completion",
+    "version": "hoodie.cli.about:version",
+}
+
+#: Exit status after a signal that the shell sends: 128 and its number.
+INTERRUPTED = 130
 
 
-class Command(Protocol):
-    """A module that plugs in."""
+class Commands(click.Group):
+    """The commands by name, and Hudi's words for them."""
 
-    @property
-    def add(self) -> Callable[[Subparsers], None]: ...
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, name = COMMANDS[cmd_name].partition(":")
+        found: click.Command = getattr(import_module(module), name)
+        return found
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        return super().resolve_command(ctx, other_words(args))
 
 
-#: In the order of the help.
-COMMANDS: tuple[Command, ...] = (compactor, doctor, index)
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+def cli() -> None:
+    """Look at Hudi tables, run their services, and find out what is wrong with them.
 
-#: Exit status of an error that the command names; argparse uses 2 for a wrong command line.
-FAILED = 1
+    A path is a local folder or a URI such as s3://bucket/table; commands take any number of them, and globs in quotes.
+    The exit status is 0: fine, 1: something was found, 2: wrong usage, 3: failed.
+    """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line (None: the process's own). Returns the exit status; SystemExit on a wrong command line."""
-    options = parser().parse_args(arguments)
+    """Run a command line (None: the process's own). Returns the exit status: 0 fine, 1 something was found, 2 wrong
+    usage, 3 failed."""
+    words = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        with typed_errors():
-            status = options.run(options)
+        status = _run(words)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has what it wants
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
-    except HoodieError as error:
-        print(f"hoodie: {error}", *getattr(error, "__notes__", ()), sep="\n  ", file=sys.stderr)
-        return FAILED
-    assert isinstance(status, int), "a command returns its exit status"
+        return Status.FINE
+    return int(status)
+
+
+def _run(words: list[str]) -> int:
+    with warnings.catch_warnings():
+        try:
+            status: Any = cli.main(words, prog_name="hoodie", standalone_mode=False)
+        except click.exceptions.NoArgsIsHelpError as error:
+            click.echo(error.format_message(), err=True)
+            return Status.USAGE
+        except click.UsageError as error:
+            where = error.ctx.command_path if error.ctx else "hoodie"
+            return _failed(words, Status.USAGE, Problem("UsageError", f"{error.format_message()} (see {where} --help)"))
+        except click.ClickException as error:
+            return _failed(words, Status.USAGE, Problem(type(error).__name__, error.format_message()))
+        except (click.Abort, KeyboardInterrupt):
+            output.complain("interrupted")
+            return INTERRUPTED
+        except BrokenPipeError:
+            raise
+        except Exception as error:
+            return _failed(words, *explained(error, debug="--debug" in words))
+    return status if isinstance(status, int) else Status.FINE
+
+
+def _failed(words: list[str], status: Status, problem: Problem) -> int:
+    """Say what went wrong before a table was looked at."""
+    if "--json" in words:
+        command = " ".join(word for word in words[:2] if word.isalpha())
+        output.emit_error(command, status, problem)
+    else:
+        output.complain(problem.message)
     return status
-
-
-def parser() -> argparse.ArgumentParser:
-    made = argparse.ArgumentParser("hoodie", description="Look at tables and run their services.")
-    subparsers = made.add_subparsers(title="commands", metavar="command", required=True)
-    for command in COMMANDS:
-        command.add(subparsers)
-    return made

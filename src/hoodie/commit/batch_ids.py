@@ -25,7 +25,7 @@ _WRITTEN = "_hoodie_written_batch"
 class BatchKnown(HoodieError):
     """The batch is in the table already; the current write is rolled back.
 
-    instant   of the commit that wrote it; "" when that is not on the active timeline any more, or a later batch of the
+    instant   of the commit that wrote it; "" when that is no longer on the active timeline, or a later batch of the
               application is all that is known
     metadata  of that commit
     """

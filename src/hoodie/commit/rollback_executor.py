@@ -153,7 +153,7 @@ def undo(storage: Storage, by: str, plan: RollbackPlan, *, keeps_plan: bool) -> 
             partitions  # its writer was alive, began after the plan was made and has published: its files are visible
         )
     remove_with_temporaries(storage, late)
-    # The plan has what the markers said. After the completion nothing would remove them.
+    # The plan lists what the markers name. After the completion nothing would remove them.
     delete_markers(storage, target.requested)
     return partitions
 

@@ -5,6 +5,7 @@ How concurrent writers are handled: docs/design/concurrency.md.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -34,6 +35,8 @@ from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import load_timeline, read_replace_plan, remember_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
+
+_log = logging.getLogger("hoodie.write")
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +118,7 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
     stale = pending_rollbacks(state.timeline)
     for rollback in stale:
         resume(state.storage, rollback)
+        _log.info("%s: finished the interrupted rollback %s", state.config.name, rollback.requested)
     if stale:
         state = state.reload()
     for failed in dead_writes(state, writers):
@@ -122,6 +126,7 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
             listing = not writers.rollback.using_markers
             roll_back(state.storage, failed, new_time(state.timeline, state.config.timezone, clock), listing=listing)
         remove_heartbeat(state.storage, failed.requested)
+        _log.info("%s: rolled the failed %s %s back", state.config.name, failed.action, failed.requested)
         state = state.reload()
     return state
 
@@ -310,3 +315,5 @@ def _remove_leftovers(transaction: Transaction, published: Collection[str | None
     storage = transaction.state.storage
     lost = [marker.path for marker in read_markers(storage, transaction.time) if marker.path not in published]
     remove_with_temporaries(storage, lost)
+    if lost:
+        _log.info("write %s: removed %d files of task attempts that were given up", transaction.time, len(lost))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import option, read_options
+from hoodie.config.options import Options, option
 from hoodie.errors import InvalidOption
 
 
@@ -47,9 +46,9 @@ class InlineCompaction:
     )
 
 
-def inline_compaction(options: Mapping[str, str]) -> InlineCompaction:
+def inline_compaction(options: Options) -> InlineCompaction:
     """Raises InvalidOption on a malformed value, or when both are on."""
-    inline = read_options(InlineCompaction, options)
+    inline = options.read(InlineCompaction)
     if inline.run and inline.schedule:
         raise InvalidOption(
             "hoodie.compact.inline and hoodie.compact.schedule.inline are both true: the first plans and runs "

@@ -8,16 +8,18 @@ from dataclasses import dataclass
 
 from hoodie.config.compaction import COMPACTION_GROUPS
 from hoodie.config.compat import COMPAT_GROUPS, without_unused
+from hoodie.config.console import CONSOLE_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
 from hoodie.config.merge_mode import with_payload
-from hoodie.config.options import alias_sets, as_text, declared, option, override, refuse_two_aliases
+from hoodie.config.options import Options, alias_sets, as_text, declared, option, override, refuse_two_aliases
 from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.sync import SYNC_GROUPS
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 
@@ -87,9 +89,11 @@ ALL_GROUPS = (
     *COMPACTION_GROUPS,
     *ROLLBACK_GROUPS,
     *SERVICE_GROUPS,
+    *SYNC_GROUPS,
     *LOCK_GROUPS,
     *HBASE_GROUPS,
     *COMPAT_GROUPS,
+    *CONSOLE_GROUPS,
 )
 
 _ALIASES = alias_sets(ALL_GROUPS)
@@ -98,7 +102,7 @@ _PATH_KEYS = ("path", "hoodie.base.path")
 _MODES = next(spec for found, spec in declared(TableOptions) if found.name == "merge_mode").keys
 
 
-def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH) -> dict[str, str]:
+def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH) -> Options:
     """The options that have an effect, as text. Keys with the commit metadata's prefix pass as they are.
 
     options  those of a Hudi job, perhaps: ones that Hudi knows and that need no effect here are named in the log and
@@ -111,7 +115,7 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     prefix = given.get(_PREFIX, "_")
     checked = without_unused(given, _ALIASES, (prefix,) if prefix else (), purpose)
     refuse_two_aliases(checked, _ALIASES)
-    return with_payload(checked, _MODES)
+    return Options(with_payload(checked, _MODES))
 
 
 def door_options(
@@ -119,7 +123,7 @@ def door_options(
     purpose: Purpose = Purpose.BOTH,
     path: object = None,
     props: str | os.PathLike[str] | None = None,
-) -> dict[str, str]:
+) -> Options:
     """The options of a call that stands for itself: its own, over those of a properties file, over the machine's.
 
     options, purpose  as of `check_options`
@@ -144,7 +148,7 @@ def door_options(
     return checked if path is None else of_path(checked, path)
 
 
-def of_path(options: Mapping[str, str], path: object) -> dict[str, str]:
+def of_path(options: Mapping[str, str], path: object) -> Options:
     """The options of a call for a table at that path; jobs name the path in the options, too.
 
     Raises InvalidOption when an option names another one
@@ -152,21 +156,21 @@ def of_path(options: Mapping[str, str], path: object) -> dict[str, str]:
     for key in _PATH_KEYS:
         if key in options and _plain(options[key]) != _plain(str(path)):
             raise InvalidOption(f"{key}={options[key]!r}, but the table is at {str(path)!r}: give one path")
-    return {key: value for key, value in options.items() if key not in _PATH_KEYS}
+    return Options({key: value for key, value in options.items() if key not in _PATH_KEYS})
 
 
 def _plain(path: str) -> str:
     return path.strip().removeprefix("file://").rstrip("/")
 
 
-def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> dict[str, str]:
+def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> Options:
     """Options with those of a call over them: an option of the call counts by whichever alias either names it."""
     return override(options, by, _ALIASES)
 
 
-def write_options(options: Mapping[str, str]) -> dict[str, str]:
+def write_options(options: Mapping[str, str]) -> Options:
     """Those of the options that are about writes; what the table is, its properties say."""
     about_table = {
         key for group in (TableOptions, KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys
     }
-    return {key: value for key, value in options.items() if key not in about_table}
+    return Options({key: value for key, value in options.items() if key not in about_table})

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from hoodie.errors import InvalidOption
 
@@ -65,6 +65,40 @@ def read_options(group: type[T], properties: Mapping[str, object]) -> T:
     return group(**values)
 
 
+class Options(Mapping[str, str]):
+    """The options of one call, as the door checked them: text by key, and typed groups of them. Immutable.
+
+    Made in `api` and `cli`; what lies below asks for groups: `options.read(CleanOptions).commits`.
+    """
+
+    __slots__ = ("_groups", "_text")
+
+    def __init__(self, text: Mapping[str, str] | None = None) -> None:
+        self._text = dict(text or {})
+        self._groups: dict[type, Any] = {}
+
+    def read(self, group: type[T]) -> T:
+        """The options of a group. Raises InvalidOption naming key, value and what was expected."""
+        if group not in self._groups:
+            self._groups[group] = read_options(group, self._text)
+        return cast(T, self._groups[group])
+
+    def __getitem__(self, key: str) -> str:
+        return self._text[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._text)
+
+    def __len__(self) -> int:
+        return len(self._text)
+
+    def __repr__(self) -> str:
+        return f"Options({sorted(self._text)})"  # names only: values may be secrets
+
+    def __reduce__(self) -> tuple[type[Options], tuple[dict[str, str]]]:
+        return Options, (self._text,)
+
+
 def alias_sets(groups: Iterable[type]) -> dict[str, frozenset[str]]:
     """Each key of the groups' options with all keys that name the same option, itself among them."""
     sets: dict[str, frozenset[str]] = {}
@@ -75,15 +109,13 @@ def alias_sets(groups: Iterable[type]) -> dict[str, frozenset[str]]:
     return sets
 
 
-def override(
-    options: Mapping[str, str], by: Mapping[str, str], aliases: Mapping[str, frozenset[str]]
-) -> dict[str, str]:
+def override(options: Mapping[str, str], by: Mapping[str, str], aliases: Mapping[str, frozenset[str]]) -> Options:
     """`options` with those of `by` over them, whichever aliases the two use.
 
     aliases  of `alias_sets`
     """
     replaced = {alias for key in by for alias in aliases.get(key, (key,))}
-    return {**{key: value for key, value in options.items() if key not in replaced}, **by}
+    return Options({**{key: value for key, value in options.items() if key not in replaced}, **by})
 
 
 def refuse_two_aliases(options: Mapping[str, str], aliases: Mapping[str, frozenset[str]]) -> None:

@@ -13,6 +13,7 @@ from enum import Enum
 
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
 from hoodie.config.compat import CompatOptions
+from hoodie.config.console import ConsoleOptions
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
@@ -21,6 +22,7 @@ from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, MissingFileOptions, QueryOptions
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
+from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
 from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, IndexOptions, LogOptions, WriteOptions
 
 Row = tuple[dataclasses.Field[object], Declared]
@@ -108,6 +110,18 @@ SECTIONS = (
         main=False,
     ),
     Section(
+        title="Manifests",
+        text="Lists of the newest base files, for engines that do not know Hudi's tables: [sync](sync.md#manifests).",
+        groups=(ManifestOptions,),
+        main=False,
+    ),
+    Section(
+        title="Sync to a Hive metastore",
+        text="After a commit, or by `table.sync()`: [sync](sync.md).",
+        groups=(MetaSyncOptions, HiveSyncOptions),
+        main=False,
+    ),
+    Section(
         title="Rollback",
         text="How a rollback finds the files of a failed write: [recovery](recovery.md).",
         groups=(RollbackOptions,),
@@ -137,6 +151,12 @@ SECTIONS = (
         text="Where a write runs. These are not options of Hudi. Background: [driver and "
         "executors](design/driver-and-executors.md).",
         groups=(EngineOptions,),
+        main=False,
+    ),
+    Section(
+        title="In a console",
+        text="What is shown while a call runs: see [notebooks](notebook.md#progress).",
+        groups=(ConsoleOptions,),
         main=False,
     ),
     Section(

@@ -6,11 +6,11 @@ Nothing is changed; `hoodie.doctor.repair` repairs what is safe without a person
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 
+from hoodie.config.options import Options
 from hoodie.config.table import from_properties, require_readable
 from hoodie.doctor.files import examine_files
-from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.rows import examine_rows
 from hoodie.doctor.timeline import (
     leftovers,
@@ -49,13 +49,13 @@ class _Hiding(WrappedStorage):
 @typed_errors()
 def examine(
     storage: Storage,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     *,
     rows: bool = True,
     whole_table: bool = False,
     grace: float = GRACE,
     now: int | None = None,
-) -> tuple[Finding, ...]:
+) -> Findings:
     """The problems of a table, worst first; none: it is healthy.
 
     options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
@@ -67,12 +67,12 @@ def examine(
     """
     properties, findings = read_settings(storage)
     if properties is None:
-        return tuple(findings)
+        return Findings(findings)
     try:
         config = from_properties(properties)
     except CorruptFile as error:
         advice = error.advice.rstrip(".") or "Restore it from a copy of the table"
-        return (*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice))
+        return Findings([*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice)])
     require_readable(config)
 
     # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
@@ -109,11 +109,11 @@ def examine(
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
         findings += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
-    return tuple(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
+    return Findings(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 
 def _examine_data(
-    scene: Scene, contents: Contents, options: Mapping[str, str], *, rows: bool, whole_table: bool
+    scene: Scene, contents: Contents, options: Options, *, rows: bool, whole_table: bool
 ) -> list[Finding]:
     findings = list(examine_files(scene, contents))
     if not rows:

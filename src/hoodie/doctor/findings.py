@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from enum import IntEnum, StrEnum
 
 from hoodie.config.table import TableConfig
+from hoodie.display.displayed import Displayed, DisplayedTuple
+from hoodie.display.summary import Summary, count_text, summary
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.instant import Action, Instant, State
@@ -84,8 +86,8 @@ class Remedy:
         return f"{self.mend}: {self.target}"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+@dataclass(frozen=True, slots=True, repr=False)
+class Finding(Displayed):
     """One problem of a table.
 
     where    path relative to the table's base path, or a partition path
@@ -103,6 +105,35 @@ class Finding:
 
     def __str__(self) -> str:
         return f"{self.severity.name} {self.fault}: {self.where or '(base path)'}: {self.problem}. {self.advice}"
+
+    def _summary(self) -> Summary:
+        return summary(str(self))
+
+
+class Findings(DisplayedTuple[Finding]):
+    """The problems of a table, worst first; none: it is healthy."""
+
+    __slots__ = ()
+
+    def _summary(self) -> Summary:
+        counts = ", ".join(
+            count_text(number, severity.name.lower())
+            for severity in sorted(Severity, reverse=True)
+            if (number := sum(finding.severity is severity for finding in self))
+        )
+        rows = ((f.severity.name, str(f.fault), f.where or "(base path)", f.problem, f.advice) for f in self)
+        columns = ("severity", "fault", "where", "problem", "advice")
+        return summary(counts or "no problems found", columns, rows, len(self))
+
+
+class Remedies(DisplayedTuple[Remedy]):
+    """What a repair did, or would do, in order."""
+
+    __slots__ = ()
+
+    def _summary(self) -> Summary:
+        rows = ((str(remedy.mend), remedy.target) for remedy in self)
+        return summary(count_text(len(self), "repair"), ("what", "where"), rows, len(self))
 
 
 @dataclass(frozen=True, slots=True)

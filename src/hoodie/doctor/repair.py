@@ -4,11 +4,12 @@ removing files that no instant, marker, plan or savepoint can still need.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from hoodie.commit.rollback_executor import resume, roll_back
+from hoodie.config.options import Options
 from hoodie.doctor.examine import GRACE, examine
-from hoodie.doctor.findings import Finding, Mend, Remedy
+from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import Action, State
@@ -24,7 +25,7 @@ from hoodie.timeline.clock import Clock, new_time, utc_now
 _ORDER = (Mend.RECOVER, Mend.CHECKSUM, Mend.METAFILE, Mend.RESUME, Mend.ROLL_BACK, Mend.DELETE, Mend.DELETE_TREE)
 
 
-def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple[Remedy, ...]:
+def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> Remedies:
     """The remedies of a repair, in order.
 
     checksum  whether hoodie.properties with a wrong checksum gets a right one: only where its names are known to be
@@ -33,19 +34,19 @@ def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> tuple
     remedies = {f.remedy for f in findings if f.remedy is not None}
     chosen = [remedy for remedy in remedies if checksum or remedy.mend is not Mend.CHECKSUM]
     newest_first = sorted(chosen, reverse=True)
-    return tuple(sorted(newest_first, key=lambda remedy: _ORDER.index(remedy.mend)))
+    return Remedies(sorted(newest_first, key=lambda remedy: _ORDER.index(remedy.mend)))
 
 
 def repair(
     storage: Storage,
     *,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     dry_run: bool = True,
     checksum: bool = False,
     grace: float = GRACE,
     now: int | None = None,
     clock: Clock = utc_now,
-) -> tuple[Remedy, ...]:
+) -> Remedies:
     """Repair what is safe to repair; returns what was done, or (dry run) would be.
 
     The table is examined again before anything is done, and after its settings were repaired. All of it happens under
@@ -56,16 +57,14 @@ def repair(
     Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: the
              next repair resumes each remedy. InvalidOption; LockTimeout: nothing has changed; LockLost
     """
-    lock = Writers.read(options or {}).lock_on(storage)
+    lock = Writers.read(options or Options()).lock_on(storage)
     if dry_run:
         return plan_repair(examine(storage, rows=False, grace=grace, now=now), checksum=checksum)
     with lock:
         return _repair(storage, lock, checksum=checksum, grace=grace, now=now, clock=clock)
 
 
-def _repair(
-    storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: int | None, clock: Clock
-) -> tuple[Remedy, ...]:
+def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: int | None, clock: Clock) -> Remedies:
     done: list[Remedy] = []
 
     def plan(checksum: bool) -> list[Remedy]:
@@ -84,7 +83,7 @@ def _repair(
         mend(remedy)
     for remedy in plan(False) if settings else planned:
         mend(remedy)
-    return tuple(done)
+    return Remedies(done)
 
 
 def _recover(storage: Storage, target: str, clock: Clock) -> None:

@@ -7,13 +7,14 @@ docs/format/log-files.md 7 and 8.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.doctor.files import Named
 from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, SchemaMismatch, UnsupportedTable
@@ -50,7 +51,7 @@ def examine_rows(
     contents: Contents,
     state: TableState,
     view: FileSystemView,
-    options: Mapping[str, str],
+    options: Options,
     *,
     whole_table: bool,
 ) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def check_reachable(options: HBaseOptions) -> None:
 def transport_of(options: HBaseOptions) -> ThriftTransport:
     """The transport: `hoodie.index.hbase.thrift.framed` is the older way to say FRAMED.
 
-    Raises InvalidOption when both are said and differ
+    Raises InvalidOption when both are given and differ
     """
     if options.framed and options.transport not in (ThriftTransport.BUFFERED, ThriftTransport.FRAMED):
         raise InvalidOption(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.locks.file_lock import FileLock
 from hoodie.locks.identity import table_identity
@@ -14,7 +12,7 @@ from hoodie.locks.protocol import Attempt, Lock, always
 from hoodie.locks.storage_lock import StorageLock
 from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
 from hoodie.storage import storage_beside
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, redacted
 
 NEEDS_LOCK = (
     "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL needs a lock: set hoodie.write.lock.provider to "
@@ -22,12 +20,12 @@ NEEDS_LOCK = (
 )
 
 
-def has_lock(options: Mapping[str, str]) -> bool:
+def has_lock(options: Options) -> bool:
     """Whether the options name a lock provider. Raises InvalidOption on an unknown provider."""
-    return read_options(LockOptions, options).chosen is not None
+    return options.read(LockOptions).chosen is not None
 
 
-def lock_for(options: Mapping[str, str], storage: Storage, *, name: str = "") -> Lock:
+def lock_for(options: Options, storage: Storage, *, name: str = "") -> Lock:
     """The lock of a table, or an independent one with a name.
 
     options  `hoodie.write.lock.*`; without a provider every caller holds the lock at all times
@@ -36,7 +34,7 @@ def lock_for(options: Mapping[str, str], storage: Storage, *, name: str = "") ->
     Raises   InvalidOption on an unknown provider, or when an option is missing that it needs, or when
              OPTIMISTIC_CONCURRENCY_CONTROL is asked for without a provider
     """
-    return lock_by(read_options(LockOptions, options), read_options(ConcurrencyOptions, options), storage, name=name)
+    return lock_by(options.read(LockOptions), options.read(ConcurrencyOptions), storage, name=name)
 
 
 def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Storage, *, name: str = "") -> Lock:
@@ -44,7 +42,7 @@ def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Stor
     if "/" in name or name.startswith("."):
         raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
     provider = options.chosen
-    what = f"{f'lock {name}' if name else 'lock'} of table {storage.root}"
+    what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     if provider is None:
         if concurrency.optimistic:
             raise InvalidOption(NEEDS_LOCK)

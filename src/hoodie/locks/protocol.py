@@ -5,6 +5,7 @@ A provider is a function that tries once; waiting, retries and errors are the sa
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 import warnings
@@ -15,6 +16,8 @@ from typing import Protocol, Self
 
 from hoodie.config.locks import LockOptions
 from hoodie.errors import LockLost, LockNotReleased, LockTimeout
+
+_log = logging.getLogger("hoodie.locks")
 
 
 class Grant(Protocol):
@@ -75,6 +78,19 @@ class Lock:
         """
         if self._grant is not None:
             raise LockTimeout(f"the {self.what} is already held by this object: it is not reentrant")
+        started = self.monotonic()
+        acquired = self._acquire(timeout)
+        if self.real:
+            waited = self.monotonic() - started
+            if acquired:
+                level = logging.INFO if self._holder else logging.DEBUG
+                _log.log(level, "acquired the %s after %.3f s%s", self.what, waited, self._held_by())
+            else:
+                _log.info("could not acquire the %s within %.3f s%s", self.what, waited, self._held_by())
+        return acquired
+
+    def _acquire(self, timeout: float | None) -> bool:
+        self._holder = ""
         if timeout is not None:
             return self._wait(timeout)
         for left in range(self.options.retries, -1, -1):
@@ -84,17 +100,26 @@ class Lock:
                 self.sleep(self.options.retry_wait / 1000)
         return False
 
+    def _held_by(self) -> str:
+        return f"; it was held by {self._holder}" if self._holder else ""
+
     def check(self) -> None:
         """Raises LockLost unless the lock is held and no other writer can hold it now."""
         if self._grant is None:
             raise LockLost(f"the {self.what} is not held")
-        self._grant.check()
+        try:
+            self._grant.check()
+        except LockLost as lost:
+            _log.info("the %s is lost: %s", self.what, lost)
+            raise
 
     def release(self) -> None:
         """Release the lock; does nothing when it is not held."""
         grant, self._grant = self._grant, None
         if grant is not None:
             grant.release()
+            if self.real:
+                _log.debug("released the %s", self.what)
 
     def __enter__(self) -> Self:
         if not self.acquire():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.config.table import TableType
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
@@ -30,7 +31,7 @@ class LookupContext:
     index: Index
     why: str  # it is this index
     schema: pa.Schema
-    reading: Mapping[str, str] | None = None
+    reading: Options | None = None
 
     @property
     def by_file(self) -> bool:
@@ -57,8 +58,7 @@ class LookupContext:
         if self.by_file:
             refuse_groups_of_logs(files, self.index)
             if late := compacted_logs(state, files.compacted):
-                mergers = {"hoodie.datasource.write.record.merger.impls": ",".join(self.settings.mergers)}
-                reader = slice_reader(state, with_meta_fields(self.schema), options=mergers)
+                reader = slice_reader(state, with_meta_fields(self.schema), options=self.settings.given)
                 files = with_log_only_keys(files, late, reader)
         return files
 
@@ -76,7 +76,7 @@ class LookupContext:
         )
 
 
-def lookup_for_read(state: TableState, settings: Settings, reading: Mapping[str, str]) -> LookupContext:
+def lookup_for_read(state: TableState, settings: Settings, reading: Options) -> LookupContext:
     """How a read looks keys up: by the index that the table's writers use.
 
     reading  options of the read

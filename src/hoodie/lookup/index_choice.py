@@ -10,7 +10,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.write import BucketEngine, IndexOptions, IndexType, WriteOptions
 from hoodie.errors import CorruptIndex, InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.index import own
@@ -112,14 +112,14 @@ def _chosen(state: TableState, settings: Settings, buckets: bool, written: tuple
         kind, why = IndexType.SIMPLE, "the default"
     if kind not in IndexType.__members__:
         raise UnsupportedTable(f"{state.config.name} was created for the index {kind}, which is not known here")
-    given = settings.given
+    given: Mapping[str, str] = settings.given
     if kind == IndexType.BUCKET and buckets:
-        given = _with_buckets(state, given, written, inferred=not named.name)
+        given = _with_buckets(state, Options(given), written, inferred=not named.name)
     return Chosen(make_index(IndexType[kind], given, state.config), why)
 
 
 def _with_buckets(
-    state: TableState, given: Mapping[str, str], written: tuple[WriteStat, ...], *, inferred: bool
+    state: TableState, given: Options, written: tuple[WriteStat, ...], *, inferred: bool
 ) -> Mapping[str, str]:
     """The options with the table's number of buckets, where neither they nor the table's settings give it.
 
@@ -150,19 +150,19 @@ class Named:
     own: bool = False
 
 
-def named_index(state: TableState, options: Mapping[str, str]) -> Named:
+def named_index(state: TableState, options: Options) -> Named:
     """The index that the options name, else the one that the table was created for.
 
     Raises InvalidOption on a Java class, but for Hudi's HBase index: jobs that name it get the same rows
     """
-    path = read_options(IndexOptions, options).own
+    path = options.read(IndexOptions).own
     if path.startswith(_HUDI_HBASE):
         return Named(IndexType.HBASE, "hoodie.index.class names it")
     if path.startswith(_HUDI_CLASS):
         raise InvalidOption(f"hoodie.index.class={path}: Java classes are not run here; name the index by its type")
     if path:
         return Named(path, "hoodie.index.class names it", own=True)
-    kind = read_options(WriteOptions, options).index
+    kind = options.read(WriteOptions).index
     if kind is not IndexType.AUTO:
         return Named(kind, "hoodie.index.type names it")
     return Named(state.config.properties.get(RECORDED, ""), "the table was created with it")
@@ -177,7 +177,7 @@ def newest_files(state: TableState) -> tuple[WriteStat, ...]:
 
 
 def index_context(state: TableState, partitions: Iterable[str], files: TableFiles) -> IndexContext:
-    """What an index is told of the table before it tags keys."""
+    """What an index gets to know of the table before it tags keys."""
     return IndexContext(state.storage, state.config, state.timeline, tuple(partitions), files.slices)
 
 
@@ -215,6 +215,6 @@ def refuse_groups_of_logs(files: TableFiles, index: Index) -> None:
         if hidden:
             raise UnsupportedTable(
                 f"partition {partition!r}: {len(hidden)} file groups, such as {hidden[0]}, have log files only, where "
-                f"the index {index.name} finds no keys: present rows would be taken for new ones. A writer with "
+                f"the index {index.name} finds no keys: existing rows would count as new. A writer with "
                 "another index made them; write with that one, or compact the table first."
             )

@@ -17,7 +17,7 @@ def notify_rolled_back(index: Index, before: Timeline, now: Timeline) -> None:
 
 
 def notify_of_rollbacks(index: Index, instants: Iterable[str]) -> None:
-    """Tell the index of instants that were rolled back. An error is told as a warning: the rollback stands."""
+    """Tell the index of instants that were rolled back. An error becomes a warning: the rollback stands."""
     for instant in instants if index.rolled_back is not None else ():
         assert index.rolled_back is not None
         try:

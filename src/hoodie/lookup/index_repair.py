@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.index import hbase
 from hoodie.index.contract import IndexContext
 from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, places, put_entries, row_keys
@@ -93,9 +94,7 @@ class RepairJob:
 RunRepair = Callable[[RepairJob], Iterable[int]]
 
 
-def find_again(
-    storage: Storage, options: Mapping[str, str], missed: Collection[Missed], run: RunRepair | None = None
-) -> int:
+def find_again(storage: Storage, options: Options, missed: Collection[Missed], run: RunRepair | None = None) -> int:
     """Put the entries that rows lack since instants are gone. Returns how many.
 
     Costs the key columns of the file groups that lost keys by these instants, and a look-up of those keys, without the
@@ -161,7 +160,7 @@ def entry_of(view: FileSystemView, slice_: FileSlice) -> Entry:
     """The entry of the rows of a slice.
 
     A row does not tell the instant that inserted it, only the one that changed it last: should that one be rolled back,
-    the row stays, and an entry with its instant would not count any more. The oldest instant of the file group is never
+    the row stays, and an entry with its instant would no longer count. The oldest instant of the file group is never
     later than the row.
     """
     oldest = committed_slices(view, slice_.group)[0].base_instant

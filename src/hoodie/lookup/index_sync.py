@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.config.hbase import HBaseOptions
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.index import hbase, own
 from hoodie.index.contract import Index
@@ -25,6 +26,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
 
+_log = logging.getLogger("hoodie.index")
+
 #: The table before -> requested times of the completed instants that are to go.
 Going = Callable[[TableState], Collection[str]]
 
@@ -35,7 +38,7 @@ def _nothing(state: TableState) -> Collection[str]:
 
 @contextmanager
 def index_follows(
-    storage: Storage, options: Mapping[str, str], going: Going = _nothing, run: RunRepair | None = None
+    storage: Storage, options: Options, going: Going = _nothing, run: RunRepair | None = None
 ) -> Iterator[None]:
     """Around a rollback or restore: an index that keeps something of its own hears which instants are gone.
 
@@ -48,7 +51,7 @@ def index_follows(
     run      puts the entries; None: threads of this process
     Raises   before anything has changed: InvalidOption when they name a user's own index that cannot be made, or an
              index in HBase that the instants went to is not named; IndexUnavailable when it cannot be reached
-    Warns    IndexOutOfDate when the index does not take what it is told: the table is as it should be, and remembers
+    Warns    IndexOutOfDate when the index does not store what it is sent: the table is as it should be, and remembers
     """
     before = load_state(storage)
     named = named_index(before, options)
@@ -57,7 +60,7 @@ def index_follows(
     instants = [each for each in before.timeline.commits if each.requested in meant]
     said = {each.requested: read_commit(storage, before.timeline, each) for each in instants}
     in_hbase = named.name == hbase.NAME or any(told_the_index(commit.extra) for commit in said.values())
-    hbase_options = read_options(HBaseOptions, options)
+    hbase_options = options.read(HBaseOptions)
     missed = _about_to_go(before, options, said, offline=hbase_options.offline) if in_hbase else []
     try:
         yield
@@ -76,7 +79,7 @@ def index_follows(
         notify_of_rollbacks(index, gone)
 
 
-def catch_up(before: TableState, now: TableState, index: Index, options: Mapping[str, str]) -> None:
+def catch_up(before: TableState, now: TableState, index: Index, options: Options) -> None:
     """At the begin of a write with an index in HBase: put the entries that it lacks since instants were rolled back by
     somebody who could not reach it, or died. One listing; nothing else unless there are such.
 
@@ -88,13 +91,14 @@ def catch_up(before: TableState, now: TableState, index: Index, options: Mapping
     storage = now.storage
     missed = [*due(remembered(storage), now.timeline), *_finished_for_others(before, now)]
     if missed:
+        _log.info("%s: the index catches up with %d instants that were rolled back", now.config.name, len(missed))
         find_again(storage, options, missed)
         for each in missed:
             forget(storage, each.instant)
 
 
 def _about_to_go(
-    before: TableState, options: Mapping[str, str], said: Mapping[str, CommitMetadata], *, offline: bool
+    before: TableState, options: Options, said: Mapping[str, CommitMetadata], *, offline: bool
 ) -> list[Missed]:
     """See that the index can be reached, and remember what it is going to lack."""
     if not said:
@@ -108,7 +112,7 @@ def _about_to_go(
     return missed
 
 
-def _require_reachable(before: TableState, options: Mapping[str, str], said: Collection[str]) -> None:
+def _require_reachable(before: TableState, options: Options, said: Collection[str]) -> None:
     what = f"{', '.join(sorted(said))} cannot be rolled back without the table's index in HBase"
     advice = (
         "Nothing has changed. With hoodie.index.hbase.rollback.offline=true it is rolled back all the same, and the "
@@ -133,7 +137,7 @@ def _forget_what_stays(storage: Storage, missed: Collection[Missed]) -> None:
 
 
 def _make_up(
-    after: TableState, options: Mapping[str, str], gone: Collection[str], run: RunRepair | None, given: HBaseOptions
+    after: TableState, options: Options, gone: Collection[str], run: RunRepair | None, given: HBaseOptions
 ) -> Index | None:
     """Put what the index lacks now. Returns the index when it is to hear of the instants themselves."""
     missed = due(remembered(after.storage), after.timeline)

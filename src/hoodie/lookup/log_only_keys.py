@@ -3,7 +3,7 @@
 While compaction c of a file group is pending, writers find keys in the base file before c, and append to the slice that
 c opened. If the logs that c merges delete a key, and a later write brings it back, then the base file of c lacks the
 key and the log beside it has it. Looked up in the base file alone it would count as new, and occur twice.
-docs/design/compaction.md says why this is told by statistics.
+docs/design/compaction.md says why statistics decide this.
 """
 
 from __future__ import annotations

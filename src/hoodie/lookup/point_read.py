@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from hoodie.config.options import Options
 from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
 from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.index.contract import ByFile
@@ -111,7 +112,7 @@ def snapshot_slices(context: LookupContext, groups: Collection[FileGroupId]) -> 
 
 
 def reader_for(
-    state: TableState, schema: pa.Schema, slices: Iterable[FileSlice], options: Mapping[str, str]
+    state: TableState, schema: pa.Schema, slices: Iterable[FileSlice], options: Options
 ) -> SliceReader | None:
     """How those of the slices that have logs are read; None: there are none. Raises as `slice_reader`."""
     if not any(slice_.logs for slice_ in slices):

@@ -188,7 +188,7 @@ class MergeRule:
 
     @property
     def picks_rows(self) -> bool:
-        """Whether `precombine` always answers with one of the two rows, told by their ordering values alone."""
+        """Whether `precombine` always answers with one of the two rows, decided by their ordering values alone."""
         return self.survivor is not Survivor.MADE
 
     def decides_on(self, columns: list[str]) -> list[str]:

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Column, Kind, Summary, bytes_text, count_text, summary
+
 
 class Operation(StrEnum):
     """The kind of write, as the commit metadata names it."""
@@ -30,8 +33,8 @@ class Operation(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WriteStat:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class WriteStat(Displayed):
     """What one write did to one file. Counts are rows, sizes bytes, times milliseconds."""
 
     file_id: str  # "" in the insert profile of an inflight commit
@@ -64,9 +67,14 @@ class WriteStat:
     base_file: str | None = None  # name of the slice's base file, "" for none
     log_files: tuple[str, ...] = ()
 
+    def _summary(self) -> Summary:
+        rows = f"{self.num_inserts} inserted, {self.num_updates} updated, {self.num_deletes} deleted"
+        written = bytes_text(self.total_write_bytes)
+        return summary(f"WriteStat({self.path or self.partition or self.file_id}: {rows}, {written} written)")
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CommitMetadata:
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CommitMetadata(Displayed):
     """The content of a completed commit, delta commit or replace commit."""
 
     operation: Operation
@@ -79,3 +87,50 @@ class CommitMetadata:
     def schema(self) -> str:
         """Avro JSON of the user's columns, "" when the commit carries none."""
         return self.extra.get("schema", "")
+
+    @property
+    def inserted(self) -> int:
+        """Rows, as the statistics count them."""
+        return sum(stat.num_inserts for part in self.stats.values() for stat in part)
+
+    @property
+    def updated(self) -> int:
+        return sum(stat.num_updates for part in self.stats.values() for stat in part)
+
+    @property
+    def deleted(self) -> int:
+        return sum(stat.num_deletes for part in self.stats.values() for stat in part)
+
+    @property
+    def files(self) -> int:
+        """How many files were written."""
+        return sum(len(part) for part in self.stats.values())
+
+    @property
+    def bytes_written(self) -> int:
+        return sum(stat.total_write_bytes for part in self.stats.values() for stat in part)
+
+    def _summary(self) -> Summary:
+        title = (
+            f"CommitMetadata({self.operation}: {self.inserted} inserted, {self.updated} updated, {self.deleted} "
+            f"deleted in {count_text(self.files, 'file')}, {bytes_text(self.bytes_written)} written)"
+        )
+        rows = (
+            (
+                partition,
+                len(part),
+                sum(stat.num_inserts for stat in part),
+                sum(stat.num_updates for stat in part),
+                sum(stat.num_deletes for stat in part),
+                sum(stat.total_write_bytes for stat in part),
+            )
+            for partition, part in self.stats.items()
+        )
+        return summary(title, _BY_PARTITION, rows, len(self.stats), compact=True)
+
+
+_BY_PARTITION = (
+    Column("partition"),
+    *(Column(name, Kind.COUNT) for name in ("files", "inserted", "updated", "deleted")),
+    Column("written", Kind.BYTES),
+)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from hoodie.display.displayed import Displayed, DisplayedList
+from hoodie.display.summary import Column, Kind, Summary, bytes_text, count_text, summary
+
 _LOG_NAME = re.compile(r"^\.(.+)_(.*)\.(log|archive)\.(\d+)(_((\d+)-(\d+)-(\d+))(\.cdc)?)?$")
 _BASE_NAME = re.compile(r"^([^_.][^_]*)_(\d+-\d+-\d+)_(\d+)\.parquet$")
 
@@ -57,14 +60,53 @@ class LogFile:
         return (self.base_instant, self.version, self.token, self.cdc)
 
 
-@dataclass(frozen=True, slots=True)
-class FileSlice:
+@dataclass(frozen=True, slots=True, repr=False)
+class FileSlice(Displayed):
     """A base file and the logs that change it. No natural order."""
 
     group: FileGroupId
     base_instant: str
     base: BaseFile | None  # None: only logs so far
     logs: tuple[LogFile, ...] = ()  # oldest first
+
+    def _summary(self) -> Summary:
+        base = "no base file" if self.base is None else f"base file of {bytes_text(self.base.size)}"
+        logs = bytes_text(sum(log.size for log in self.logs))
+        where = f"{self.group.partition}/{self.group.file_id}" if self.group.partition else self.group.file_id
+        return summary(
+            f"FileSlice({where} at {self.base_instant}: {base}, {count_text(len(self.logs), 'log')} of {logs})"
+        )
+
+
+class FileSlices(DisplayedList[FileSlice]):
+    """The file slices that a reader sees."""
+
+    __slots__ = ()
+
+    def _summary(self) -> Summary:
+        base = sum(slice_.base.size for slice_ in self if slice_.base is not None)
+        logs = sum(log.size for slice_ in self for log in slice_.logs)
+        title = f"{count_text(len(self), 'file slice')}: {bytes_text(base)} in base files, {bytes_text(logs)} in logs"
+        rows = (
+            (
+                slice_.group.partition,
+                slice_.group.file_id,
+                slice_.base_instant,
+                None if slice_.base is None else slice_.base.size,
+                len(slice_.logs),
+                sum(log.size for log in slice_.logs),
+            )
+            for slice_ in self
+        )
+        return summary(title, _SLICE_COLUMNS, rows, len(self))
+
+
+_SLICE_COLUMNS = (
+    *(Column(name) for name in ("partition", "file id", "instant")),
+    Column("base file", Kind.BYTES),
+    Column("logs", Kind.COUNT),
+    Column("log bytes", Kind.BYTES),
+)
 
 
 def base_file_name(file_id: str, token: str, instant: str) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from hoodie.display.short import Short
 from hoodie.model.files import FileGroupId
 
 
@@ -28,8 +29,8 @@ class PlanStrategy:
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionOperation:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CompactionOperation(Short):
     """One file slice to be compacted: its base file and logs become the base file of the plan's instant."""
 
     group: FileGroupId
@@ -39,8 +40,8 @@ class CompactionOperation:
     metrics: Mapping[str, float] = field(default_factory=dict)  # TOTAL_LOG_FILES, TOTAL_LOG_FILES_SIZE in bytes, ...
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompactionPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CompactionPlan(Short):
     """Content of a requested compaction, or log compaction."""
 
     operations: tuple[CompactionOperation, ...] = ()
@@ -49,8 +50,8 @@ class CompactionPlan:
     preserve_meta: bool = False  # rows keep their meta columns
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringSlice:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ClusteringSlice(Short):
     """One file slice to be clustered."""
 
     group: FileGroupId
@@ -58,8 +59,8 @@ class ClusteringSlice:
     log_files: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringGroup:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ClusteringGroup(Short):
     """Slices whose rows are rewritten together."""
 
     slices: tuple[ClusteringSlice, ...]
@@ -68,8 +69,8 @@ class ClusteringGroup:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClusteringPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ClusteringPlan(Short):
     """Which slices become which new file groups."""
 
     groups: tuple[ClusteringGroup, ...] = ()
@@ -78,8 +79,8 @@ class ClusteringPlan:
     preserve_meta: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReplacePlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ReplacePlan(Short):
     """Content of a requested replace commit; an insert overwrite's has nothing in it."""
 
     operation: str = ""  # "CLUSTER", "DELETE_PARTITION" or ""
@@ -87,8 +88,8 @@ class ReplacePlan:
     extra: Mapping[str, str] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CleanPlan(Short):
     """Content of a requested clean: the files to delete, and the oldest commit that stays readable."""
 
     policy: str
@@ -99,8 +100,8 @@ class CleanPlan:
     extra: Mapping[str, str] = field(default_factory=dict)  # "savepointed_timestamps"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanedPartition:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CleanedPartition(Short):
     """What a clean did in one partition."""
 
     policy: str
@@ -110,8 +111,8 @@ class CleanedPartition:
     removed: bool = False  # the partition itself
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CleanMetadata:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class CleanMetadata(Short):
     """Content of a completed clean."""
 
     start: str  # instant
@@ -126,8 +127,8 @@ class CleanMetadata:
         return sum(len(partition.deleted) for partition in self.partitions.values())
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackRequest:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RollbackRequest(Short):
     """Work of a rollback in one partition: files to delete, or logs to neutralise by a command block."""
 
     partition: str
@@ -137,16 +138,16 @@ class RollbackRequest:
     log_blocks: Mapping[str, int] = field(default_factory=dict)  # log file name -> bytes that the failed write appended
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackPlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RollbackPlan(Short):
     """Content of a requested rollback."""
 
     instant: InstantRef
     requests: tuple[RollbackRequest, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RolledBackPartition:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RolledBackPartition(Short):
     """What a rollback did in one partition. Names of files."""
 
     deleted: tuple[str, ...] = ()
@@ -155,8 +156,8 @@ class RolledBackPartition:
     failed_logs: Mapping[str, int] = field(default_factory=dict)  # log file of the failed write -> its size in bytes
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RollbackMetadata:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RollbackMetadata(Short):
     """Content of a completed rollback."""
 
     start: str  # instant
@@ -167,8 +168,8 @@ class RollbackMetadata:
     instants: tuple[InstantRef, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SavepointMetadata:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SavepointMetadata(Short):
     """Content of a savepoint: the files that must stay."""
 
     by: str
@@ -177,16 +178,16 @@ class SavepointMetadata:
     files: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # partition path -> names, base and log
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestorePlan:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RestorePlan(Short):
     """Content of a requested restore: instants to roll back, newest first."""
 
     instants: tuple[InstantRef, ...] = ()
     savepoint: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RestoreMetadata:
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class RestoreMetadata(Short):
     """Content of a completed restore."""
 
     start: str  # instant

@@ -11,12 +11,13 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hoodie.config.write import FileSizing
+from hoodie.display.short import Short
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, FileSlice
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionProfile:
+@dataclass(frozen=True, slots=True, repr=False)
+class PartitionProfile(Short):
     """How many rows of the batch a partition gets: new keys, and rows per file group that holds their key."""
 
     inserts: int
@@ -58,8 +59,8 @@ class WriteTask:
         return rewritten.size if rewritten else 0
 
 
-@dataclass(frozen=True, slots=True)
-class WritePlan:
+@dataclass(frozen=True, slots=True, repr=False)
+class WritePlan(Short):
     """The tasks of a write, and where the inserts of each partition go.
 
     shares  per partition: (task number, inserts), in the order in which inserts are assigned

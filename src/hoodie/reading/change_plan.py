@@ -6,13 +6,13 @@ Source: docs/format/table-services.md 8 (incremental queries).
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, UnsupportedTable
@@ -88,7 +88,7 @@ def plan_changes(
     state: TableState,
     begin: Point,
     end: Point | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     clock: Clock = utc_now,
     tries: int = 5,
 ) -> Changes:
@@ -103,12 +103,12 @@ def plan_changes(
 
     Only the range's commits and the folders of the partitions that they wrote to are looked at.
     """
-    options = options or {}
+    options = options or Options()
     if not state.config.meta_fields:
         raise UnsupportedTable(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
-    wanted, archived = _wanted(state, begin, end, read_options(IncrementalOptions, options).holes, clock)
+    wanted, archived = _wanted(state, begin, end, options.read(IncrementalOptions).holes, clock)
     if archived and wanted.begin < archived:
         history = HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
         return _whole_table(state, wanted, options, history)
@@ -130,7 +130,7 @@ def plan_changes(
     known = {each.group for each in needed}
     gone = {each.group: each.file.name for each in absent} | missing(view, changes)
     if cleaned := {group: name for group, name in gone.items() if group not in known}:
-        # Without the commits that touched what is gone, the rest can be told.
+        # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
         problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
         return _whole_table(state, wanted, options, HistoryGone(wanted.begin, wanted.end, problem, earliest))
@@ -190,9 +190,9 @@ def _without_old_base(slice_: FileSlice, first: str) -> FileSlice:
     return replace(slice_, base=None) if old else slice_
 
 
-def _whole_table(state: TableState, wanted: Span, options: Mapping[str, str], gone: HistoryGone) -> Changes:
+def _whole_table(state: TableState, wanted: Span, options: Options, gone: HistoryGone) -> Changes:
     """All slices of now: of the rows that changed in the range, those that did not change again."""
-    if not read_options(IncrementalOptions, options).full_scan:
+    if not options.read(IncrementalOptions).full_scan:
         raise gone
     state, view = complete_view(state, None, snapshot_files(), options)
     schema, slices = _schema(state), tuple(merged_slices(view).values())

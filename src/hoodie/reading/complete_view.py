@@ -1,4 +1,4 @@
-"""Reads of tables from which published files are gone: refused, or told of.
+"""Reads of tables from which published files are gone: refused, or warned about.
 
 A reader looks at the newest commits, and at older ones as far as this process knows them or a limit allows
 (`hoodie.view.published`). No storage is listed for it, unless files are missing.
@@ -6,8 +6,9 @@ A reader looks at the newest commits, and at older ones as far as this process k
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 
+from hoodie.config.options import Options
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.view.load import load_view
@@ -23,7 +24,7 @@ def complete_view(
     state: TableState,
     partitions: Collection[str] | None,
     taken: Taken,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     as_of: str | None = None,
 ) -> tuple[TableState, FileSystemView]:
     """The view of a table, or of some of its partitions, with the files that a reader takes all there; and the state
@@ -46,7 +47,7 @@ def complete_view(
         if now.timeline == state.timeline:
             break
         state = now
-    tell_of_missing(lost, options or {})
+    tell_of_missing(lost, options or Options())
     return state, view
 
 

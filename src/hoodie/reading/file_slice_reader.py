@@ -6,7 +6,7 @@ Source: docs/format/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MergeOptions, MergerOptions
 from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, InvalidInput, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.compile import BadSchema, compile_schema
@@ -40,7 +40,9 @@ from hoodie.reading.log_scanner import (
     committed_blocks,
     find_blocks,
 )
+from hoodie.reading.predicate import ANY, Tests
 from hoodie.reading.projection import MergeColumns, merge_columns
+from hoodie.reading.row_groups import row_groups
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, table_keygen
@@ -73,7 +75,7 @@ class SliceReader:
 
 
 def slice_reader(
-    state: TableState, schema: pa.Schema, as_of: str | None = None, options: Mapping[str, str] | None = None
+    state: TableState, schema: pa.Schema, as_of: str | None = None, options: Options | None = None
 ) -> SliceReader:
     """How a snapshot reader reads the slices of a table.
 
@@ -85,9 +87,9 @@ def slice_reader(
     return SliceReader(
         storage=state.storage,
         schema=schema,
-        rule=table_rule(state.config.properties, schema, read_options(MergerOptions, options or {}).mergers),
+        rule=table_rule(state.config.properties, schema, (options or Options()).read(MergerOptions).mergers),
         committed=committed_blocks(state.timeline, as_of),
-        options=read_options(MergeOptions, options or {}),
+        options=(options or Options()).read(MergeOptions),
         keygen=None if state.config.meta_fields else table_keygen(state),
     )
 
@@ -255,9 +257,10 @@ class SliceMerge:
         return pa.Table.from_arrays(rows.columns, schema=self._target) if self._target.names else rows
 
 
-def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterator[pa.Table]:
+def base_batches(storage: Storage, file: BaseFile, target: pa.Schema, tests: Tests = ANY) -> Iterator[pa.Table]:
     """The rows of a base file in the columns of `target`, a batch at a time.
 
+    tests   row groups that cannot pass them by their statistics are not read
     Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
     """
     with storage.open_input(file.path) as source:
@@ -265,7 +268,8 @@ def base_batches(storage: Storage, file: BaseFile, target: pa.Schema) -> Iterato
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]
         types = base_types(storage, parquet, target)
-        batches = parquet.iter_batches(batch_size=_batch_rows(parquet.metadata), columns=names)
+        size, groups = _batch_rows(parquet.metadata), row_groups(parquet, target, types, tests)
+        batches = parquet.iter_batches(batch_size=size, row_groups=groups, columns=names)
         while True:
             with damage_of(file.path):
                 batch = next(batches, None)

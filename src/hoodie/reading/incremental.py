@@ -11,6 +11,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.selection import Filters
 from hoodie.reading.snapshot import open_storage, read_scan
@@ -48,7 +49,7 @@ def changed_rows(
     end: Point | None = None,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> pa.Table:
     """The changed rows of a table at hand: see `read_changes_arrow`."""
     return read_scan(

@@ -156,7 +156,7 @@ def _unexplained(blocks: Iterable[PlacedBlock]) -> list[DamagedLog]:
 
 
 def _unknown(blocks: Sequence[PlacedBlock], committed: Committed) -> list[DamagedLog]:
-    """Blocks of instants that neither the timeline nor a rollback tells of."""
+    """Blocks of instants that neither the timeline nor a rollback names."""
     targets = {block.header.target for block in blocks if block.kind is BlockKind.COMMAND}
     return [
         DamagedLog(block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline")

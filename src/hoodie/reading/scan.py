@@ -9,21 +9,26 @@ Source: docs/format/table-services.md 8 (queries).
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.errors import InvalidInput
+from hoodie.config.options import Options
+from hoodie.display.render import as_html
+from hoodie.display.summary import Column, Kind, summary
+from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.change_plan import CommitTimes, plan_changes
 from hoodie.reading.column_types import mislabelled
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.file_slice_reader import SliceReader, slice_reader
-from hoodie.reading.selection import Filters, check_columns, read_filter
+from hoodie.reading.partition_tests import slices_that_may_pass
+from hoodie.reading.predicate import ANY, Tests
+from hoodie.reading.selection import Filters, RowFilter, check_columns, read_filter
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point, query_instant
@@ -48,6 +53,7 @@ class PruneReason(StrEnum):
     """Why files of a table are not read."""
 
     NOT_ASKED = "in partitions that were not asked for"
+    FILTERED = "in partitions that the filter rules out"
     NOT_WRITTEN = "in partitions that no commit of the range wrote to"
     UNCHANGED = "of file groups that the range did not change"
     OLDER = "base files from before the range"
@@ -90,7 +96,9 @@ class Scan:
     read        those that are read of files: `columns`, and what filters ask for. Merges add what their rule needs
     slices      by partition path and file id, as they are read: those with logs are merged
     asked       the partition paths that were listed: those asked for, or that the range wrote to; None: all
-    filter      rows to keep, of the merged rows; it skips no files. None: all
+    filter      rows to keep, of the merged rows. None: all
+    tests       what is known of the filter column by column: partitions that cannot pass are not among `slices`, and
+                row groups of base files without logs that cannot are not read
     as_of       instant, inclusive; None: now
     times       changes: the rows that count, by their commit time
     reader      how slices with logs are read; None: there are none
@@ -112,6 +120,7 @@ class Scan:
     times: CommitTimes | None = None
     reader: SliceReader | None = None
     mislabelled: frozenset[BaseFile] = frozenset()
+    tests: Tests = field(default=ANY, kw_only=True)
     view: FileSystemView = field(kw_only=True)
     view_as_of: str | None = field(default=None, kw_only=True)
 
@@ -152,6 +161,24 @@ class Scan:
     def bytes(self) -> int:
         """Bytes of all files."""
         return self.base_bytes + self.log_bytes
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The base files that hold the rows, each in full: no older versions, and no files of writes that failed. For
+        readers of Parquet, such as `polars.scan_parquet` and DuckDB's `read_parquet`.
+
+        Raises UnsupportedTable where log files have rows, too, and of changes, which are some rows of their files
+        """
+        if self.logged:
+            raise UnsupportedTable(
+                f"{self.state.config.name}: {_count(len(self.log_files), 'log file')} would be left out by a reader of "
+                "Parquet. Read the rows themselves (hoodie.read_arrow, HoodieTable.snapshot), compact the table, or "
+                'plan the scan with kind="read_optimized" to have the rows without those of logs'
+            )
+        if self.times is not None:
+            raise UnsupportedTable("the files of changes hold other rows, too: read the changes themselves")
+        root = self.state.storage.root
+        return tuple(f"{root.rstrip('/')}/{file.path}" for file in self.base_files)
 
     @property
     def rows_kept(self) -> pc.Expression | None:
@@ -196,6 +223,22 @@ class Scan:
             lines.append(f"  and {len(self.slices) - _MOST_NAMED} more")
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        by_partition: dict[str, list[FileSlice]] = {}
+        for slice_ in self.slices:
+            by_partition.setdefault(slice_.group.partition, []).append(slice_)
+        rows = (
+            (
+                partition,
+                len(slices),
+                sum(s.base.size for s in slices if s.base is not None),
+                sum(len(s.logs) for s in slices),
+                sum(log.size for s in slices for log in s.logs),
+            )
+            for partition, slices in by_partition.items()
+        )
+        return as_html(summary(repr(self), _COLUMNS, rows, len(by_partition)))
+
     def _what(self) -> str:
         if self.times is not None:
             return f"changes in ({self.times.after or 'earliest'}, {self.times.up_to}]"
@@ -213,6 +256,15 @@ class Scan:
         )
 
 
+_COLUMNS = (
+    Column("partition"),
+    Column("file slices", Kind.COUNT),
+    Column("base files", Kind.BYTES),
+    Column("logs", Kind.COUNT),
+    Column("log bytes", Kind.BYTES),
+)
+
+
 def plan_scan(
     state: TableState,
     kind: ScanKind | str = ScanKind.SNAPSHOT,
@@ -223,7 +275,7 @@ def plan_scan(
     as_of: Point | None = None,
     begin: Point | None = None,
     end: Point | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     for_spark: bool = False,
 ) -> Scan:
     """Plan a read of a table.
@@ -260,15 +312,16 @@ def _plan_state(
     partitions: Collection[str] | None,
     filters: Filters | None,
     as_of: Point | None,
-    options: Mapping[str, str] | None,
+    options: Options | None,
 ) -> Scan:
     """The rows at one moment."""
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
     state, view = complete_view(state, partitions, taken, options, moment)
     schema = read_schema(state, view, moment)
-    wanted, read, keep = _selected(schema, columns, filters)
-    slices = tuple(taken(view))
+    wanted, read, rows = _selected(schema, columns, filters)
+    tests = ANY if rows is None else rows.tests
+    slices = tuple(slices_that_may_pass(taken(view), tests, schema, state.config.properties))
     reader = slice_reader(state, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
     return Scan(
         kind,
@@ -278,7 +331,8 @@ def _plan_state(
         read,
         slices,
         asked=None if partitions is None else frozenset(partitions),
-        filter=keep,
+        filter=None if rows is None else rows.expression,
+        tests=tests,
         as_of=moment,
         reader=reader,
         view=view,
@@ -292,11 +346,11 @@ def _plan_changes(
     end: Point | None,
     columns: Sequence[str] | None,
     filters: Filters | None,
-    options: Mapping[str, str] | None,
+    options: Options | None,
 ) -> Scan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
     plan = plan_changes(state, begin, end, options)
-    wanted, read, keep = _selected(plan.schema, columns, filters)
+    wanted, read, rows = _selected(plan.schema, columns, filters)
     return Scan(
         ScanKind.CHANGES,
         plan.state,
@@ -305,7 +359,8 @@ def _plan_changes(
         tuple(dict.fromkeys([*read, COMMIT_TIME])),
         plan.slices,
         asked=None if plan.whole else frozenset(group.partition for group in plan.view.groups),
-        filter=keep,
+        filter=None if rows is None else rows.expression,
+        tests=ANY if rows is None else rows.tests,
         times=plan.times,
         reader=plan.reader,
         view=plan.view,
@@ -340,13 +395,13 @@ def _kind(
 
 def _selected(
     schema: pa.Schema, columns: Sequence[str] | None, filters: Filters | None
-) -> tuple[tuple[str, ...], tuple[str, ...], pc.Expression | None]:
+) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
     """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
     wanted = tuple(schema.names if columns is None else columns)
-    keep, needed = read_filter(filters, schema)
-    read = tuple(dict.fromkeys([*wanted, *needed]))
+    rows = read_filter(filters, schema)
+    read = tuple(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
     check_columns(read, schema)
-    return wanted, read, keep
+    return wanted, read, rows
 
 
 def _left_out(scan: Scan) -> Iterator[tuple[BaseFile | LogFile, PruneReason]]:
@@ -377,6 +432,8 @@ def _reason_of_newest(scan: Scan, file: BaseFile | LogFile, taken: FileSlice | N
     """Why a file of the slice that a snapshot reader would take is not read."""
     if scan.kind is ScanKind.CHANGES:
         return PruneReason.UNCHANGED if taken is None else PruneReason.OLDER
+    if taken is None and scan.tests != ANY:
+        return PruneReason.FILTERED
     return PruneReason.LOGS if isinstance(file, LogFile) else PruneReason.SUPERSEDED
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -11,23 +12,46 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
+from hoodie.reading.predicate import ANY, Tests, tests_of
 
-#: Filters as pyarrow.parquet takes them: an expression, or tuples (column, operator, value) in lists of and, or.
-Filters: TypeAlias = pc.Expression | Sequence[Any]
+#: Which rows to keep. Text is a condition in SQL, "amount > 3 and city in ('oslo', 'rome')"; else as pyarrow.parquet
+#: takes them: an expression, or tuples (column, operator, value) in lists of and, or.
+Filters: TypeAlias = str | pc.Expression | Sequence[Any]
 
 
-def read_filter(filters: Filters | None, schema: pa.Schema) -> tuple[pc.Expression | None, Sequence[str]]:
-    """The filter as an expression, and the columns that it may ask for. Raises InvalidInput on a malformed filter."""
+@dataclass(frozen=True, slots=True)
+class RowFilter:
+    """Which rows to keep.
+
+    expression  over the table's columns
+    columns     those that it may ask for
+    tests       what is known of it column by column, to leave out what cannot pass
+    """
+
+    expression: pc.Expression
+    columns: Sequence[str]
+    tests: Tests = ANY
+
+
+def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
+    """The filter as an expression; None: there is none.
+
+    Raises InvalidInput on a malformed filter; MissingPackage for one in SQL without the package that parses it
+    """
     if filters is None:
-        return None, ()
+        return None
+    if isinstance(filters, str):
+        from hoodie.reading.sql_filter import parse_condition  # its parser is an extra
+
+        return RowFilter(*parse_condition(filters, schema))
     if isinstance(filters, pc.Expression):
-        return filters, schema.names  # an expression does not tell which columns are in it
+        return RowFilter(filters, schema.names)  # an expression does not tell which columns are in it
     try:
         expression = pq.filters_to_expression(filters)
-        clauses = filters if isinstance(filters[0], list) else [filters]
-        return expression, [name for clause in clauses for name, _, _ in clause]
+        tests = tests_of(filters)
     except (ValueError, TypeError, IndexError, KeyError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
+    return RowFilter(expression, [test.column for clause in tests for test in clause], tests)
 
 
 def check_columns(names: Iterable[str], schema: pa.Schema) -> None:

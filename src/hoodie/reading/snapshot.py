@@ -16,11 +16,14 @@ import pyarrow.compute as pc
 
 from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
+from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.column_types import base_types
 from hoodie.reading.file_slice_reader import SliceReader, merged_batches
+from hoodie.reading.predicate import ANY, Tests
+from hoodie.reading.row_groups import row_groups
 from hoodie.reading.scan import Scan, plan_scan
 from hoodie.reading.selection import Filters, check_columns, read_filter
 from hoodie.schema.conform import conform
@@ -67,7 +70,7 @@ def read_arrow(
 
 def open_storage(
     path: str | os.PathLike[str], options: Mapping[str, Any] | None, storage_options: Mapping[str, Any] | None
-) -> tuple[Storage, dict[str, str]]:
+) -> tuple[Storage, Options]:
     """The storage of a table to read, and the `hoodie.*` options of reads. Options of other names are the driver's."""
     given = options or {}
     ours = door_options({key: given[key] for key in given if key.startswith("hoodie.")}, Purpose.READ)
@@ -80,7 +83,7 @@ def read_table(
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
     as_of: Point | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
     partitions: Collection[str] | None = None,
 ) -> pa.Table:
     """The rows of a table at hand: see `read_arrow`."""
@@ -96,7 +99,9 @@ def read_scan(scan: Scan) -> pa.Table:
             cannot be brought into the table's schema
     """
     merge = None if scan.reader is None else partial(merged_rows, scan.reader)
-    return _rows_of(scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.rows_kept, merge)
+    return _rows_of(
+        scan.state.storage, scan.slices, scan.schema, scan.columns, scan.read, scan.rows_kept, merge, scan.tests
+    )
 
 
 def read_slices_arrow(
@@ -117,10 +122,10 @@ def read_slices_arrow(
     Raises   as `read_scan`; InvalidInput on an unknown column; UnsupportedTable on logs
     """
     wanted = schema.names if columns is None else list(columns)
-    keep, needed = read_filter(filters, schema)
-    read = list(dict.fromkeys([*wanted, *needed]))
+    rows = read_filter(filters, schema)
+    read = list(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
     check_columns(read, schema)
-    return _rows_of(storage, list(slices), schema, wanted, read, keep, merge)
+    return _rows_of(storage, list(slices), schema, wanted, read, rows.expression if rows else None, merge)
 
 
 def _rows_of(
@@ -131,6 +136,7 @@ def _rows_of(
     read: Sequence[str],
     keep: pc.Expression | None,
     merge: MergeSlice | None,
+    tests: Tests = ANY,
 ) -> pa.Table:
     read = read or schema.names[:1]  # rows are counted by a column that they have
 
@@ -143,7 +149,7 @@ def _rows_of(
             rows = merge(slice_, schema, read)
         else:
             assert slice_.base is not None  # a slice without logs has a base file
-            rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1)
+            rows = read_base_file(storage, slice_.base, schema, read, threads=len(slices) == 1, tests=tests)
         return (rows if keep is None else rows.filter(keep)).select(list(wanted))
 
     parts = _each(rows_of, slices)
@@ -160,21 +166,32 @@ def merged_rows(reader: SliceReader, slice_: FileSlice, schema: pa.Schema, colum
 
 
 def read_base_file(
-    storage: Storage, file: BaseFile, schema: pa.Schema, columns: Sequence[str], threads: bool = True
+    storage: Storage,
+    file: BaseFile,
+    schema: pa.Schema,
+    columns: Sequence[str],
+    threads: bool = True,
+    tests: Tests = ANY,
 ) -> pa.Table:
     """Some columns of a base file, in the table's types.
 
     columns  names of top-level columns of `schema`, in the order wanted
     threads  whether columns are decoded in parallel
+    tests    row groups that cannot pass them by their statistics are not read
     Raises   CorruptFile; OSError of the storage, FileNotFoundError among them; SchemaMismatch
     """
     target = pa.schema([schema.field(name) for name in columns])
     with storage.open_input(file.path) as source:
         parquet = open_parquet(source, file.path, pre_buffer=True)
+        types = base_types(storage, parquet, target)
         with damage_of(file.path):
             stored = set(parquet.schema_arrow.names)
-            rows = parquet.read([name for name in columns if name in stored], use_threads=threads)
-        types = base_types(storage, parquet, target)
+            names = [name for name in columns if name in stored]
+            groups = row_groups(parquet, target, types, tests)
+            if len(groups) == parquet.num_row_groups:
+                rows = parquet.read(names, use_threads=threads)
+            else:
+                rows = parquet.read_row_groups(groups, names, use_threads=threads)
     return conform(types.applied(rows), target, drop_extra=True)
 
 

@@ -43,7 +43,7 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
     if gone:
         path, earliest = gone
         then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
-        raise InvalidInput(f"as of {as_of} the table cannot be read any more: cleaning removed {path}. {then}.")
+        raise InvalidInput(f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}.")
 
 
 def _gone(state: TableState, view: FileSystemView, as_of: str) -> tuple[str, str] | None:

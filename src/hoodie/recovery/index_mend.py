@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.index import hbase
 from hoodie.index.hbase_entries import NO_LATER, put_entries, row_keys
@@ -37,7 +38,7 @@ _GROUP = "_hoodie_group"
 Doubled = Mapping[str, tuple[FileGroupId, ...]]
 
 
-def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> WriteResult:
+def mend(storage: Storage, options: Options, doubled: Doubled) -> WriteResult:
     """Keep one row of each key: that with the greatest values of the ordering columns, then of the newest instant.
 
     Entries name the kept row before the others are deleted: after a crash in between, call it again.
@@ -73,7 +74,7 @@ def mend(storage: Storage, options: Mapping[str, str], doubled: Doubled) -> Writ
         return finish(job, outcome, phases, options)
 
 
-def _choose(state: TableState, options: Mapping[str, str], doubled: Doubled) -> dict[FileGroupId, pa.Array]:
+def _choose(state: TableState, options: Options, doubled: Doubled) -> dict[FileGroupId, pa.Array]:
     """Put the entries of the kept rows. Returns the keys whose rows are to be deleted, by file group."""
     groups = sorted({group for holders in doubled.values() for group in holders})
     view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})

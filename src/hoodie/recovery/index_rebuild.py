@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
@@ -9,7 +10,9 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.config.table import require_writable
+from hoodie.display.short import Short
 from hoodie.errors import InvalidOption
 from hoodie.index import hbase
 from hoodie.index.hbase_client import Cells, HBaseClient
@@ -26,11 +29,13 @@ from hoodie.table.state import TableState, load_state
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 
+_log = logging.getLogger("hoodie.index")
+
 _SHOWN = 10  # keys that the command names
 
 
-@dataclass(frozen=True, slots=True)
-class Rebuilt:
+@dataclass(frozen=True, slots=True, repr=False)
+class Rebuilt(Short):
     """The result: entries put, entries removed that no row of the table has, file groups read, wall time.
 
     doubled  record keys of which the table has rows in several file groups -> these file groups
@@ -60,7 +65,7 @@ class Rebuilt:
         return "\n".join([text, f"{len(self.doubled)} keys in more than one file group{what}", *shown, *more])
 
 
-def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled: bool = False) -> Rebuilt:
+def rebuild_index(storage: Storage, options: Options, *, mend_doubled: bool = False) -> Rebuilt:
     """Put an entry for each row of the table, and remove entries without a row. The table is only read, except with
     `mend_doubled`.
 
@@ -107,7 +112,9 @@ def rebuild_index(storage: Storage, options: Mapping[str, str], *, mend_doubled:
         forget(storage, record.instant)
     if doubled and mend_doubled:
         mend(storage, options, doubled)
-    return Rebuilt(written, removed, len(slices), time.perf_counter() - begun, doubled, bool(doubled) and mend_doubled)
+    seconds = time.perf_counter() - begun
+    _log.info("%s: index rebuilt: %d entries put, %d removed, %.3f s", state.config.name, written, removed, seconds)
+    return Rebuilt(written, removed, len(slices), seconds, doubled, bool(doubled) and mend_doubled)
 
 
 def _mark(client: HBaseClient, index: hbase.HBaseIndex, state: TableState) -> None:

@@ -7,8 +7,9 @@ Source: docs/format/table-services.md 4.
 
 from __future__ import annotations
 
+import logging
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +17,9 @@ from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
+from hoodie.config.options import Options
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Summary, count_text, summary
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_restore_plan,
@@ -42,9 +46,11 @@ from hoodie.timeline.transition import complete, create_requested, instant_path,
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.job import writable_state
 
+_log = logging.getLogger("hoodie.services")
 
-@dataclass(frozen=True, slots=True)
-class RestoreResult:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RestoreResult(Displayed):
     """What a restore rolled back, or (dry run) would.
 
     savepoint  the commit to which the table is restored
@@ -70,11 +76,19 @@ class RestoreResult:
             for name in request.delete
         )
 
+    def _summary(self) -> Summary:
+        count = len(self.plan.instants)
+        files = f", deleting {count_text(len(self.deletes), 'file')}" if self.rollbacks else ""
+        verb = "would roll back" if self.metadata is None and count else "rolled back"
+        title = f"restore to {self.savepoint}: {verb} {count_text(count, 'instant')}{files}"
+        rows = ((instant.time, instant.action) for instant in self.plan.instants)
+        return summary(title, ("instant", "action"), rows, count, compact=True)
+
 
 @typed_errors()
 def restore(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str,
     *,
     dry_run: bool = False,
@@ -143,6 +157,14 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     delete_markers(storage, pending.requested)
     completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root))
     _forget_rollbacks(storage, instant, completed.requested)
+    _log.info(
+        "%s: restore %s to %s rolled %d instants back in %.3f s",
+        state.config.name,
+        completed.requested,
+        instant,
+        len(plan.instants),
+        metadata.millis / 1000,
+    )
     return RestoreResult(instant, completed.requested, plan, metadata=metadata)
 
 

@@ -6,7 +6,8 @@ Source: docs/format/table-services.md 3.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import logging
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -22,9 +23,11 @@ from hoodie.commit.rollback_executor import (
     unpublish,
 )
 from hoodie.commit.rollback_planner import PLANS, plan_published, plan_rollback
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.table import require_writable
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Column, Kind, Summary, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata, encode_rollback_plan
 from hoodie.locks import lock_for
@@ -48,9 +51,11 @@ from hoodie.timeline.transition import create_requested, instant_path, remove_pe
 from hoodie.view.load import data_files, discover_partitions, list_partitions
 from hoodie.writing.job import writable_state
 
+_log = logging.getLogger("hoodie.services")
 
-@dataclass(frozen=True, slots=True)
-class RollbackResult:
+
+@dataclass(frozen=True, slots=True, repr=False)
+class RollbackResult(Displayed):
     """What a rollback removed, or (dry run) would.
 
     target    the instant that is rolled back
@@ -74,11 +79,23 @@ class RollbackResult:
         """Paths of log files whose blocks are cancelled by a command block after them."""
         return tuple(join(request.partition, name) for request in self.plan.requests for name in request.log_blocks)
 
+    def _summary(self) -> Summary:
+        would = "would delete" if self.metadata is None else "deleted"
+        logs = f", blocks of {count_text(len(self.undoes), 'log file')} undone" if self.undoes else ""
+        title = f"rollback of {self.target}: {would} {count_text(len(self.deletes), 'file')}{logs}"
+        work = {request.partition: [0, 0] for request in self.plan.requests}
+        for request in self.plan.requests:
+            work[request.partition][0] += len(request.delete)
+            work[request.partition][1] += len(request.log_blocks)
+        columns = ("partition", Column("files", Kind.COUNT), Column("log blocks of files", Kind.COUNT))
+        rows = ((partition, files, blocks) for partition, (files, blocks) in work.items())
+        return summary(title, columns, rows, len(work), compact=True)
+
 
 @typed_errors()
 def rollback(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str | None = None,
     *,
     dry_run: bool = False,
@@ -97,12 +114,14 @@ def rollback(
              remove, what the table needs without it, or it is the last commit of an archived timeline; WriteConflict
              when one of these happened meanwhile. Nothing has changed then
     """
-    listing = not read_options(RollbackOptions, options).using_markers
+    listing = not options.read(RollbackOptions).using_markers
     if dry_run:
         return _rollback(looked_at(storage), instant, listing, None)
     settings = Settings.read(options)
     with lock_for(options, storage), index_follows(storage, options, partial(_going, instant), repair):
-        return _rollback(writable_state(storage, settings, places_keys=False), instant, listing, clock)
+        result = _rollback(writable_state(storage, settings, places_keys=False), instant, listing, clock)
+        _log.info("rollback %s of %s deleted %d files", result.instant, result.target, len(result.deletes))
+        return result
 
 
 def _going(instant: str | None, state: TableState) -> Collection[str]:

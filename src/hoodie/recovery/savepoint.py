@@ -5,12 +5,17 @@ Source: docs/format/table-services.md 4.
 
 from __future__ import annotations
 
+import datetime as dt
+import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 
 from hoodie.commit.rollback_executor import pending_rollbacks, refuse_during_restore, rollback_plan
+from hoodie.config.options import Options
+from hoodie.display.displayed import Displayed, DisplayedList
+from hoodie.display.summary import Column, Kind, Summary, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_clean_metadata,
@@ -34,13 +39,15 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
 from hoodie.writing.job import writable_state
 
+_log = logging.getLogger("hoodie.services")
+
 
 def now_millis() -> int:
     return time.time_ns() // 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Savepoint:
+@dataclass(frozen=True, slots=True, repr=False)
+class Savepoint(Displayed):
     """A commit that is kept."""
 
     instant: str  # of the commit
@@ -49,13 +56,29 @@ class Savepoint:
     comment: str
     files: frozenset[str]  # paths of base and log files, relative to the base path
 
+    def _summary(self) -> Summary:
+        by, why = f" by {self.user}" if self.user else "", f": {self.comment}" if self.comment else ""
+        return summary(f"Savepoint({self.instant}{by}, {count_text(len(self.files), 'file')}{why})")
+
+
+class Savepoints(DisplayedList[Savepoint]):
+    """The savepoints of a table, oldest first."""
+
+    __slots__ = ()
+
+    def _summary(self) -> Summary:
+        made = (dt.datetime.fromtimestamp(s.at / 1000, dt.UTC).strftime("%Y-%m-%d %H:%M:%S UTC") for s in self)
+        rows = ((s.instant, at, s.user, s.comment, len(s.files)) for s, at in zip(self, made, strict=True))
+        columns = ("instant", "made", "user", "comment", Column("files", Kind.COUNT))
+        return summary(count_text(len(self), "savepoint"), columns, rows, len(self))
+
 
 # --- existing savepoints, and what they keep ---
 
 
-def read_savepoints(state: TableState) -> list[Savepoint]:
+def read_savepoints(state: TableState) -> Savepoints:
     """The savepoints of a table, oldest first. Raises CorruptFile."""
-    return [_read(state.storage, instant) for instant in state.timeline.completed({Action.SAVEPOINT})]
+    return Savepoints(_read(state.storage, instant) for instant in state.timeline.completed({Action.SAVEPOINT}))
 
 
 def savepointed_files(state: TableState) -> frozenset[str]:
@@ -87,7 +110,7 @@ def _read(storage: Storage, instant: Instant) -> Savepoint:
 @typed_errors()
 def make_savepoint(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     instant: str | None = None,
     comment: str = "",
     user: str = "",
@@ -124,11 +147,12 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
         to_inflight(storage, begun)
     complete(storage, begun, encode_savepoint(metadata))
     _require_kept(storage, commit, view)
+    _log.info("%s: savepoint made at %s", state.config.name, commit.requested)
     return _read(storage, begun)
 
 
 @typed_errors()
-def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str) -> None:
+def delete_savepoint(storage: Storage, options: Options, instant: str) -> None:
     """Delete a savepoint: the next cleaning may remove its files.
 
     Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending
@@ -138,6 +162,7 @@ def delete_savepoint(storage: Storage, options: Mapping[str, str], instant: str)
         timeline = writable_state(storage, settings, places_keys=False).timeline
         refuse_during_restore(timeline)
         _delete(storage, timeline, instant)
+        _log.info("savepoint %s deleted", instant)
 
 
 def _delete(storage: Storage, timeline: Timeline, instant: str) -> None:

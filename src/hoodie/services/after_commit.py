@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
 from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean, service_state
+from hoodie.services.compaction.inline import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.timeline import Timeline
+
+_log = logging.getLogger("hoodie.services")
 
 T = TypeVar("T")
 
@@ -30,9 +34,7 @@ class Serviced:
     archived: ArchiveResult | None = None
 
 
-def after_commit(
-    storage: Storage, options: Mapping[str, str], instant: str, state: TableState | None = None
-) -> Serviced:
+def after_commit(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> Serviced:
     """Clean and archive by the options. What fails is the warning ServiceFailed: the commit stands.
 
     options  of the write
@@ -40,8 +42,8 @@ def after_commit(
     state    the table as the write saw it once it was published (`WriteResult.after`); None: it is loaded
     Raises   InvalidOption, which a write sees before it begins
     """
-    cleans, archives = read_options(CleanOptions, options), read_options(ArchiveOptions, options)
-    if not read_options(ServiceOptions, options).enabled or not (cleans.automatic or archives.automatic):
+    cleans, archives = options.read(CleanOptions), options.read(ArchiveOptions)
+    if not options.read(ServiceOptions).enabled or not (cleans.automatic or archives.automatic):
         return Serviced()
     load = partial(service_state, storage, options, dry_run=False, state=state)
     state = _guarded("reading the table", instant, load)
@@ -55,6 +57,14 @@ def after_commit(
         # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))
     return Serviced(cleaned, archived)
+
+
+def after_local_commit(
+    storage: Storage, options: Options, instant: str, state: TableState | None = None
+) -> None:
+    """All services after a commit of a writer without Spark: as `after_commit`, then compaction by its threads."""
+    after_commit(storage, options, instant, state)
+    _guarded("compaction", instant, partial(compact_inline, storage, options))
 
 
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:
@@ -75,5 +85,6 @@ def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
             return run()
     # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
+        _log.info("%s after commit %s failed with %s", service, instant, type(error).__name__)
         warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
         return None

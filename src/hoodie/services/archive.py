@@ -8,14 +8,18 @@ newest archive file shows what need not be written again. Source: docs/format/ta
 from __future__ import annotations
 
 import datetime as dt
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from time import monotonic
 
 from hoodie.commit.markers import delete_markers
 from hoodie.config.compaction import CompactionOptions
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.table import TimelineZone
+from hoodie.display.displayed import Displayed, DisplayedList
+from hoodie.display.summary import Column, Kind, Summary, count_text, summary
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
@@ -38,11 +42,13 @@ from hoodie.view.load import data_files, list_partitions, load_view
 from hoodie.view.missing import find_missing, snapshot_files
 from hoodie.view.published import all_published
 
+_log = logging.getLogger("hoodie.services")
+
 _MARKERS = ".hoodie/.temp"
 
 
-@dataclass(frozen=True, slots=True)
-class ArchiveResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class ArchiveResult(Displayed):
     """Which instants were archived, or (dry run) would be.
 
     instants  oldest first
@@ -62,6 +68,30 @@ class ArchiveResult:
         lines += [f"  and {len(self.instants) - 20} more"] if len(self.instants) > 20 else []
         return "\n".join(lines)
 
+    def _summary(self) -> Summary:
+        rows = ((instant.requested, str(instant.action)) for instant in self.instants)
+        return summary(str(self).partition("\n")[0], ("instant", "action"), rows, len(self.instants), compact=True)
+
+
+class History(DisplayedList[tuple[Instant, CommitMetadata]]):
+    """Completed commits with what they did, newest first."""
+
+    __slots__ = ()
+
+    def _summary(self) -> Summary:
+        rows = (
+            (i.requested, str(i.action), str(m.operation), m.inserted, m.updated, m.deleted, m.files, m.bytes_written)
+            for i, m in self
+        )
+        return summary(count_text(len(self), "commit"), _HISTORY_COLUMNS, rows, len(self))
+
+
+_HISTORY_COLUMNS = (
+    *(Column(name) for name in ("instant", "action", "operation")),
+    *(Column(name, Kind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
+    Column("written", Kind.BYTES),
+)
+
 
 @dataclass(frozen=True, slots=True)
 class _StateFile:
@@ -75,7 +105,7 @@ class _StateFile:
 @typed_errors()
 def archive(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     *,
     dry_run: bool = False,
     state: TableState | None = None,
@@ -88,7 +118,7 @@ def archive(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile when an
                instant cannot be read; InvalidOption
     """
-    how = read_options(ArchiveOptions, options)
+    started, how = monotonic(), options.read(ArchiveOptions)
     state = state or service_state(storage, options, dry_run)
     if not is_due(state.timeline, how):
         return ArchiveResult(dry_run=dry_run)
@@ -103,20 +133,27 @@ def archive(
         path = _write(state, files, how.batch)
         lock.check()
         _remove(storage, files)
+    _log.info(
+        "%s: %d instants archived to %s in %.3f s",
+        state.config.name,
+        len(chosen),
+        path or "a file that has them",
+        monotonic() - started,
+    )
     return ArchiveResult(chosen, path)
 
 
-def choose(state: TableState, options: Mapping[str, str], clock: Clock = utc_now) -> tuple[Instant, ...]:
+def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple[Instant, ...]:
     """The completed instants that may leave the active timeline, oldest first."""
-    cleans, timeline = read_options(CleanOptions, options), state.timeline
+    cleans, timeline = options.read(CleanOptions), state.timeline
     earliest = earliest_retained(timeline, cleans, new_time(state.timeline, state.config.timezone, clock))
     cleaning = Cleaning(
         earliest=earliest.requested if earliest else "",
         last=last_clean(state),
-        automatic=cleans.automatic and read_options(ServiceOptions, options).enabled,
+        automatic=cleans.automatic and options.read(ServiceOptions).enabled,
     )
-    delta_commits = read_options(CompactionOptions, options).delta_commits if state.config.merge_on_read else None
-    chosen = instants_to_archive(timeline, read_options(ArchiveOptions, options), cleaning, delta_commits)
+    delta_commits = options.read(CompactionOptions).delta_commits if state.config.merge_on_read else None
+    chosen = instants_to_archive(timeline, options.read(ArchiveOptions), cleaning, delta_commits)
     bounds = (_schema_bound(state, chosen), _replaced_bound(state, chosen), _missing_bound(state, chosen))
     bound = min((b for b in bounds if b), default="")
     return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))
@@ -159,17 +196,17 @@ def _missing_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     return min((missing.instant.requested for missing in lost), default="")
 
 
-def history(state: TableState, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
+def history(state: TableState, *, archived: bool = False) -> History:
     """Completed commits with what they did, newest first.
 
     archived  also those that left the active timeline. One that is being archived is listed once. Raises CorruptFile
     """
-    active = list(zip(reversed(state.timeline.commits), state.commits(), strict=True))
+    active = History(zip(reversed(state.timeline.commits), state.commits(), strict=True))
     if not archived:
         return active
     known = {_identity(instant) for instant, _ in active}
     left = [pair for pair in archived_commits(state.storage, state.config) if _identity(pair[0]) not in known]
-    return sorted([*active, *left], key=lambda pair: pair[0], reverse=True)
+    return History(sorted([*active, *left], key=lambda pair: pair[0], reverse=True))
 
 
 # --- files ---

@@ -1,4 +1,4 @@
-"""Cleaning: files that no read, savepoint or pending plan needs any more are deleted, by a plan on the timeline.
+"""Cleaning: files that no read, savepoint or pending plan still needs are deleted, by a plan on the timeline.
 
 The next clean finishes one that was interrupted, by its plan: each step is idempotent.
 docs/design/cleaning.md says what differs from Hudi's. Source: docs/format/table-services.md 1.
@@ -6,6 +6,7 @@ docs/design/cleaning.md says what differs from Hudi's. Source: docs/format/table
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,9 +14,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.errors import CorruptFile, WriteConflict
 from hoodie.formats.timeline.services import (
     decode_clean_metadata,
@@ -53,11 +56,13 @@ from hoodie.timeline.transition import complete, create_requested, instant_path,
 from hoodie.view.load import METAFILES, load_view
 from hoodie.writing.job import writable_state
 
+_log = logging.getLogger("hoodie.services")
+
 _THREADS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class CleanResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class CleanResult(Displayed):
     """What a clean deleted, or would delete.
 
     instant     of the clean; "" when there was nothing to do
@@ -95,11 +100,16 @@ class CleanResult:
         lines += [f"  and {len(self.paths) - 20} more"] if len(self.paths) > 20 else []
         return "\n".join(lines)
 
+    def _summary(self) -> Summary:
+        rows = ((partition, len(names)) for partition, names in self.files.items())
+        columns = ("partition", Column("files", Kind.COUNT))
+        return summary(str(self).partition("\n")[0], columns, rows, len(self.files), compact=True)
+
 
 @typed_errors()
 def clean(
     storage: Storage,
-    options: Mapping[str, str],
+    options: Options,
     *,
     dry_run: bool = False,
     automatic: bool = False,
@@ -114,7 +124,7 @@ def clean(
     Raises     WriteConflict while a restore is pending; LockTimeout, LockLost; UnsupportedTable; CorruptFile;
                InvalidOption. A clean that was planned by then is finished by the next one
     """
-    how = read_options(CleanOptions, options)
+    how = options.read(CleanOptions)
     state = state or service_state(storage, options, dry_run)
     pending = state.timeline.pending({Action.CLEAN})
     if not dry_run:
@@ -135,15 +145,14 @@ def clean(
             return result
         lock.check()
         requested = create_requested(storage, time, Action.CLEAN, encode_clean_plan(plan, storage.root))
+    _log.info("%s: clean %s begins: %d files", state.config.name, time, sum(map(len, plan.files.values())))
     done = execute(storage, requested, plan, options, state, just_requested=True)
     gone = {partition: part.deleted for partition, part in done.partitions.items() if part.deleted}
     whole = tuple(partition for partition, part in done.partitions.items() if part.removed)
     return replace(result, instant=time, files=gone, partitions=whole)
 
 
-def service_state(
-    storage: Storage, options: Mapping[str, str], dry_run: bool, state: TableState | None = None
-) -> TableState:
+def service_state(storage: Storage, options: Options, dry_run: bool, state: TableState | None = None) -> TableState:
     """The state of a table that a service is to work on.
 
     state   what a write has just seen of the table; None: it is loaded
@@ -238,7 +247,7 @@ def pending_files(state: TableState) -> frozenset[str]:
 # --- deleting ---
 
 
-def resume(storage: Storage, instant: Instant, options: Mapping[str, str]) -> CleanMetadata | None:
+def resume(storage: Storage, instant: Instant, options: Options) -> CleanMetadata | None:
     """Finish a clean that another process began. One without a plan, of a writer that died, is removed: None.
 
     Raises CorruptFile
@@ -259,7 +268,7 @@ def execute(
     storage: Storage,
     instant: Instant,
     plan: CleanPlan,
-    options: Mapping[str, str],
+    options: Options,
     state: TableState,
     *,
     just_requested: bool = False,
@@ -288,6 +297,13 @@ def execute(
         last_completed=plan.last_completed,
         partitions=partitions,
         extra=plan.extra,
+    )
+    _log.info(
+        "%s: clean %s deleted %d files in %.3f s",
+        state.config.name,
+        instant.requested,
+        metadata.files_deleted,
+        metadata.millis / 1000,
     )
     with lock_for(options, storage) as lock:
         lock.check()

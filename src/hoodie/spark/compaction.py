@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 import pyarrow as pa
@@ -12,17 +11,18 @@ from pyspark.sql import SparkSession
 
 from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction
 from hoodie.config.options import read_options
+from hoodie.display.progress import progress
 from hoodie.errors import PlanInUse
 from hoodie.model.commit import WriteStat
+from hoodie.services.compaction.inline import compact_inline as inline
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
-from hoodie.services.compaction.run import compact, run_on_driver, run_operation
-from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.compaction.run import run_on_driver, run_operation
 from hoodie.spark.tasks import check_workers, collect, run_per_item
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import STATS, report, reported
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import load_state
 from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.planning import written
 
 
 def carry_out(session: SparkSession, job: CompactionJob) -> Sequence[WriteStat | None]:
@@ -36,31 +36,15 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
         return []
     check_workers(session)
     work = [(job.compaction, task) for task in job.tasks]
-    return list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
+    with progress("compaction on executors", len(work), show=job.show_progress) as advance:
+        stats = list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
+        advance(len(work), *written(stats))  # Spark tells the driver nothing before its job ends
+    return stats
 
 
-def compact_inline(session: SparkSession, storage: Storage, options: Mapping[str, str]) -> None:
-    """Plan compactions after a commit, and carry them out, as `hoodie.compact.inline` and `.schedule.inline` say.
-
-    Raises as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
-    """
-    how = inline_compaction(options)
-    if not (how.run or how.schedule):
-        return
-    state = load_state(storage)
-    if not state.config.merge_on_read:
-        return
-    run = partial(carry_out, session)
-    pending = bool(state.timeline.pending_compactions)
-    while how.run and pending:  # of a writer that died, or whose compaction failed
-        pending = compact(storage, options, run=run) is not None
-    further = read_options(CompactionOptions, options).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
-    if how.schedule and pending and not further:
-        return
-    with suppress(PlanInUse):  # another process does it
-        instant = schedule_compaction(storage, options)
-        if how.run and instant is not None:
-            compact(storage, options, instant, run)
+def compact_inline(session: SparkSession, storage: Storage, options: Options) -> None:
+    """`services.compaction.inline`, by Spark."""
+    inline(storage, options, partial(carry_out, session))
 
 
 def _run(work: tuple[Compaction, CompactionTask]) -> Iterator[pa.RecordBatch]:

@@ -8,6 +8,9 @@ import sys
 from pyspark.sql import SparkSession
 
 from hoodie.spark.java import ensure_java
+from hoodie.spark.quiet import filtered_stderr, ignore_pandas_notice, java_options
+
+_JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
 
 def local_session(
@@ -21,8 +24,9 @@ def local_session(
     Raises  JavaNotFound when there is no Java 17 or later
 
     The session time zone stays what Spark takes it to be. Nothing listens on the network: no web UI, and Spark's own
-    ports are on the loopback address. Sets PYSPARK_PYTHON, unless it is set, to this interpreter; Spark's workers would
-    otherwise run whatever `python3` is on PATH.
+    ports are on the loopback address. The console stays quiet: the JVM logs errors only (`spark.log.level` changes
+    that), and PySpark's notice about pandas 3 is not shown. Sets PYSPARK_PYTHON, unless it is set, to this interpreter;
+    Spark's workers would otherwise run whatever `python3` is on PATH.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # set: spark-submit has started the JVM, whatever Java it found
         ensure_java()
@@ -37,6 +41,9 @@ def local_session(
         **conf,
     }
     builder = SparkSession.builder.master(f"local[{cores}]").appName(app_name)
+    settings[_JAVA_OPTIONS] = java_options(str(settings.get(_JAVA_OPTIONS, "")))
     for key, value in settings.items():
         builder = builder.config(key, str(value).lower() if isinstance(value, bool) else str(value))
-    return builder.getOrCreate()
+    ignore_pandas_notice()
+    with filtered_stderr():
+        return builder.getOrCreate()

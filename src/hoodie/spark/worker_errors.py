@@ -7,14 +7,10 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from types import FunctionType
-from typing import TypeVar
 
 from hoodie import errors
 from hoodie.errors import CorruptFile, HoodieError, StorageFull, WorkerEnvironment
 from hoodie.storage.faults import typed_errors
-
-Client = TypeVar("Client", bound=type)
 
 _MARK = "hoodie-error "
 _NOTE = re.compile(rf"{_MARK}(\[.*\])")
@@ -69,14 +65,6 @@ def _cause(text: str) -> HoodieError | None:
         if re.search(rf"No module named '{module}\b", text) or re.search(rf"(?i){module} >= [\d.]+ must be", text):
             return _environment(f"cannot import {module!r}")
     return None
-
-
-def typed_calls(client: Client) -> Client:
-    """A class whose public methods raise faults of storage as errors of ours: `typed_errors` around each of them."""
-    for name, member in list(vars(client).items()):
-        if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
-            setattr(client, name, typed_errors()(member))
-    return client
 
 
 def _noted(text: str) -> HoodieError | None:

@@ -1,18 +1,20 @@
-"""The Storage protocol and what implements it."""
+"""The Storage protocol and what implements it. fsspec is imported with the first path that needs a driver of it."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.storage.fsspec_store import FsspecStorage
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, is_temporary, join, split
 from hoodie.storage.wrapped import WrappedStorage
+
+if TYPE_CHECKING:
+    from hoodie.storage.fsspec_store import FsspecStorage
 
 __all__ = [
     "Entry",
@@ -28,6 +30,15 @@ __all__ = [
     "storage_beside",
     "storage_for",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "FsspecStorage":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from hoodie.storage.fsspec_store import FsspecStorage
+
+    return FsspecStorage
+
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):(?=/)")  # two letters at least: "C:/" is a drive
 
@@ -51,6 +62,8 @@ def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] 
     if scheme[1].lower() not in ("file", "local"):
         if not path.startswith("//"):
             raise InvalidInput(f"{text}: expected {scheme[1]}://host-or-bucket/path")
+        from hoodie.storage.fsspec_store import FsspecStorage
+
         return FsspecStorage(text, options)
     if path.startswith("//"):
         host = urlsplit(text).netloc
@@ -66,4 +79,8 @@ def storage_beside(storage: Storage, path_or_uri: str) -> Storage:
     """
     while isinstance(storage, WrappedStorage):
         storage = storage.inner
+    if isinstance(storage, LocalStorage):
+        return storage_for(path_or_uri)
+    from hoodie.storage.fsspec_store import FsspecStorage
+
     return storage_for(path_or_uri, storage.options_for(path_or_uri) if isinstance(storage, FsspecStorage) else None)

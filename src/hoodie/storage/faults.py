@@ -9,6 +9,8 @@ from __future__ import annotations
 import errno
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FunctionType
+from typing import TypeVar
 
 from hoodie.errors import (
     AccessDenied,
@@ -20,7 +22,8 @@ from hoodie.errors import (
     StorageFull,
     StorageUnavailable,
 )
-from hoodie.storage.retry import chain, from_driver, is_transient, rejects_credentials, status_of
+
+Client = TypeVar("Client", bound=type)
 
 _FULL = {errno.ENOSPC, errno.EDQUOT}
 _DENIED = {errno.EACCES, errno.EPERM, errno.EROFS}
@@ -43,8 +46,18 @@ def typed_errors() -> Iterator[None]:
         raise fault from error
 
 
+def typed_calls(client: Client) -> Client:
+    """A class whose public methods raise faults of storage as errors of ours: `typed_errors` around each of them."""
+    for name, member in list(vars(client).items()):
+        if isinstance(member, FunctionType) and (name == "__init__" or not name.startswith("_")):
+            setattr(client, name, typed_errors()(member))
+    return client
+
+
 def fault_of(error: BaseException) -> StorageFailed | None:
     """The storage fault behind an error; None when it is an error of ours or does not come from storage."""
+    from hoodie.storage.retry import from_driver  # here: most calls meet no fault
+
     if isinstance(error, HoodieError) or not (isinstance(error, OSError) or from_driver(error)):
         return None
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
@@ -52,6 +65,8 @@ def fault_of(error: BaseException) -> StorageFailed | None:
 
 
 def _kind(error: BaseException) -> type[StorageFailed]:
+    from hoodie.storage.retry import chain, is_transient, rejects_credentials, status_of
+
     causes = list(chain(error))
     numbers = {cause.errno for cause in causes if isinstance(cause, OSError)}
     statuses = {status_of(cause) for cause in causes}

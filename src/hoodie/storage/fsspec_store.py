@@ -13,7 +13,7 @@ from fsspec.core import url_to_fs
 
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.drivers import driver_for
-from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join, split
+from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join, redacted, split
 from hoodie.storage.retry import RetryingInput, as_os_error, retrying
 
 _REQUESTS_AT_ONCE = 16
@@ -48,7 +48,7 @@ class FsspecStorage(Storage):
         return FsspecStorage, (self._root, self._options)
 
     def __repr__(self) -> str:
-        return f"FsspecStorage({self._root!r})"  # options hold secrets
+        return f"FsspecStorage({redacted(self._root)!r})"  # options hold secrets
 
     @property
     def root(self) -> str:

@@ -9,8 +9,6 @@ from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import pyarrow as pa
-
 from hoodie.storage.protocol import (
     Entry,
     InputFile,
@@ -85,6 +83,8 @@ class LocalStorage(Storage):
             return file.read(end - start)
 
     def open_input(self, path: str) -> InputFile:
+        import pyarrow as pa  # here, so that looking at a timeline does not load it
+
         file: InputFile = pa.OSFile(self._at(check_file(path)), "rb")
         return file
 
@@ -129,6 +129,8 @@ class LocalStorage(Storage):
     def open_output(self, path: str) -> Iterator[OutputFile]:
         full, temporary = self._at(check_file(path)), self._at(temporary_beside(path))
         _make_folder(os.path.dirname(full))
+        import pyarrow as pa
+
         file = pa.OSFile(temporary, "wb")
         try:
             yield file

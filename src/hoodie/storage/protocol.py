@@ -6,7 +6,6 @@ Every implementation passes tests/contract/test_storage.py whole.
 from __future__ import annotations
 
 import builtins
-import hashlib
 import re
 from collections.abc import Collection
 from contextlib import AbstractContextManager
@@ -190,4 +189,14 @@ def remove_with_temporaries(storage: Storage, paths: Collection[str]) -> None:
 
 
 def _hash(name: str) -> str:
+    import hashlib  # here: it loads OpenSSL, which takes longer than to look at a table
+
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+
+
+_PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@")
+
+
+def redacted(uri: str) -> str:
+    """A path or URI without the password that it may have, for logs and results."""
+    return _PASSWORD.sub(r"\1:***@", uri)

@@ -6,11 +6,14 @@ Drivers retry some calls, each its own set. The errors that they raise are class
 from __future__ import annotations
 
 import errno
+import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import tenacity
+
+_log = logging.getLogger("hoodie.storage")
 
 T = TypeVar("T")
 
@@ -96,10 +99,24 @@ def as_os_error() -> Iterator[None]:
         raise OSError(errno.EIO, f"{type(error).__name__}: {error}") from error
 
 
+def _log_retry(call: tenacity.RetryCallState) -> None:
+    """Only the class of the error: its message may have a signed URL in it."""
+    error = call.outcome.exception() if call.outcome else None
+    pause = call.next_action.sleep if call.next_action else 0.0
+    _log.info(
+        "attempt %d of %d failed with %s; trying again in %.2f s",
+        call.attempt_number,
+        ATTEMPTS,
+        type(error).__name__,
+        pause,
+    )
+
+
 _policy = tenacity.Retrying(
     stop=tenacity.stop_after_attempt(ATTEMPTS),
     wait=tenacity.wait_random_exponential(multiplier=0.1, max=5),
     retry=tenacity.retry_if_exception(is_transient),
+    before_sleep=_log_retry,
     reraise=True,
 )
 

@@ -1,12 +1,11 @@
-"""How a write gets along with others: its lock, whom it takes for dead, and which batch it is."""
+"""How a write coordinates with others: its lock, which writers it considers dead, and its batch id."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
-from hoodie.config.options import declared, read_options
+from hoodie.config.options import Options, declared
 from hoodie.config.rollback import RollbackOptions
 from hoodie.errors import InvalidOption
 from hoodie.locks import NEEDS_LOCK, Lock, lock_by
@@ -23,13 +22,13 @@ class Writers:
     rollback: RollbackOptions = field(default_factory=RollbackOptions)
 
     @classmethod
-    def read(cls, options: Mapping[str, str]) -> Writers:
+    def read(cls, options: Options) -> Writers:
         """Raises InvalidOption on a malformed value, and on options that say one half of a thing."""
         read = cls(
-            read_options(LockOptions, options),
-            read_options(ConcurrencyOptions, options),
-            read_options(BatchOptions, options),
-            read_options(RollbackOptions, options),
+            options.read(LockOptions),
+            options.read(ConcurrencyOptions),
+            options.read(BatchOptions),
+            options.read(RollbackOptions),
         )
         if read.concurrency.optimistic and read.lock.chosen is None:
             raise InvalidOption(NEEDS_LOCK)

@@ -96,7 +96,7 @@ def update_properties(
 
 
 def recover(storage: Storage) -> None:
-    """End what a dead writer began: with its backup in place of a file that is missing or not whole. Twice is as once.
+    """Finish what a dead writer began: its backup replaces a file that is missing or not whole. Idempotent.
 
     Raises CorruptFile when neither file is whole: both stay as they are
     """

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.config.compaction import inline_compaction
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MergerOptions
 from hoodie.config.services import SERVICE_GROUPS
+from hoodie.config.sync import check_sync
 from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, LogOptions, WriteOptions
 from hoodie.table.concurrency import Writers
 
@@ -23,22 +23,23 @@ class Settings:
     write: WriteOptions
     engine: EngineOptions
     mergers: tuple[str, ...]  # import paths of the user's own code that may be loaded
-    given: Mapping[str, str]  # as they were given: an index has options of its own
+    given: Options  # as they were given: an index has options of its own
     writers: Writers
 
     @classmethod
-    def read(cls, options: Mapping[str, str]) -> Settings:
+    def read(cls, options: Options) -> Settings:
         """Raises InvalidOption on a malformed value, or on two that exclude each other."""
         inline_compaction(options)
         for group in SERVICE_GROUPS:
-            read_options(group, options)
+            options.read(group)
+        check_sync(options)
         return cls(
-            read_options(FileSizing, options),
-            read_options(LogOptions, options),
-            read_options(BloomOptions, options),
-            read_options(WriteOptions, options),
-            read_options(EngineOptions, options),
-            read_options(MergerOptions, options).mergers,
-            dict(options),
+            options.read(FileSizing),
+            options.read(LogOptions),
+            options.read(BloomOptions),
+            options.read(WriteOptions),
+            options.read(EngineOptions),
+            options.read(MergerOptions).mergers,
+            options,
             Writers.read(options),
         )

@@ -10,10 +10,11 @@ from itertools import chain
 
 import pyarrow as pa
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
+from hoodie.display.short import Short
 from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
@@ -47,8 +48,8 @@ _MILLIS = (TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS)
 _LEARN_FROM = 10
 
 
-@dataclass(frozen=True, slots=True)
-class TableFiles:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableFiles(Short):
     """What a writer sees of a table, by partition path.
 
     slices  what it adds to, one a file group
@@ -69,8 +70,8 @@ class TableFiles:
         return {slice_.group: slice_ for part in self.slices.values() for slice_ in part}
 
 
-@dataclass(frozen=True, slots=True)
-class TableState:
+@dataclass(frozen=True, slots=True, repr=False)
+class TableState(Short):
     """Settings and timeline of a table, loaded together."""
 
     storage: Storage
@@ -101,7 +102,7 @@ class TableState:
         """
         return self._files(load_view(self.storage, self.timeline, self.config, partitions)).slices
 
-    def files(self, partitions: Collection[str] | None = None, reading: Mapping[str, str] | None = None) -> TableFiles:
+    def files(self, partitions: Collection[str] | None = None, reading: Options | None = None) -> TableFiles:
         """What a writer sees of some partitions; None: of all. One listing each, and the commits of the timeline that
         this process has not read yet.
 
@@ -134,7 +135,7 @@ class TableState:
         self,
         view: FileSystemView,
         partitions: Collection[str] | None = None,
-        reading: Mapping[str, str] | None = None,
+        reading: Options | None = None,
     ) -> None:
         """See that the files that a writer builds on are there, in a view of some partitions. Raises as `files`."""
         lost = self.missing(view, partitions)
@@ -175,7 +176,7 @@ class TableState:
         return found
 
     def record_size(self, sizing: FileSizing) -> int:
-        """Bytes that a record takes in a base file, learnt from recent commits."""
+        """Bytes that a record takes in a base file, measured from recent commits."""
         return measure_record_size(self.recent_commits(), sizing)
 
 
@@ -193,14 +194,14 @@ def load_state(storage: Storage) -> TableState:
     return TableState(storage, config, timeline)
 
 
-def tell_of_missing(lost: Sequence[Missing], reading: Mapping[str, str] | None) -> None:
+def tell_of_missing(lost: Sequence[Missing], reading: Options | None) -> None:
     """Refuse a table from which published files are gone, or warn.
 
     lost     at least one
     reading  options of a read, which may say to read what is left; None: of a write, which never goes on
     Raises   MissingFile; else warns MissingFileIgnored of each file
     """
-    if reading is None or not read_options(MissingFileOptions, reading).ignore:
+    if reading is None or not reading.read(MissingFileOptions).ignore:
         first = lost[0]
         doing = "write" if reading is None else "read"
         raise MissingFile(first.path, first.instant.requested, first.instant.action, len(lost), doing)

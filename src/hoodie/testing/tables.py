@@ -3,42 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from hoodie.config.datasource import overridden
+from hoodie.config.options import Options as Checked
 from hoodie.config.options import as_text
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InvalidInput, StorageFailed, UnsupportedTable
-from hoodie.index.virtual_keys import record_key_arrow
-from hoodie.keygen.keygen import NULL_PARTITION, FieldKind, KeyGenerator, escape_path
+from hoodie.errors import StorageFailed
+from hoodie.keygen.arrow_keys import partition_path, record_key
+from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.incremental import changed_rows
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
-from hoodie.services.after_commit import after_commit
+from hoodie.services.after_commit import after_local_commit
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
-from hoodie.table.overrides import completed
-from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, key_samples, load_state, table_keygen
+from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
 from hoodie.timeline.points import Point
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.driver import check_keys, write_on_driver
-from hoodie.writing.finish import abandoned_on_error, delete_partitions, finish
-from hoodie.writing.job import WriteJob, check, start, writable_state
+from hoodie.writing.finish import delete_partitions
+from hoodie.writing.local import check_batch
 from hoodie.writing.replacement import replacement
-from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import with_retries
+from hoodie.writing.result import WriteResult
+from hoodie.writing.run import run
 
 T = TypeVar("T")
 Options = Mapping[str, Any]
@@ -75,7 +71,7 @@ class ArrowTable:
     def __init__(self, storage: Storage, options: Options | None = None) -> None:
         """options  of all writes, as `HoodieTable` takes them"""
         self.storage = storage
-        self.options = {key: as_text(value) for key, value in (options or {}).items()}
+        self.options = Checked({key: as_text(value) for key, value in (options or {}).items()})
         self._faulty: Callable[[Storage], Storage] | None = None
 
     @classmethod
@@ -109,7 +105,7 @@ class ArrowTable:
     def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
         storage, given = self._storage(), self._options(options)
         result = delete_partitions(storage, partitions, given)
-        after_commit(storage, given, result.instant, result.after)
+        after_local_commit(storage, given, result.instant, result.after)
         return result
 
     def write(self, operation: WriteOperation, rows: pa.Table, options: Options | None = None) -> WriteResult:
@@ -118,25 +114,18 @@ class ArrowTable:
         Raises  as `HoodieTable.upsert`; what `fail_next` planted
         """
         given, storage = self._options(options), self._storage()
-        settings = Settings.read(given)
-        result = with_retries(settings, lambda: _write(storage, operation, rows, given, settings))
-        after_commit(storage, given, result.instant, result.after)
-        return result
+        return run(check_batch(storage, operation, rows.to_reader(), given, after_local_commit))
 
     def replace(self, rows: pa.Table, options: Options) -> WriteResult:
         """Put a new table with the rows in place of this one, as `hoodie.write` does with mode overwrite.
 
         options  of the new table and of its writes
         """
-        storage, given = self._storage(), {key: as_text(value) for key, value in options.items()}
+        storage, given = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
         new = replacement(storage, given)
-        state = completed(new.state, given)
-        checked = check(state, WriteOperation.INSERT_OVERWRITE_TABLE, rows.schema, Settings.read(given))
-        batch = keyed(rows, table_keygen(state))
-        check_keys(batch)
-        result = _carry_out(new.start(checked), batch, given)
-        new.finish()
-        return result
+        operation = WriteOperation.INSERT_OVERWRITE_TABLE
+        batch = check_batch(storage, operation, rows.to_reader(), given, after_local_commit, new=new.state)
+        return run(batch, replacing=new)
 
     # --- services ---
 
@@ -181,7 +170,7 @@ class ArrowTable:
         state = self.state()
         return list(merged_slices(load_view(self.storage, state.timeline, state.config)).values())
 
-    def _options(self, options: Options | None) -> dict[str, str]:
+    def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, {key: as_text(value) for key, value in (options or {}).items()})
 
     def _storage(self) -> Storage:
@@ -190,65 +179,13 @@ class ArrowTable:
         return self.storage if faulty is None else faulty(self.storage)
 
 
-def _write(
-    storage: Storage, operation: WriteOperation, rows: pa.Table, given: Mapping[str, str], settings: Settings
-) -> WriteResult:
-    """One attempt."""
-    phases = Phases()
-    state = completed(writable_state(storage, settings), given)
-    columns = None
-    if operation is not WriteOperation.DELETE:
-        columns = pa.schema([field for field in rows.schema if field.name not in META_COLUMNS])
-    checked = check(state, operation, columns, settings)
-    keygen = table_keygen(state, key_samples(state))
-    if operation is WriteOperation.DELETE and checked.index.is_global:  # the index says where the keys are
-        keygen = replace(keygen, partition_fields=())
-    batch = keyed(rows, keygen)
-    if operation is WriteOperation.DELETE:
-        batch = batch.select([RECORD_KEY, PARTITION_PATH])
-    check_keys(batch)
-    return _carry_out(start(checked), batch, given, phases)
-
-
-def _carry_out(job: WriteJob, batch: pa.Table, given: Mapping[str, str], phases: Phases | None = None) -> WriteResult:
-    phases = phases or Phases()
-    with abandoned_on_error(job.transaction, job.checked.index):
-        job, outcome = write_on_driver(job, batch, phases)
-        return finish(job, outcome, phases, given)
-
-
 def keyed(rows: pa.Table, keygen: KeyGenerator) -> pa.Table:
     """The user's columns, then record key and partition path. Rows that have both and nothing else stay as they are.
 
-    Raises UnsupportedTable on time-based partitions; SchemaMismatch and InvalidInput as `record_key_arrow`
+    Raises SchemaMismatch, InvalidInput as key generators
     """
     if {RECORD_KEY, PARTITION_PATH} == set(rows.column_names):
         return rows
     rows = rows.drop_columns([name for name in META_COLUMNS if name in rows.column_names])
-    key = record_key_arrow(rows, keygen).cast(pa.string())
-    return rows.append_column(RECORD_KEY, key).append_column(PARTITION_PATH, partition_path(rows, keygen))
-
-
-def partition_path(rows: pa.Table, keygen: KeyGenerator) -> pa.Array:
-    """string[n], the partition path of each row: text, whole numbers, booleans and dates as key generators write them.
-
-    Raises UnsupportedTable on time-based partitions, InvalidInput on other column types
-    """
-    parts = []
-    for field in keygen.partition_fields:
-        if field.kind is not FieldKind.SIMPLE:
-            raise UnsupportedTable(
-                f"partition column {field.name!r} is of kind {field.kind}: only SIMPLE without Spark"
-            )
-        column = rows.column(field.name).combine_chunks()
-        kind, is_a = column.type, pa.types
-        if not (is_a.is_string(kind) or is_a.is_integer(kind) or is_a.is_boolean(kind) or is_a.is_date(kind)):
-            raise InvalidInput(f"partition column {field.name!r} is {kind}: expected text, a whole number or a date")
-        encoded = pc.fill_null(column.cast(pa.string()), "").dictionary_encode()
-        escape = escape_path if keygen.url_encode and is_a.is_string(kind) else str
-        prefix = f"{field.name}=" if keygen.hive_style else ""
-        texts = [prefix + (escape(text) or NULL_PARTITION) for text in encoded.dictionary.to_pylist()]
-        parts.append(pa.array(texts, pa.string()).take(encoded.indices))
-    if not parts:
-        return pa.array([""] * len(rows), pa.string())
-    return pc.binary_join_element_wise(*parts, "/") if len(parts) > 1 else parts[0]
+    key, path = record_key(rows, keygen).cast(pa.string()), partition_path(rows, keygen).cast(pa.string())
+    return rows.append_column(RECORD_KEY, key).append_column(PARTITION_PATH, path)

@@ -1,5 +1,7 @@
 """Reading the timeline: the folder of instants, what single instants hold, and the history of layout 2.
 
+What decodes Avro and Parquet is imported where it is needed: names and JSON are enough to look at most timelines.
+
 Source: docs/format/table-and-timeline.md 5.2, 5.3, 8.2 and 9.
 """
 
@@ -10,23 +12,23 @@ import datetime as dt
 import json
 import re
 from collections.abc import Collection
-
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
+from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile
-from hoodie.formats.avro.container import is_container
 from hoodie.formats.timeline.commit_json import decode_commit
-from hoodie.formats.timeline.services import decode_avro_commit, decode_compaction_plan, decode_replace_plan
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State, format_time
-from hoodie.model.plans import CompactionPlan, ReplacePlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline
+
+if TYPE_CHECKING:
+    from hoodie.model.plans import CompactionPlan, ReplacePlan
+
+#: How an Avro container begins; other commit files are JSON.
+AVRO_MAGIC = b"Obj\x01"
 
 #: What completed commits say: of up to 32 MiB of commit files.
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
@@ -105,7 +107,9 @@ def remember_commit(storage: Storage, timeline: Timeline, instant: Instant, data
 
 
 def _decode(instant: Instant, data: bytes, path: str) -> CommitMetadata:
-    if is_container(data):
+    if data.startswith(AVRO_MAGIC):
+        from hoodie.formats.timeline.services import decode_avro_commit
+
         replacing = instant.state is State.COMPLETED and instant.action is Action.REPLACE_COMMIT
         return decode_avro_commit(data, path, replacing)
     return decode_commit(data, path)
@@ -113,12 +117,16 @@ def _decode(instant: Instant, data: bytes, path: str) -> CommitMetadata:
 
 def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CompactionPlan:
     """The plan of a pending compaction or log compaction."""
+    from hoodie.formats.timeline.services import decode_compaction_plan
+
     path = timeline.path(dataclasses.replace(instant, state=State.REQUESTED, completed=""))
     return decode_compaction_plan(storage.read(path), path)
 
 
 def read_replace_plan(storage: Storage, timeline: Timeline, instant: Instant) -> ReplacePlan:
     """The plan of a pending replace commit; empty unless it is a clustering or deletes partitions."""
+    from hoodie.formats.timeline.services import decode_replace_plan
+
     path = timeline.path(dataclasses.replace(instant, state=State.REQUESTED, completed=""))
     return decode_replace_plan(storage.read(path), path)
 
@@ -170,6 +178,10 @@ def history_files(storage: Storage, folder: str) -> list[str]:
 
 
 def _completions(storage: Storage, path: str, instants: list[str]) -> dict[str, str]:
+    import pyarrow as pa  # here: only the history of layout 2 is Parquet
+    import pyarrow.compute as pc
+    import pyarrow.parquet as pq
+
     try:
         with storage.open_input(path) as file:
             rows = pq.read_table(file, columns=["instantTime", "completionTime"])

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from hoodie.display.short import Short
+from hoodie.errors import InvalidInput
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.timeline.layout import comparable_action, file_name
 
 
-@dataclass(frozen=True, slots=True)
-class Visible:
+@dataclass(frozen=True, slots=True, repr=False)
+class Visible(Short):
     """The completed writes and pending compactions up to some instant: what decides whether a data file counts.
 
     completed  instants of completed writes, in the active timeline or (layout 2) the history
@@ -38,8 +40,8 @@ class Visible:
         return self.archived and base_instant < self.first and base_instant not in self.pending
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+@dataclass(frozen=True, slots=True, repr=False)
+class Timeline(Short):
     """The active timeline.
 
     instants  the highest state of each instant, ordered by time; a completed compaction is a COMMIT

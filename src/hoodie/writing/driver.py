@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config.write import BulkInsertSort
+from hoodie.display.progress import progress
 from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
@@ -29,13 +30,13 @@ from hoodie.lookup.batch import (
 from hoodie.lookup.index_choice import index_context, prepare_index
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import WritePlan
+from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.job import Checked, WriteJob
-from hoodie.writing.planning import BatchPlan, TaskRunner, announce, plan_batch, task_runner
+from hoodie.writing.planning import BatchPlan, announce, plan_batch, shows_progress, task_runner, what_runs, written
 from hoodie.writing.precombine import combine
 from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.result import Phases
@@ -166,10 +167,11 @@ def write_on_driver(
     checked = job.checked
     batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
     if checked.operation_rules.bulk:
-        rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
-        if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
-            rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
-        job = job.with_plan(None)
+        with phases.time("plan"):
+            rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
+            if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
+                rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
+            job = job.with_plan(None)
         with phases.time("write"):
             stats = write_stream(job.spec, checked.rule, iter(rows.to_batches()), "0-0-0")
             told = record_files(job.spec.storage, job.spec.instant, stats, checked.index.record_writes)
@@ -182,24 +184,32 @@ def write_on_driver(
             found = plan_on_driver(checked, job.state, rows, files, pool)
         if hand_over is not None and not fits_driver(checked, found.planned.plan):
             return hand_over()
-        job = announce(job, found.planned)
+        with phases.time("plan"):
+            job = announce(job, found.planned)
         with phases.time("write"):
-            done = _run(found, task_runner(job, job.spec), pool)
+            done = _run(job, found, pool)
     stats = [stat for task in done for stat in task.stats]
     later = tuple(task.later for task in done if task.later is not None)
     return job, TaskResults(stats, batch_partitions, found.planned.index, DRIVER, later)
 
 
-def _run(found: DriverPlan, run: TaskRunner, pool: ThreadPoolExecutor) -> list[TaskResult]:
+def _run(job: WriteJob, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
     calls = []
-    plan, rows = found.planned.plan, found.batch.rows
-    for number, positions in assign(found.batch, found.located, found.insert, plan):
-        part = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
-        calls.append(pool.submit(run, plan.tasks[number], part, f"{number}-0-0"))
-    try:
-        return [call.result() for call in calls]
-    except BaseException:
-        for call in calls:
-            call.cancel()
-        raise
+    plan, rows, run = found.planned.plan, found.batch.rows, task_runner(job, job.spec)
+    with progress(what_runs(job), len(plan.tasks), show=shows_progress(job)) as advance:
+
+        def run_one(task: WriteTask, part: pa.Table, token: str) -> TaskResult:
+            done = run(task, part, token)
+            advance(1, *written(done.stats))
+            return done
+
+        for number, positions in assign(found.batch, found.located, found.insert, plan):
+            part = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
+            calls.append(pool.submit(run_one, plan.tasks[number], part, f"{number}-0-0"))
+        try:
+            return [call.result() for call in calls]
+        except BaseException:
+            for call in calls:
+                call.cancel()
+            raise

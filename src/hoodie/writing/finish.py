@@ -2,30 +2,35 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from hoodie.commit.batch_ids import require_new
 from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
 from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, redacted
 from hoodie.table.overrides import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
+from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import with_retries
 from hoodie.writing.task_results import DRIVER, TaskResults
 
+_log = logging.getLogger("hoodie.write")
+
 
 def finish(
-    job: WriteJob, outcome: TaskResults, phases: Phases, options: Mapping[str, str], *, commit: bool = True
+    job: WriteJob, outcome: TaskResults, phases: Phases, options: Options, *, commit: bool = True
 ) -> WriteResult:
     """Publish the files that a write's tasks left.
 
@@ -40,7 +45,7 @@ def _finish(
     outcome: TaskResults,
     replaced: Mapping[str, Collection[str]],
     phases: Phases,
-    options: Mapping[str, str],
+    options: Options,
     commit: bool,
 ) -> WriteResult:
     with phases.time("commit"):
@@ -53,10 +58,25 @@ def _finish(
             metadata, after = publish_seen(job.transaction, metadata, lingering=outcome.route != DRIVER)
             finalize_index(job.checked.index, job.transaction.time, outcome.later)
     later = () if commit else outcome.later
-    return WriteResult(job.transaction.time, metadata, outcome.index, outcome.route, phases.seconds, later, after)
+    result = WriteResult(
+        job.transaction.time,
+        metadata,
+        outcome.index,
+        outcome.route,
+        phases.whole(),
+        later,
+        after,
+        table=job.state.config.name,
+        path=redacted(job.state.storage.root),
+    )
+    if commit:
+        notify_committed(result)
+    else:
+        _log.info("%s: %s; not committed yet", result.table, result)
+    return result
 
 
-def _extra(job: WriteJob, options: Mapping[str, str]) -> dict[str, str]:
+def _extra(job: WriteJob, options: Options) -> dict[str, str]:
     """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
     prefix = job.checked.settings.write.metadata_prefix
     kept = {key: value for key, value in options.items() if prefix and key.startswith(prefix)}
@@ -75,6 +95,7 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
     try:
         yield
     except Exception as error:
+        _log.info("write %s failed with %s; rolling it back", transaction.time, type(error).__name__)
         try:
             with typed_errors():
                 taken_back = abandon(transaction)
@@ -93,7 +114,7 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
 
 
 @typed_errors()
-def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapping[str, str]) -> WriteResult:
+def delete_partitions(storage: Storage, partitions: Sequence[str], options: Options) -> WriteResult:
     """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have."""
     if not partitions:
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
@@ -104,7 +125,7 @@ def delete_partitions(storage: Storage, partitions: Sequence[str], options: Mapp
 
 
 def _delete_partitions(
-    storage: Storage, partitions: Sequence[str], options: Mapping[str, str], settings: Settings
+    storage: Storage, partitions: Sequence[str], options: Options, settings: Settings
 ) -> WriteResult:
     phases = Phases()
     with phases.time("check"):
@@ -112,7 +133,8 @@ def _delete_partitions(
         checked = check(state, WriteOperation.DELETE_PARTITION, None, settings)
         require_new(state, settings.writers.batch)  # its partitions are gone, else
         _require_partitions(state, partitions)
-    job = start(checked)
+    with phases.time("begin"):
+        job = start(checked)
     with abandoned_on_error(job.transaction, job.checked.index):
         there = _require_partitions(job.state, partitions)
         job = job.with_plan(None)

@@ -90,7 +90,7 @@ def _placed(recorder: WriteRecorder, task: WriteTask, rows: pa.Table, stats: Seq
 
 
 def finalize_index(index: Index, instant: str, later: Sequence[pa.Table]) -> None:
-    """Give the index what it kept until its instant is published. An error is told as a warning: the commit stands."""
+    """Give the index what it kept until its instant is published. An error becomes a warning: the commit stands."""
     if index.finalize is None or not later:
         return
     try:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -36,6 +37,8 @@ from hoodie.writing.index_updates import WriteRecorder
 from hoodie.writing.operations import REPLACING, OperationRules, Replaces, TableKind, kind_of, rules_of
 from hoodie.writing.precombine import KEY
 from hoodie.writing.relocation import RelocationRule
+
+_log = logging.getLogger("hoodie.write")
 
 _METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
@@ -234,6 +237,8 @@ def start(checked: Checked) -> WriteJob:
     notify_rolled_back(checked.index, checked.state.timeline, transaction.state.timeline)
     bring_up_to_date(checked.index, checked.state, transaction, checked.settings)
     _require_checked(checked, transaction)
+    config = transaction.state.config
+    _log.info("%s: %s begins at %s (%s)", config.name, checked.operation, transaction.time, config.type)
     return with_transaction(checked, transaction)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import logging
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
 
 import pyarrow as pa
 
+from hoodie.config.console import ConsoleOptions
+from hoodie.config.options import read_options
 from hoodie.index.pruning import IndexStats
+from hoodie.model.commit import WriteStat
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
 from hoodie.table.state import TableFiles, TableState
@@ -17,6 +21,8 @@ from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import TaskResult, run_and_record
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.tasks import new_file_id, run_task
+
+_log = logging.getLogger("hoodie.index")
 
 #: Runs a task on its rows, by a write token.
 TaskRunner = Callable[[WriteTask, pa.Table, str], TaskResult]
@@ -67,6 +73,17 @@ def plan_batch(
         rules.kinds,
         names_new=checked.lookup.names_new,
     )
+    if rules.locate:
+        _log.info(
+            "%s: index %s found %d of %d looked-up pairs of key and file; %d files read, %d left out, %.3f s",
+            state.config.name,
+            checked.index.name,
+            index.hits,
+            index.candidates,
+            index.files_read,
+            index.files_pruned_by_range + index.files_pruned_by_filter,
+            index.seconds,
+        )
     return BatchPlan(profile, plan, index, files.unmarked)
 
 
@@ -84,3 +101,19 @@ def task_runner(job: WriteJob, spec: WriteSpec) -> TaskRunner:
     """
     write = partial(run_task, spec, job.checked.rule, job.checked.operation_rules)
     return partial(run_and_record, write, job.recorder)
+
+
+def what_runs(job: WriteJob) -> str:
+    """A write as its progress bar names it."""
+    return f"{job.checked.operation} {job.state.config.name}"
+
+
+def shows_progress(job: WriteJob) -> bool:
+    """Whether the options of a write want a progress bar."""
+    return read_options(ConsoleOptions, job.checked.settings.given).progress
+
+
+def written(stats: Iterable[WriteStat]) -> tuple[int, int]:
+    """Rows and bytes that tasks wrote, rows that were copied included."""
+    every = list(stats)
+    return sum(stat.num_writes for stat in every), sum(stat.total_write_bytes for stat in every)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.errors import KeyInTwoPartitions
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses
 from hoodie.merge.rows import Mask, Positions, as_array, nullable, pick
@@ -124,7 +125,7 @@ def resolve_locations(rows: pa.Table, hits: Hits, how: RelocationRule) -> Resolv
     live = hits.stored != GONE_NOW
     _refuse_two_partitions(rows, hits, live, deletes)
 
-    # A key that no group holds any more comes back where a log of its partition deleted it.
+    # A key that no group holds comes back where a log of its partition deleted it.
     has_live = _any(hits.rows[live], count)
     back = _first_of_each(np.flatnonzero(~live & own & ~has_live[hits.rows] & ~deletes[hits.rows]), hits.rows)
     elsewhere = live & ~own & ~deletes[hits.rows]
@@ -266,7 +267,7 @@ class StoredReader:
 
 
 def stored_reader(
-    state: TableState, partitions: Collection[str], how: RelocationRule, options: Mapping[str, str]
+    state: TableState, partitions: Collection[str], how: RelocationRule, options: Options
 ) -> StoredReader:
     """How rows of some partitions are read as a snapshot reader does. One listing of each."""
     view = load_view(state.storage, state.timeline, state.config, partitions)
@@ -298,7 +299,7 @@ def with_stored(
     located: tuple[Positions, Positions, tuple[FileGroupId, ...]],
     how: RelocationRule,
     certain: bool,
-    options: Mapping[str, str],
+    options: Options,
     pool: Executor,
 ) -> Hits:
     """Hits with the stored rows of those that are doubtful, each file group read by a thread of the pool.

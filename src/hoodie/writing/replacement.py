@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from hoodie.config.options import Options
 from hoodie.config.table import REPLACED, from_properties
 from hoodie.errors import InvalidInput
 from hoodie.model.instant import Action
@@ -47,7 +48,7 @@ class Replacement:
         settle(self.state.storage, load_state(self.state.storage).config)
 
 
-def replacement(storage: Storage, options: Mapping[str, str]) -> Replacement:
+def replacement(storage: Storage, options: Options) -> Replacement:
     """A table with the given options, as if none were there, in place of the one that is.
 
     Raises InvalidOption as for a new table; UnsupportedTable when the one that is there is not one to write;

@@ -9,23 +9,27 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.table.state import TableState
 
 
-@dataclass(frozen=True, slots=True)
-class WriteResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteResult(Displayed):
     """The outcome of one write. Counts are rows; `files` are the data files it published, relative to the table."""
 
     instant: str
     metadata: CommitMetadata
     index: IndexStats
     route: str  # "driver": driver threads did the work; "executors": Spark's
-    seconds: Mapping[str, float]  # wall time by phase
+    seconds: Mapping[str, float]  # wall time by phase; they add up to that of the call
     later: tuple[pa.Table, ...] = field(default=(), repr=False)  # not published: what the index is to be given then
     # The table as the write saw it once it was published, for the services after it; None: they load it.
     after: TableState | None = field(default=None, repr=False, compare=False)
+    table: str = ""  # the name of the table
+    path: str = ""  # its base path, without a password
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:
@@ -33,15 +37,15 @@ class WriteResult:
 
     @property
     def inserted(self) -> int:
-        return sum(stat.num_inserts for stat in self.stats)
+        return self.metadata.inserted
 
     @property
     def updated(self) -> int:
-        return sum(stat.num_updates for stat in self.stats)
+        return self.metadata.updated
 
     @property
     def deleted(self) -> int:
-        return sum(stat.num_deletes for stat in self.stats)
+        return self.metadata.deleted
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -54,17 +58,40 @@ class WriteResult:
             f"{self.deleted} deleted in {len(self.files)} files, {self.route} ({phases})"
         )
 
+    def _summary(self) -> Summary:
+        seconds = sum(self.seconds.values())
+        row = (self.inserted, self.updated, self.deleted, len(self.files), self.metadata.bytes_written, seconds)
+        return summary(str(self), _COLUMNS, [row], compact=True)
+
+
+_COLUMNS = (
+    *(Column(name, Kind.COUNT) for name in ("inserted", "updated", "deleted", "files")),
+    Column("written", Kind.BYTES),
+    Column("wall time", Kind.SECONDS),
+)
+
 
 @dataclass(slots=True)
 class Phases:
-    """Wall time by phase, in the order in which phases first began."""
+    """Wall time by phase, in the order in which phases first began. A phase within another is counted once."""
 
     seconds: dict[str, float] = field(default_factory=dict)
+    _begun: float = field(default_factory=time.perf_counter)
+    _nested: float = 0.0  # what phases within the one that runs have taken
 
     @contextmanager
     def time(self, phase: str) -> Iterator[None]:
-        start = time.perf_counter()
+        start, outer = time.perf_counter(), self._nested
+        self.seconds.setdefault(phase, 0.0)
+        self._nested = 0.0
         try:
             yield
         finally:
-            self.seconds[phase] = self.seconds.get(phase, 0.0) + time.perf_counter() - start
+            taken = time.perf_counter() - start
+            self.seconds[phase] += taken - self._nested
+            self._nested = outer + taken
+
+    def whole(self) -> dict[str, float]:
+        """The phases until now, and "other" for what none of them counts: they add up to the wall time."""
+        rest = time.perf_counter() - self._begun - sum(self.seconds.values())
+        return {**self.seconds, "other": max(0.0, rest)}

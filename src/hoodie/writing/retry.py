@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from hoodie.commit.batch_ids import BatchKnown
@@ -10,6 +11,8 @@ from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.table.settings import Settings
 from hoodie.writing.result import WriteResult
+
+_log = logging.getLogger("hoodie.write")
 
 #: The route of a write that had nothing to do, as its batch was in the table already.
 KNOWN = "known"
@@ -31,6 +34,7 @@ def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> Writ
                 if settings.writers.concurrency.conflict_retries:
                     conflict.add_note(f"{settings.writers.concurrency.conflict_retries + 1} attempts were made.")
                 raise
+            _log.info("conflict with another writer, the write starts again; %d attempts are left: %s", left, conflict)
     raise AssertionError  # the last attempt returns or raises
 
 

@@ -115,20 +115,23 @@ def read_pieces(
 def locate_staged(
     storage: Storage,
     base: BaseFile,
-    pieces: Sequence[Piece],
+    staged: tuple[Storage, Sequence[Piece]],
     pruned: bool,
     bloom: BloomOptions,
     hits_path: str,
 ) -> IndexStats:
     """Look the keys of a partition's pieces up in one base file; the hits are staged for the tasks that write.
 
+    storage  of the base file
+    staged   where the pieces lie, and the hits are to
     returns  what it cost; its `hits` are rows of the batch
     """
-    keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(storage, pieces, [RECORD_KEY])]
+    stage, pieces = staged
+    keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(stage, pieces, [RECORD_KEY])]
     asked = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
     hits, cost = find_in_file(storage, base, asked, pruned, bloom)
     if len(hits):
-        with storage.open_output(hits_path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
+        with stage.open_output(hits_path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
             writer.write_batch(pa.record_batch([pa.array(hits)], names=["row"]))
     return cost
 

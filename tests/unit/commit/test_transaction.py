@@ -14,6 +14,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.transaction import Transaction, abandon, begin, clean_up, describe, publish
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.formats.timeline.services import decode_rollback_metadata
@@ -61,7 +62,7 @@ def batch(rows: Rows) -> pa.Table:
 
 def prepared(storage: Storage, rows: Rows, operation: WriteOperation = WriteOperation.UPSERT) -> WriteJob:
     """A write that has its instant and no more."""
-    settings = Settings.read({"hoodie.spark.driver.threads": "1"})
+    settings = Settings.read(Options({"hoodie.spark.driver.threads": "1"}))
     state = writable_state(storage, settings)
     return start(check(state, operation, batch(rows).schema.remove(5).remove(4), settings))
 
@@ -206,7 +207,7 @@ def test_several_dead_writes_are_rolled_back_one_by_one():
     storage = table(BEFORE)
     dead = []
     for rows in (CHANGES, LATER):
-        settings = Settings.read({})
+        settings = Settings.read(Options())
         state = writable_state(storage, settings)
         checked = check(state, WriteOperation.UPSERT, batch(rows).schema.remove(5).remove(4), settings)
         # As two writers at once would leave it: neither cleaned up after the other.

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.cli.main import main
+from hoodie.config.options import Options
 from hoodie.doctor.examine import Fault, Finding, Severity, examine
 from hoodie.doctor.findings import Mend, Remedy
 from hoodie.doctor.repair import repair
@@ -315,14 +316,14 @@ def test_a_repair_takes_the_lock_of_the_tables_writers_and_gives_it_back(provide
     options = {"hoodie.write.lock.provider": provider, **LOCKED}
     given = [word for key, value in options.items() for word in ("--option", f"{key}={value}")]
     repairing = ["doctor", str(tmp_path), "--grace", "0", "--repair", "--yes", *given]
-    with lock_for(options, table.storage):
+    with lock_for(Options(options), table.storage):
         before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-        assert main(repairing) == 1
+        assert main(repairing) == 3
         assert "lock of table" in capsys.readouterr().err
         assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
     assert main(repairing) == 0
     assert not table.storage.exists(beside)
-    lock = lock_for(options, table.storage)
+    lock = lock_for(Options(options), table.storage)
     assert lock.acquire(0)
     lock.release()
 
@@ -333,7 +334,7 @@ def test_a_repair_does_not_delete_its_own_lock_nor_any_file_once_that_is_lost():
     for path in left:
         table.storage.write(path, b"")
     options = {"hoodie.write.lock.provider": "StorageBasedLockProvider", **LOCKED}
-    done = repair(table.storage, options=options, dry_run=False, grace=-1)
+    done = repair(table.storage, options=Options(options), dry_run=False, grace=-1)
     assert {remedy.target for remedy in done} == set(left)
 
     class Stolen(WrappedStorage):
@@ -346,13 +347,13 @@ def test_a_repair_does_not_delete_its_own_lock_nor_any_file_once_that_is_lost():
     for path in left:
         table.storage.write(path, b"")
     with pytest.raises(LockLost):
-        repair(Stolen(table.storage), options=options, dry_run=False, grace=0)
+        repair(Stolen(table.storage), options=Options(options), dry_run=False, grace=0)
     assert sum(table.storage.exists(path) for path in left) == 1
 
 
 def test_a_repair_by_a_mode_that_needs_a_lock_names_the_option_that_is_missing():
     with pytest.raises(InvalidOption, match=r"hoodie\.write\.lock\.provider"):
-        repair(healthy().storage, options={"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
+        repair(healthy().storage, options=Options({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}))
 
 
 def test_a_savepoint_that_died_is_found_and_removed():

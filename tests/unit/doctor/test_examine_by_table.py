@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pyarrow as pa
 import pytest
 
@@ -12,7 +10,6 @@ from hoodie.errors import CorruptFile, LockLost
 from hoodie.storage import LocalStorage
 from hoodie.testing.tables import ArrowTable
 
-SESSION = SimpleNamespace()  # stands for a Spark session: nothing here runs a Spark job
 OPTIONS = {
     "hoodie.table.name": "t",
     "hoodie.datasource.write.recordkey.field": "id",
@@ -29,7 +26,7 @@ def path(tmp_path):
 
 
 def test_a_table_is_examined_and_repaired(path):
-    table = hoodie.open_table(SESSION, str(path))
+    table = hoodie.open_table(str(path))
     assert table.examine() == table.repair() == ()
     metafile = path / "oslo" / ".hoodie_partition_metadata"
     metafile.unlink()
@@ -45,12 +42,12 @@ def test_a_table_is_examined_and_repaired(path):
 def test_a_table_that_cannot_be_opened_is_examined_all_the_same(path):
     (path / ".hoodie" / "hoodie.properties").write_bytes(b"hoodie.table.name=t\nhoodie.table.checksum=1\n")
     with pytest.raises(CorruptFile):
-        hoodie.open_table(SESSION, str(path))
-    assert hoodie.HoodieTable(SESSION, str(path)).examine()[0].severity.name == "ERROR"
+        hoodie.open_table(str(path))
+    assert hoodie.HoodieTable(str(path)).examine()[0].severity.name == "ERROR"
 
 
 def test_a_lock_of_a_table_keeps_another_out_until_it_is_released(path):
-    one, other = (hoodie.open_table(SESSION, str(path), options=LOCKED) for _ in range(2))
+    one, other = (hoodie.open_table(str(path), options=LOCKED) for _ in range(2))
     with one.lock("nightly") as held:
         held.check()
         assert not other.lock("nightly").acquire(0)

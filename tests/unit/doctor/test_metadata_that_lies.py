@@ -12,6 +12,7 @@ import pytest
 
 from hoodie.commit.markers import read_markers
 from hoodie.commit.rollback_executor import resume
+from hoodie.config.options import Options
 from hoodie.config.table import from_properties
 from hoodie.doctor.examine import examine
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
@@ -232,7 +233,9 @@ def test_code_that_the_settings_of_a_table_name_is_not_imported(key):
     for act in (
         table.snapshot,
         lambda: table.upsert(rows("a", ts=3)),
-        lambda: schedule_compaction(table.storage, {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}),
+        lambda: schedule_compaction(
+            table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+        ),
         lambda: compact(table.storage, table.options),
     ):
         try:
@@ -246,7 +249,7 @@ def test_code_that_a_plan_names_is_not_imported():
     table = ArrowTable.create(MemoryStorage(), {**OPTIONS, **MERGE_ON_READ})
     table.upsert(rows("a"))
     table.upsert(rows("a", ts=2))
-    at = schedule_compaction(table.storage, {**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    at = schedule_compaction(table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
     state = table.state()
     plan = read_compaction_plan(table.storage, state.timeline, state.timeline.pending_compactions[0])
     named = CompactionPlan(operations=plan.operations, strategy=PlanStrategy(name=f"{EVIL}:Thing"))

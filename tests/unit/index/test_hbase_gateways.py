@@ -211,7 +211,7 @@ def test_one_deadline_holds_for_all_tries_of_a_call(server):
     )
     index_client._refuse_disabled = lambda: None  # it has a time of its own
     begun = time.perf_counter()
-    with pytest.raises(IndexUnavailable, match=r"once in 0\.4 s.*did not answer"):
+    with pytest.raises(IndexUnavailable, match=r"once in \d+\.\d s.*did not answer"):
         index_client.get([b"k"], [b"_s:commit_ts"])
     assert time.perf_counter() - begun < 2
 

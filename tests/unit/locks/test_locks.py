@@ -11,6 +11,7 @@ from itertools import permutations
 import pytest
 
 from hoodie.config.locks import LockOptions, LockProvider
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption, LockLost, LockNotReleased, LockTimeout
 from hoodie.locks import has_lock, lock_for
 from hoodie.locks.background import background, by_hand
@@ -27,13 +28,14 @@ LOCAL = [LockProvider.STORAGE, LockProvider.FILE_SYSTEM, LockProvider.IN_PROCESS
 PROVIDER = "hoodie.write.lock.provider"
 
 
-def options(provider: str, **more: str) -> dict[str, str]:
-    return {
+def options(provider: str, **more: str) -> Options:
+    given = {
         PROVIDER: provider,
         "hoodie.write.lock.wait_time_ms": "30",
         "hoodie.write.lock.client.num_retries": "0",
         **{f"hoodie.write.lock.{key}": value for key, value in more.items()},
     }
+    return Options(given)
 
 
 @pytest.fixture(params=["memory", "local"])
@@ -57,13 +59,19 @@ def test_a_second_writer_waits_for_the_first(provider, storage):
 
 @pytest.mark.parametrize("provider", LOCAL)
 def test_a_writer_that_waited_in_vain_is_told_who_holds_the_lock(provider, storage):
-    with lock_for(options(provider), storage), pytest.raises(LockTimeout, match=threading.current_thread().name):
+    with (
+        lock_for(options(provider), storage),
+        pytest.raises(LockTimeout, match=threading.current_thread().name),
+    ):
         lock_for(options(provider), storage).__enter__()
 
 
 @pytest.mark.parametrize("provider", LOCAL)
 def test_locks_of_other_names_are_independent(provider, storage):
-    with lock_for(options(provider), storage), lock_for(options(provider), storage, name="compaction-1") as other:
+    with (
+        lock_for(options(provider), storage),
+        lock_for(options(provider), storage, name="compaction-1") as other,
+    ):
         assert not lock_for(options(provider), storage, name="compaction-1").acquire(0)
         with lock_for(options(provider), storage, name="compaction-2"):
             other.check()
@@ -108,8 +116,8 @@ def test_a_released_lock_leaves_no_file(provider):
 
 
 def test_without_a_provider_everybody_has_the_lock():
-    assert not has_lock({})
-    with lock_for({}, MemoryStorage()) as first, lock_for({}, MemoryStorage()) as second:
+    assert not has_lock(Options())
+    with lock_for(Options(), MemoryStorage()) as first, lock_for(Options(), MemoryStorage()) as second:
         first.check()
         second.check()
         assert not first.real
@@ -117,8 +125,8 @@ def test_without_a_provider_everybody_has_the_lock():
 
 def test_hudis_class_names_are_accepted_long_and_short():
     for name in ("InProcessLockProvider", "org.apache.hudi.client.transaction.lock.InProcessLockProvider"):
-        assert has_lock({PROVIDER: name})
-        assert lock_for({PROVIDER: name}, MemoryStorage()).real
+        assert has_lock(Options({PROVIDER: name}))
+        assert lock_for(Options({PROVIDER: name}), MemoryStorage()).real
 
 
 @pytest.mark.parametrize(
@@ -133,12 +141,12 @@ def test_hudis_class_names_are_accepted_long_and_short():
 )
 def test_options_that_name_no_lock_are_refused(given, said):
     with pytest.raises(InvalidOption, match=said):
-        lock_for(given, MemoryStorage())
+        lock_for(Options(given), MemoryStorage())
 
 
 def test_a_name_with_a_slash_is_refused():
     with pytest.raises(InvalidInput):
-        lock_for({PROVIDER: "InProcessLockProvider"}, MemoryStorage(), name="a/b")
+        lock_for(Options({PROVIDER: "InProcessLockProvider"}), MemoryStorage(), name="a/b")
 
 
 def test_zookeeper_without_kazoo_names_the_extra(monkeypatch):

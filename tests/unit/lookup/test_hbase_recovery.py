@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.cli.main import main
+from hoodie.config.options import Options
 from hoodie.errors import CorruptIndex, HoodieError, IndexOutOfDate, IndexUnavailable, InvalidOption
 from hoodie.index.hbase_mark import MARK, SEEN
 from hoodie.index.hbase_missed import FOLDER, remembered
@@ -57,7 +58,7 @@ def delete(table, *keys):
 
 def nameless(options):
     """Options of somebody who opens the table by its path alone."""
-    return {key: value for key, value in options.items() if not key.startswith("hoodie.index")}
+    return Options({key: value for key, value in options.items() if not key.startswith("hoodie.index")})
 
 
 # --- rollbacks that the index cannot hear of ---
@@ -86,11 +87,11 @@ def test_a_rollback_without_the_options_of_the_index_is_refused_and_changes_noth
 def test_a_table_that_does_not_name_its_index_still_knows_it_from_its_commits(server):
     options = server.options(server.create_table())
     table = ArrowTable.create(MemoryStorage(), TABLE)
-    table.options |= options
+    table.options = Options({**table.options, **options})
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.raises(InvalidOption, match=r"cannot be rolled back without the table's index in HBase"):
-        rollback(table.storage, TABLE)
+        rollback(table.storage, Options(TABLE))
 
 
 @pytest.mark.parametrize("down", [True, False])
@@ -100,7 +101,7 @@ def test_the_write_after_an_offline_rollback_brings_the_index_up_to_date(table, 
     if down:
         server.stop()
     with pytest.warns(IndexOutOfDate, match="the next write with the index"):
-        rollback(table.storage, (table.options if down else nameless(table.options)) | OFFLINE)
+        rollback(table.storage, Options({**(table.options if down else nameless(table.options)), **OFFLINE}))
     if down:
         server.start()
     assert len(remembered(table.storage)) == 1
@@ -113,7 +114,7 @@ def test_who_only_reads_with_an_index_that_is_out_of_date_is_told(table):
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
-        rollback(table.storage, table.options | OFFLINE)
+        rollback(table.storage, Options({**table.options, **OFFLINE}))
     context = lookup_for_read(table.state(), Settings.read(table.options), table.options)
     keys = pa.table({"_hoodie_record_key": ["a"], "_hoodie_partition_path": ["x"]})
     with ThreadPoolExecutor(1) as pool, pytest.raises(CorruptIndex, match="out of date"):
@@ -124,7 +125,7 @@ def test_a_write_that_cannot_bring_the_index_up_to_date_writes_nothing(table, se
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
-        rollback(table.storage, table.options | OFFLINE)
+        rollback(table.storage, Options({**table.options, **OFFLINE}))
     server.faults.calls, server.faults.errors = frozenset({"mutateRowsTs"}), 1000
     with pytest.raises(IndexUnavailable):
         table.upsert(rows(("a", "x", 2), ts=2))
@@ -145,7 +146,7 @@ def test_a_restore_that_the_index_cannot_hear_of_is_refused(table, server):
         restore(table.storage, table.options, kept)
     assert table.storage.snapshot() == before
     with pytest.warns(IndexOutOfDate):
-        restore(table.storage, table.options | OFFLINE, kept)
+        restore(table.storage, Options({**table.options, **OFFLINE}), kept)
     server.start()
     assert table.upsert(rows(("a", "x", 2), ("b", "x", 2), ts=2)).inserted == 0
     assert content(table) == [("a", "x", 2), ("b", "x", 2)]
@@ -154,7 +155,7 @@ def test_a_restore_that_the_index_cannot_hear_of_is_refused(table, server):
 @pytest.mark.parametrize("how", [Dying.BEFORE, Dying.AFTER])
 @pytest.mark.parametrize("act", ["rollback", "restore"])
 def test_a_rollback_that_dies_anywhere_leaves_an_index_that_the_next_write_mends(table, act, how):
-    table.options |= MOVES
+    table.options = Options({**table.options, **MOVES})
     table.upsert(rows(("a", "x", 1), ("b", "x", 1), ("c", "x", 1)))
     kept = make_savepoint(table.storage, table.options, None).instant
     table.upsert(rows(("b", "y", 2), ts=2))
@@ -231,7 +232,7 @@ def test_a_rollback_reads_only_file_groups_that_lost_keys_side_by_side_and_witho
     table.delete(pa.table({"id": ["k0", "k1"], "city": ["x", "y"]}))
     jobs = []
     slow = {"hoodie.index.hbase.put.batch.size": "1", "hoodie.index.hbase.get.batch.size": "1"}
-    rollback(table.storage, table.options | slow, repair=lambda job: jobs.append(job) or repair_near(job))
+    rollback(table.storage, Options({**table.options, **slow}), repair=lambda job: jobs.append(job) or repair_near(job))
     assert sorted(task.slice.group.partition for task in jobs[0].tasks) == ["x", "y"]
     assert table.upsert(rows(("k0", "x", 3), ("k1", "y", 3), ts=3)).inserted == 0
 
@@ -242,7 +243,7 @@ def test_a_large_repair_is_not_for_threads_of_the_driver(table):
     near = []
     rollback(
         table.storage,
-        table.options | {"hoodie.spark.driver.max.batch.bytes": "0"},
+        Options({**table.options, **{"hoodie.spark.driver.max.batch.bytes": "0"}}),
         repair=lambda job: near.append(job.on_driver) or repair_near(job),
     )
     assert near == [False]
@@ -268,7 +269,7 @@ def test_an_index_that_is_not_the_table_s_any_more_is_refused_before_keys_are_ta
     else:
         other = made(server, "COPY_ON_WRITE", **{"hoodie.table.name": "others"})
         other.upsert(rows(("z", "x", 1)))
-        table.options["hoodie.index.hbase.table"] = other.index
+        table.options = Options({**table.options, "hoodie.index.hbase.table": other.index})
     before = table.storage.snapshot()
     said = {"emptied": "emptied or rebuilt", "another's": "table 'others'", "older": "older copy"}[how]
     for write in (table.upsert, table.insert):
@@ -283,7 +284,7 @@ def test_an_index_that_is_not_the_table_s_any_more_is_refused_before_keys_are_ta
 def test_an_index_that_has_never_been_filled_is_refused(server):
     table = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.index.type": "GLOBAL_SIMPLE"})
     table.upsert(rows(("a", "x", 1)))
-    table.options |= server.options(server.create_table())
+    table.options = Options({**table.options, **server.options(server.create_table())})
     with pytest.raises(CorruptIndex, match="is empty, and the table has rows"):
         table.upsert(rows(("a", "x", 2), ts=2))
     rebuild_index(table.storage, table.options)
@@ -313,7 +314,7 @@ def test_failed_writes_rollbacks_and_renames_raise_no_false_alarm(table, server)
     server.store.tables[table.index.encode()].major_compact()
     table.upsert(rows(("c", "x", 2), ts=2))
     update_properties(table.storage, {"hoodie.table.name": "renamed"})
-    table.options["hoodie.table.name"] = "renamed"
+    table.options = Options({**table.options, "hoodie.table.name": "renamed"})
     for n in range(3):
         table.upsert(rows((f"n{n}", "x", 3), ts=3))
     assert len(content(table)) == 4
@@ -389,7 +390,7 @@ def test_what_is_remembered_is_in_a_folder_that_timelines_do_not_look_at(table):
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.warns(IndexOutOfDate):
-        rollback(table.storage, table.options | OFFLINE)
+        rollback(table.storage, Options({**table.options, **OFFLINE}))
     (path,) = [p for p in table.storage.snapshot() if p.startswith(FOLDER)]
     assert path.count("/") == 2
     table.storage.write(path, b"{")

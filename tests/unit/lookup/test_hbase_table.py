@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.cli.main import main
+from hoodie.config.options import Options
 from hoodie.errors import CorruptIndex, IndexUnavailable, InvalidOption, ServiceFailed
 from hoodie.lookup.context import lookup_for_read
 from hoodie.lookup.point_read import locate_keys
@@ -153,11 +154,9 @@ def test_a_write_that_dies_anywhere_leaves_an_index_that_does_not_mislead(make_t
 
 def test_a_table_with_another_index_gets_one(make_table, hbase):
     table = make_table()
-    options = dict(table.options)
-    table.options["hoodie.index.type"] = "SIMPLE"
-    other = ArrowTable.create(
-        MemoryStorage(), {k: v for k, v in table.options.items() if not k.startswith("hoodie.index.hbase")}
-    )
+    options = table.options
+    simple = {key: value for key, value in options.items() if not key.startswith("hoodie.index.hbase")}
+    other = ArrowTable.create(MemoryStorage(), {**simple, "hoodie.index.type": "SIMPLE"})
     other.upsert(rows(("a", "x", 1), ("b", "x", 1), ("c", "y", 1)))
     other.upsert(rows(("a", "x", 2), ts=2))
     other.delete(pa.table({"id": ["b"], "city": ["x"]}))
@@ -255,14 +254,14 @@ def test_the_command_rebuilds(tmp_path, hbase, capsys):
     assert main(["index", "rebuild", str(path), *given]) == 0
     assert "1 entries of 1 file groups" in capsys.readouterr().out
     assert list(hbase.dump(name)) == [b"a"]
-    assert main(["index", "rebuild", str(path), "--option", "hoodie.index.type=SIMPLE"]) == 1
+    assert main(["index", "rebuild", str(path), "--option", "hoodie.index.type=SIMPLE"]) == 2
     assert "nothing to rebuild" in capsys.readouterr().err
 
 
 def test_only_an_hbase_index_is_rebuilt():
     table = ArrowTable.create(MemoryStorage(), TABLE)
     with pytest.raises(InvalidOption, match="nothing to rebuild"):
-        rebuild_index(table.storage, {"hoodie.index.type": "BLOOM"})
+        rebuild_index(table.storage, Options({"hoodie.index.type": "BLOOM"}))
 
 
 # --- a gateway that fails ---

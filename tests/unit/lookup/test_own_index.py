@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import (
     HoodieError,
     IndexOutOfDate,
@@ -74,11 +75,11 @@ def test_an_index_is_never_loaded_because_a_table_asks_for_it() -> None:
 def test_hudis_class_of_the_hbase_index_names_it() -> None:
     """For writes, for rollbacks and for `hoodie index rebuild`."""
     options = {"hoodie.index.class": "org.apache.hudi.index.hbase.SparkHoodieHBaseIndex"}
-    assert named_index(made().state(), options) == Named("HBASE", "hoodie.index.class names it")
+    assert named_index(made().state(), Options(options)) == Named("HBASE", "hoodie.index.class names it")
 
 
 def chosen(table: ArrowTable, options: Mapping[str, str]) -> tuple[str, str]:
-    found = choose_index(table.state(), Settings.read(options))
+    found = choose_index(table.state(), Settings.read(Options(options)))
     return found.index.name, found.why
 
 
@@ -186,13 +187,13 @@ def test_an_index_hears_of_a_write_that_the_next_one_rolled_back(diary: Diary) -
 def test_an_index_hears_of_a_rollback_and_a_restore_newest_first(diary: Diary) -> None:
     table = made()
     kept, second, third, last = (table.upsert(ROWS).instant for _ in range(4))
-    rollback(table.storage, DIARY, last)
+    rollback(table.storage, Options(DIARY), last)
     assert diary.heard == [("rolled back", last)]
     dead = left_pending(table)
-    rollback(table.storage, DIARY, dead)
+    rollback(table.storage, Options(DIARY), dead)
     assert diary.heard[1:] == [("rolled back", dead)]
-    make_savepoint(table.storage, {}, kept)
-    restore(table.storage, DIARY, kept)
+    make_savepoint(table.storage, Options(), kept)
+    restore(table.storage, Options(DIARY), kept)
     assert diary.heard[2:] == [("rolled back", third), ("rolled back", second)]
 
 
@@ -201,7 +202,7 @@ def test_a_rollback_stands_though_the_index_does_not_take_it(diary: Diary) -> No
     at = table.upsert(ROWS).instant
     diary.fails = {"rolled back"}
     with pytest.warns(IndexOutOfDate, match="rolled back is too much"):
-        rollback(table.storage, DIARY, at)
+        rollback(table.storage, Options(DIARY), at)
     assert table.snapshot().num_rows == 0
     dead = left_pending(table)
     with pytest.warns(IndexOutOfDate, match=dead):
@@ -222,5 +223,5 @@ def test_a_rollback_with_an_index_that_is_not_there_changes_nothing() -> None:
     table.upsert(ROWS)
     before = dict(table.storage.snapshot())
     with pytest.raises(InvalidOption, match="cannot be imported"):
-        rollback(table.storage, {"hoodie.index.class": "support.own_indexes:not_there"})
+        rollback(table.storage, Options({"hoodie.index.class": "support.own_indexes:not_there"}))
     assert table.storage.snapshot() == before

@@ -10,7 +10,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options, read_options
 from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.errors import HistoryGone, HollowCommit, InstantNotFound, InvalidInput, InvalidOption
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
@@ -130,8 +130,8 @@ def test_a_write_that_died_is_not_told_before_or_after_it_is_taken_back(kind: st
 
 def compacted(table: ArrowTable) -> str:
     options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
-    assert schedule_compaction(table.storage, options) is not None
-    done = compact(table.storage, options)
+    assert schedule_compaction(table.storage, Options(options)) is not None
+    done = compact(table.storage, Options(options))
     assert done is not None
     return done.instant
 
@@ -318,7 +318,7 @@ def test_a_pending_compaction_is_no_hollow_commit() -> None:
     first = table.upsert(batch(("a", "oslo", 1, "a1"), ("b", "oslo", 1, "b1"))).instant
     second = table.upsert(batch(("a", "oslo", 2, "a2"))).instant
     options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
-    assert schedule_compaction(table.storage, options) is not None
+    assert schedule_compaction(table.storage, Options(options)) is not None
     last = table.upsert(batch(("b", "oslo", 3, "b3"))).instant
     assert notes(table.changes(first)) == {"a": "a2", "b": "b3"}
     assert notes(table.changes(second, last)) == {"b": "b3"}

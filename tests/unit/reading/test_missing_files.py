@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.doctor.examine import Fault, examine
 from hoodie.doctor.repair import repair
 from hoodie.errors import (
@@ -125,7 +126,7 @@ def test_what_is_left_is_read_when_the_options_say_so(kind):
     table = made(kind)
     table.storage.delete(newest(table))
     with pytest.warns(MissingFileIgnored):
-        left = read_table(table.state(), options=IGNORE)
+        left = read_table(table.state(), options=Options(IGNORE))
     assert rows(left) == {"a": 1, "b": 2, "c": 1}
 
 
@@ -174,7 +175,7 @@ def test_changes_of_a_missing_file_are_an_error_and_no_history(kind):
     with pytest.raises(MissingFile):
         table.changes(first)
     with pytest.warns(MissingFileIgnored):
-        left = changed_rows(table.state(), first, options=IGNORE)
+        left = changed_rows(table.state(), first, options=Options(IGNORE))
     assert rows(left) == {"b": 2}
 
 
@@ -182,7 +183,7 @@ def test_changes_whose_files_were_cleaned_are_history_still():
     table = made()
     first = table.state().timeline.commits[0].requested
     table.upsert(batch(3, a="oslo"))
-    assert clean(table.storage, {"hoodie.cleaner.commits.retained": "1"}).paths
+    assert clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"})).paths
     with pytest.raises(HistoryGone):
         table.changes("earliest", first)
 
@@ -196,21 +197,21 @@ def test_cleaned_replaced_and_rolled_back_files_are_not_missed(kind):
     for number in range(3, 6):
         table.upsert(batch(number, a="oslo"))
     if kind == "MERGE_ON_READ":
-        planned = schedule_compaction(table.storage, {"hoodie.compact.inline.max.delta.commits": "1"})
+        planned = schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
         assert planned
         table.upsert(batch(6, a="oslo"))
-        compact(table.storage, {}, planned)
+        compact(table.storage, Options(), planned)
     table.insert_overwrite(batch(7, d="rome"))
-    clean(table.storage, {"hoodie.cleaner.commits.retained": "1"})
+    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
     table.upsert(batch(8, a="oslo"))
-    rollback(table.storage, {})
-    clean(table.storage, {"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    rollback(table.storage, Options())
+    clean(table.storage, Options({"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}))
     expected = {"a": 6 if kind == "MERGE_ON_READ" else 5, "c": 1, "d": 7}
     assert rows(table.snapshot()) == expected
-    archive(table.storage, {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    archive(table.storage, Options({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
     assert rows(table.snapshot()) == expected
     table.delete_partitions(["oslo"])
-    clean(table.storage, {"hoodie.cleaner.commits.retained": "1"})
+    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
     assert rows(table.snapshot()) == {"d": 7}
     table.upsert(batch(9, a="oslo", d="rome"))
     assert rows(table.snapshot()) == {"a": 9, "d": 9}
@@ -218,9 +219,9 @@ def test_cleaned_replaced_and_rolled_back_files_are_not_missed(kind):
 
 def test_a_restored_table_misses_nothing():
     table = made()
-    saved = savepoint(table.storage, {}).instant
+    saved = savepoint(table.storage, Options()).instant
     table.upsert(batch(3, a="oslo", z="bern"))
-    restore(table.storage, {}, saved)
+    restore(table.storage, Options(), saved)
     assert rows(table.snapshot()) == {"a": 2, "b": 2, "c": 1}
 
 
@@ -244,7 +245,7 @@ def test_a_reader_amid_whose_listings_the_table_is_cleaned_begins_anew():
     def work() -> None:
         for number in range(3, 6):
             table.upsert(batch(number, a="oslo", b="rome"))
-        clean(table.storage, {"hoodie.cleaner.commits.retained": "1"})
+        clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
 
     assert rows(read_table(load_state(Moves(table.storage, work)))) == {"a": 5, "b": 5, "c": 1}
 
@@ -254,7 +255,7 @@ def test_a_writer_amid_whose_listings_the_table_is_cleaned_is_told_to_try_again(
     state = table.state()
     for number in range(3, 6):
         table.upsert(batch(number, a="oslo"))
-    clean(table.storage, {"hoodie.cleaner.commits.retained": "1"})
+    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
     with pytest.raises(WriteConflict, match="try again"):
         state.files(["oslo"])
 
@@ -300,7 +301,7 @@ def test_a_whole_table_may_be_overwritten_though_files_are_gone():
 def test_a_rollback_takes_the_commit_of_a_missing_file_back():
     table = made()
     table.storage.delete(newest(table))
-    rollback(table.storage, {})
+    rollback(table.storage, Options())
     assert rows(table.snapshot()) == {"a": 1, "b": 1, "c": 1}
 
 
@@ -314,9 +315,9 @@ def test_a_file_group_with_a_missing_file_is_not_compacted():
     kept = table.storage.read(path)
     table.storage.delete(path)
     with pytest.warns(MissingFileIgnored, match="not compacted"):
-        planned = schedule_compaction(table.storage, {"hoodie.compact.inline.max.delta.commits": "1"})
+        planned = schedule_compaction(table.storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
     assert planned
-    compact(table.storage, {}, planned)
+    compact(table.storage, Options(), planned)
     table.storage.write(path, kept)
     assert rows(table.snapshot()) == {"a": 3, "b": 2, "c": 1}
 
@@ -327,7 +328,7 @@ def test_what_cleaning_leaves_is_enough_once_the_file_is_back():
     path = newest(table)
     kept = table.storage.read(path)
     table.storage.delete(path)
-    clean(table.storage, {"hoodie.cleaner.commits.retained": "1"})
+    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
     table.storage.write(path, kept)
     assert rows(table.snapshot()) == {"a": 3, "b": 2, "c": 1}
 
@@ -337,9 +338,9 @@ def test_the_commit_that_knows_of_a_missing_file_is_not_archived():
     table.storage.delete(newest(table))
     for number in range(3, 9):
         table.upsert(batch(number, b="rome"))
-    clean(table.storage, {"hoodie.cleaner.commits.retained": "1"})
+    clean(table.storage, Options({"hoodie.cleaner.commits.retained": "1"}))
     for _ in range(2):
-        archive(table.storage, {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+        archive(table.storage, Options({"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}))
         with pytest.raises(MissingFile):
             table.snapshot()
 
@@ -348,7 +349,7 @@ def test_a_table_with_a_missing_file_is_not_savepointed():
     table = made()
     table.storage.delete(newest(table))
     with pytest.raises(MissingFile):
-        savepoint(table.storage, {})
+        savepoint(table.storage, Options())
 
 
 # --- cost ---
@@ -426,7 +427,7 @@ def test_the_doctor_restores_a_metafile():
 def test_rollback_finds_its_files_in_a_partition_without_metafile(kind):
     table = made(kind)
     table.storage.delete(f"oslo/{METAFILE}")
-    rollback(table.storage, {})
+    rollback(table.storage, Options())
     with pytest.warns(MetafileMissing):
         assert rows(table.snapshot()) == {"a": 1, "b": 1, "c": 1}
 

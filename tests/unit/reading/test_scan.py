@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.files import parse_data_file
 from hoodie.reading.incremental import changed_rows
@@ -121,9 +122,9 @@ def test_each_file_of_a_table_is_read_or_left_out_for_one_reason(kind: str) -> N
     table.upsert(batch(2, a="oslo", b="rome"))
     if kind == MERGE_ON_READ:
         options = {**table.options, "hoodie.compact.inline.max.delta.commits": "1"}
-        assert schedule_compaction(table.storage, options) is not None
-        compact(table.storage, options)
-        assert schedule_compaction(table.storage, options) is None
+        assert schedule_compaction(table.storage, Options(options)) is not None
+        compact(table.storage, Options(options))
+        assert schedule_compaction(table.storage, Options(options)) is None
     table.upsert(batch(3, a="oslo"))
     table.delete_partitions(["bern"])
     table.upsert(batch(4, d="paris"))

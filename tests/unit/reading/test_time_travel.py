@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.reading.snapshot import read_arrow
 from hoodie.recovery.savepoint import make_savepoint
@@ -85,7 +86,7 @@ def test_logs_that_went_with_their_slice_are_missed():
     table, instants = history(1, **MERGE_ON_READ)
     for number in range(1, 7):
         instants.append(table.upsert(pa.table({"id": ["a"], "ts": [number]})).instant)
-        schedule_compaction(table.storage, {**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+        schedule_compaction(table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
         compact(table.storage, table.options)
     table.clean()
     found = values(table, instants)

@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie import read_arrow, read_changes_arrow
+from hoodie.config.options import Options
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
 from hoodie.reading.column_types import mislabelled
@@ -215,8 +216,8 @@ def test_a_merge_of_logs_takes_each_file_and_block_by_its_own_unit(block: str) -
     assert times_of(table.snapshot()) == expected({**old, "a1": NEW})
     assert {name: declared(storage)[name] for name in NEW_TYPES} == NEW_TYPES
     table.upsert(new_rows(["b1"], 4, NEW))
-    instant = schedule_compaction(storage, {"hoodie.compact.inline.max.delta.commits": "1"})
-    compact(storage, {}, instant)
+    instant = schedule_compaction(storage, Options({"hoodie.compact.inline.max.delta.commits": "1"}))
+    compact(storage, Options(), instant)
     rows = table.snapshot()
     assert times_of(rows) == expected({**old, "a1": NEW, "b1": NEW})
     assert not any(each.logs for each in table.slices())

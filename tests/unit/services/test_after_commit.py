@@ -9,6 +9,7 @@ from statistics import mean
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, LockTimeout, ServiceFailed
 from hoodie.locks import lock_for
 from hoodie.model.instant import Action
@@ -94,12 +95,12 @@ def test_nothing_is_looked_at_while_there_is_nothing_to_do() -> None:
     for number in range(5):
         update_one_of_four(table, number)
     storage = CountingStorage(inner)
-    assert after_commit(storage, {}, "1") == Serviced()
+    assert after_commit(storage, Options(), "1") == Serviced()
     assert storage.count("list") == 1
     assert storage.count("list", ".hoodie") == 1
     storage.reset()
     off = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
-    after_commit(storage, off, "1")
+    after_commit(storage, Options(off), "1")
     assert storage.count() == 0
 
 
@@ -111,11 +112,11 @@ def test_every_failure_of_a_service_is_a_warning() -> None:
     inner = MemoryStorage()
     ArrowTable.create(inner, OPTIONS)
     with pytest.warns(ServiceFailed, match="77 is committed, but .* failed: RuntimeError: a driver's own error"):
-        assert after_commit(Broken(inner), {}, "77") == Serviced()
+        assert after_commit(Broken(inner), Options(), "77") == Serviced()
     with warnings.catch_warnings():
         warnings.simplefilter("error", ServiceFailed)
         with pytest.raises(ServiceFailed):
-            after_commit(Broken(inner), {}, "77")
+            after_commit(Broken(inner), Options(), "77")
 
 
 def test_bad_options_of_services_are_refused_before_a_write() -> None:
@@ -153,12 +154,12 @@ def test_services_take_the_lock_of_the_table() -> None:
     }
     before = storage.snapshot()
     calls = (table.clean, table.archive)
-    with lock_for(locked, storage):
+    with lock_for(Options(locked), storage):
         for call in calls:
             with pytest.raises(LockTimeout):
                 call({**SMALL, "hoodie.keep.max.commits": 6, **locked})
         with pytest.warns(ServiceFailed, match="LockTimeout"):
-            after_commit(storage, {**{key: str(value) for key, value in SMALL.items()}, **locked}, "1")
+            after_commit(storage, Options({**{key: str(value) for key, value in SMALL.items()}, **locked}), "1")
     assert storage.snapshot() == before
     for call in calls:
         call({**SMALL, "hoodie.keep.max.commits": 6, **locked})

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.commit.markers import MarkerKind, create_marker, read_markers
+from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, DamagedLog, InvalidOption, ServiceFailed, WriteConflict
@@ -114,7 +115,7 @@ def test_an_archived_commit_tells_what_it_did() -> None:
         "hoodie.compact.inline.max.delta.commits": "1",
     }
     clean_marks_replaced(storage, results[-1].instant)
-    gone = archive(storage, {**WRITES, **options})
+    gone = archive(storage, Options({**WRITES, **options}))
     assert [instant.requested for instant in gone.instants] == [result.instant for result in results[:4]]
     after = dict(history(load_state(storage), archived=True))
     assert list(after) == list(before)
@@ -159,7 +160,7 @@ def test_each_instant_file_has_an_entry_as_hudi_writes_it() -> None:
     table = made(storage, OFF)
     instants = updated(table, 4)
     result = archive(
-        storage, {**WRITES, **SHORT, "hoodie.clean.automatic": "false", "hoodie.commits.archival.batch": "4"}
+        storage, Options({**WRITES, **SHORT, "hoodie.clean.automatic": "false", "hoodie.commits.archival.batch": "4"})
     )
     assert result.file == ".hoodie/archived/.commits_.archive.1_1-0-1"
     states = (State.REQUESTED, State.INFLIGHT, State.COMPLETED)
@@ -195,7 +196,7 @@ def test_markers_that_are_left_go_with_their_instant() -> None:
     instants = updated(made(storage, OFF), 4)
     for instant in instants:
         create_marker(storage, instant, "oslo/x.parquet", MarkerKind.CREATE)
-    archive(storage, {**SHORT, **OFF})
+    archive(storage, Options({**SHORT, **OFF}))
     assert [bool(read_markers(storage, instant)) for instant in instants] == [False, False, True, True]
 
 
@@ -274,11 +275,11 @@ def test_files_of_replaced_groups_keep_their_replacement_on_the_timeline() -> No
     replaced = table.insert_overwrite(rows("b")).instant
     updated(table, 5, "rome")
     clean_marks_replaced(storage, active(storage)[-1])  # it says so, and the files are there
-    archive(storage, {**SHORT, **OFF})
+    archive(storage, Options({**SHORT, **OFF}))
     assert active(storage)[0] == replaced
     assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]  # of rome, and of oslo
     table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
-    archive(storage, {**SHORT, **OFF})
+    archive(storage, Options({**SHORT, **OFF}))
     assert len(active(storage)) == 2
     assert sorted(table.snapshot().column("id").to_pylist()) == ["a", "b"]
 
@@ -293,7 +294,7 @@ def test_the_columns_of_the_table_are_known_after_archiving() -> None:
         compact(storage, table.options)
     schema = declared_schema(load_state(storage))
     newest = max(i.requested for i in load_state(storage).timeline.completed({Action.DELTA_COMMIT}))
-    archive(storage, {**table.options, "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"})
+    archive(storage, Options({**table.options, "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"}))
     assert active(storage)[0] == newest
     assert declared_schema(load_state(storage)) == schema
 
@@ -302,7 +303,7 @@ def test_a_savepoint_stays_with_all_after_it() -> None:
     storage = MemoryStorage()
     table = made(storage, {**SHORT, "hoodie.cleaner.commits.retained": "1"})
     instants = updated(table, 2)
-    make_savepoint(storage, {}, instants[1])
+    make_savepoint(storage, Options(), instants[1])
     later = updated(table, 4)
     assert active(storage) == [instants[1], *later]
     assert told(storage) == [*instants, *later]
@@ -377,12 +378,12 @@ def test_an_archiver_that_dies_anywhere_loses_nothing_and_tells_nothing_twice(dy
     for writes in count():
         storage = before.copy()
         try:
-            archive(CrashAfter(storage, writes, dying), {**SHORT, **OFF})
+            archive(CrashAfter(storage, writes, dying), Options({**SHORT, **OFF}))
         except Crash:
             assert told(storage) == history_before
             assert ArrowTable(storage).snapshot().equals(snapshot)
             assert not load_state(storage).timeline.pending()
-            archive(storage, {**SHORT, **OFF})
+            archive(storage, Options({**SHORT, **OFF}))
             finished = False
         else:
             finished = True
@@ -403,9 +404,9 @@ def test_a_storage_that_refuses_a_call_leaves_the_rest_to_the_next() -> None:
     for at in range(14):
         storage = before.copy()
         try:
-            archive(FailsAt(storage, at), {**SHORT, **OFF})
+            archive(FailsAt(storage, at), Options({**SHORT, **OFF}))
         except OSError:
-            archive(storage, {**SHORT, **OFF})
+            archive(storage, Options({**SHORT, **OFF}))
         assert told(storage) == told(before)
         assert len(active(storage)) <= 3
 
@@ -413,7 +414,7 @@ def test_a_storage_that_refuses_a_call_leaves_the_rest_to_the_next() -> None:
 def test_what_another_archiver_wrote_meanwhile_is_not_written_again() -> None:
     storage = archivable()
     other = storage.copy()
-    archive(other, {**SHORT, **OFF})
+    archive(other, Options({**SHORT, **OFF}))
     (path,) = archive_files(other, load_state(other).config).values()
 
     class Overtaken(FailsAt):
@@ -422,7 +423,7 @@ def test_what_another_archiver_wrote_meanwhile_is_not_written_again() -> None:
                 storage.write(path, other.read(path))
             super().create_new(name, data)
 
-    result = archive(Overtaken(storage, -1), {**SHORT, **OFF})
+    result = archive(Overtaken(storage, -1), Options({**SHORT, **OFF}))
     assert result.file == ""
     assert len(result.instants) == 4
     assert len(entries(storage)) == 12

@@ -11,6 +11,7 @@ from itertools import count
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.errors import CorruptFile, InvalidOption, MetafileMissing, ServiceFailed, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.services import decode_clean_metadata, decode_clean_plan, encode_clean_plan
@@ -217,13 +218,13 @@ def test_files_of_savepoints_stay_until_the_savepoint_goes() -> None:
     table = made(storage, {RETAINED: "1"})
     updated(table, 1, "rome")
     instants = updated(table, 2)
-    make_savepoint(storage, {}, instants[1])
+    make_savepoint(storage, Options(), instants[1])
     updated(table, 3, "rome")
     later = updated(table, 4)
     assert versions(data_files(storage, "oslo")) == [instants[1], later[2], later[3]]
     assert cleans(storage)[-1].extra == {"savepointed_timestamps": instants[1]}
     updated(table, 3, "rome")  # what comes next looks here only, if nothing tells otherwise
-    delete_savepoint(storage, {}, instants[1])
+    delete_savepoint(storage, Options(), instants[1])
     table.upsert(rows("z", city="bern"))
     assert versions(data_files(storage, "oslo")) == [later[3]]
     assert cleans(storage)[-1].extra == {}
@@ -403,7 +404,7 @@ def test_a_table_that_is_not_written_is_not_cleaned() -> None:
     storage.write(".hoodie/hoodie.properties", text)
     for dry_run in (False, True):
         with pytest.raises(UnsupportedTable, match="version 5"):
-            clean(storage, {}, dry_run=dry_run)
+            clean(storage, Options(), dry_run=dry_run)
 
 
 def test_no_clean_while_a_restore_is_pending() -> None:
@@ -461,7 +462,7 @@ def test_a_clean_that_dies_anywhere_is_finished_by_the_next(dying: Dying) -> Non
         storage = before.copy()
         finished = True
         try:
-            clean(CrashAfter(storage, writes, dying), {RETAINED: "1"})
+            clean(CrashAfter(storage, writes, dying), Options({RETAINED: "1"}))
         except Crash:
             finished = False
             table = ArrowTable(storage, {**WRITES, RETAINED: "1"})
@@ -485,10 +486,10 @@ def test_a_storage_that_refuses_a_call_leaves_a_clean_to_finish() -> None:
     for at in range(12):
         storage = before.copy()
         try:
-            clean(FailsAt(storage, at), {RETAINED: "1"})
+            clean(FailsAt(storage, at), Options({RETAINED: "1"}))
         except OSError:
             refused += 1
-            clean(storage, {RETAINED: "1"})
+            clean(storage, Options({RETAINED: "1"}))
         assert len(data_files(storage)) == 2
     assert refused > 5
 
@@ -496,7 +497,7 @@ def test_a_storage_that_refuses_a_call_leaves_a_clean_to_finish() -> None:
 def test_a_pending_clean_is_finished_after_the_next_commit() -> None:
     storage = cleanable()
     with pytest.raises(Crash):
-        clean(CrashAfter(storage, 3), {RETAINED: "1"})
+        clean(CrashAfter(storage, 3), Options({RETAINED: "1"}))
     pending = load_state(storage).timeline.pending({Action.CLEAN})
     assert pending
     ArrowTable(storage, {**WRITES, RETAINED: "100"}).upsert(rows("a", ts=99))
@@ -508,7 +509,7 @@ def test_a_clean_by_a_dead_writer_without_a_plan_is_removed() -> None:
     storage = cleanable()
     at = next_time(storage)
     to_inflight(storage, create_requested(storage, at, Action.CLEAN))
-    result = clean(storage, {RETAINED: "1"})
+    result = clean(storage, Options({RETAINED: "1"}))
     assert result.finished == (at,)
     assert len(result.paths) == 4
     assert not load_state(storage).timeline.pending({Action.CLEAN})
@@ -517,7 +518,7 @@ def test_a_clean_by_a_dead_writer_without_a_plan_is_removed() -> None:
 def planned(storage: MemoryStorage) -> Instant:
     """A clean of everything that went no further than its plan."""
     with pytest.raises(Crash):
-        clean(CrashAfter(storage, 1), {RETAINED: "1"})
+        clean(CrashAfter(storage, 1), Options({RETAINED: "1"}))
     (pending,) = load_state(storage).timeline.pending({Action.CLEAN})
     return pending
 
@@ -530,9 +531,9 @@ def test_a_savepoint_made_since_the_plan_keeps_its_files() -> None:
     path = f".hoodie/{pending.requested}.clean.requested"
     plan = storage.read(path)
     storage.delete(path)  # else the savepoint is refused
-    make_savepoint(storage, {}, instant)
+    make_savepoint(storage, Options(), instant)
     storage.write(path, plan)
-    done = resume(storage, pending, {})
+    done = resume(storage, pending, Options())
     assert files
     assert files < data_files(storage)
     assert done is not None
@@ -544,13 +545,13 @@ def test_a_partition_that_was_written_to_since_the_plan_stays() -> None:
     pending = planned(storage)
     table = ArrowTable(storage, {**WRITES, **OFF})
     table.upsert(rows("new", city="rome"))
-    resume(storage, pending, {})
+    resume(storage, pending, Options())
     assert "new" in table.snapshot().column("id").to_pylist()
     storage.delete("rome/.hoodie_partition_metadata")  # as if the clean had died between its two looks
     with pytest.warns(MetafileMissing):
         assert "new" in table.snapshot().column("id").to_pylist()
     storage.delete(f".hoodie/{pending.requested}.clean")
-    resume(storage, replace(pending, state=State.INFLIGHT), {})
+    resume(storage, replace(pending, state=State.INFLIGHT), Options())
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert "new" in table.snapshot().column("id").to_pylist()
 
@@ -560,7 +561,7 @@ def test_a_partition_stays_while_somebody_writes() -> None:
     pending = planned(storage)
     create_requested(storage, next_time(storage), Action.COMMIT)
     counting = CountingStorage(storage)
-    done = resume(counting, pending, {})
+    done = resume(counting, pending, Options())
     assert counting.count("delete", "rome") == 1, "the data file alone"
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert done is not None
@@ -575,7 +576,7 @@ def test_a_writer_who_begins_while_its_partition_goes_gets_it_back() -> None:
             return super().delete(path)
 
     storage = cleanable()
-    done = resume(Begins(storage), planned(storage), {})
+    done = resume(Begins(storage), planned(storage), Options())
     assert storage.exists("rome/.hoodie_partition_metadata")
     assert done is not None
     assert not done.partitions["rome"].removed
@@ -601,7 +602,7 @@ def test_a_plan_to_delete_anything_but_data_files_is_refused() -> None:
         create_requested(storage, at, Action.CLEAN, encode_clean_plan(plan, storage.root))
         before = storage.snapshot()
         with pytest.raises(CorruptFile, match="not a data file"):
-            clean(storage, {})
+            clean(storage, Options())
         assert storage.snapshot() == before
 
 

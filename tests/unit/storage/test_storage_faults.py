@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import (
     AccessDenied,
     CredentialsRejected,
@@ -159,23 +160,25 @@ def made(options: dict[str, str] | None = None) -> MemoryStorage:
 
 
 SERVICES: dict[str, tuple[Callable[[Storage], Any], dict[str, str]]] = {
-    "clean": (lambda s: clean(s, {"hoodie.cleaner.commits.retained": "1"}), {}),
+    "clean": (lambda s: clean(s, Options({"hoodie.cleaner.commits.retained": "1"})), {}),
     "archive": (
         lambda s: archive(
             s,
-            {
-                "hoodie.keep.min.commits": "2",
-                "hoodie.keep.max.commits": "3",
-                "hoodie.cleaner.commits.retained": "1",
-                "hoodie.clean.automatic": "false",
-            },
+            Options(
+                {
+                    "hoodie.keep.min.commits": "2",
+                    "hoodie.keep.max.commits": "3",
+                    "hoodie.cleaner.commits.retained": "1",
+                    "hoodie.clean.automatic": "false",
+                }
+            ),
         ),
         {},
     ),
-    "rollback": (lambda s: rollback(s, {}), {}),
-    "savepoint": (lambda s: make_savepoint(s, {}, None), {}),
-    "delete_partitions": (lambda s: delete_partitions(s, ["oslo"], OPTIONS), {}),
-    "schedule_compaction": (lambda s: schedule_compaction(s, {**OPTIONS, **MOR}), MOR),
+    "rollback": (lambda s: rollback(s, Options()), {}),
+    "savepoint": (lambda s: make_savepoint(s, Options(), None), {}),
+    "delete_partitions": (lambda s: delete_partitions(s, ["oslo"], Options(OPTIONS)), {}),
+    "schedule_compaction": (lambda s: schedule_compaction(s, Options({**OPTIONS, **MOR})), MOR),
 }
 
 
@@ -195,17 +198,17 @@ def test_a_service_on_a_storage_that_refuses_says_what_to_do(service: str, numbe
 
 def test_compaction_and_restore_on_a_full_disk_say_so_and_can_be_called_again():
     storage = made(MOR)
-    planned = schedule_compaction(storage, {**OPTIONS, **MOR})
+    planned = schedule_compaction(storage, Options({**OPTIONS, **MOR}))
     full = RefusingStorage(storage, errno.ENOSPC, ".parquet")
     with pytest.raises(StorageFull):
-        compact(full, {**OPTIONS, **MOR}, planned)
-    assert compact(storage, {**OPTIONS, **MOR}, planned) is not None
+        compact(full, Options({**OPTIONS, **MOR}), planned)
+    assert compact(storage, Options({**OPTIONS, **MOR}), planned) is not None
     table = ArrowTable(storage, {**OPTIONS, **MOR})
-    save = make_savepoint(storage, {}, None)
+    save = make_savepoint(storage, Options(), None)
     table.upsert(rows("a", ts=9))
     with pytest.raises(StorageFull):
-        restore(RefusingStorage(storage, errno.ENOSPC), {}, save.instant)
-    restore(storage, {}, save.instant)
+        restore(RefusingStorage(storage, errno.ENOSPC), Options(), save.instant)
+    restore(storage, Options(), save.instant)
     assert {row["ts"] for row in table.snapshot().to_pylist()} == {4}
 
 

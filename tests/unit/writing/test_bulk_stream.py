@@ -9,6 +9,7 @@ from typing import TypeVar
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.model.commit import WriteStat
 from hoodie.storage.protocol import Storage
@@ -40,7 +41,7 @@ def rows(first: int, count: int, city: str) -> pa.RecordBatch:
 def bulk_insert(storage: Storage, batches: Iterable[pa.RecordBatch], **options: str) -> list[WriteStat]:
     """Write batches of one schema, each grouped by itself, as files of one task."""
     create(storage, OPTIONS)
-    settings = Settings.read({name.replace("_", "."): value for name, value in options.items()})
+    settings = Settings.read(Options({name.replace("_", "."): value for name, value in options.items()}))
     schema = rows(0, 1, "").schema.remove(4).remove(3)
     checked = check(writable_state(storage, settings), WriteOperation.BULK_INSERT, schema, settings)
     job = start(checked).with_plan(None)

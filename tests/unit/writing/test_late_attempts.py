@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.transaction import abandon
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound
 from hoodie.model.files import FileGroupId
@@ -55,7 +56,7 @@ def begun(storage: Storage, operation: WriteOperation = WriteOperation.BULK_INSE
     """A write that is going to spread."""
     create(storage, {**OPTIONS, **options})
     state = load_state(storage)
-    return start(check(state, operation, ROWS.schema, Settings.read({}))).with_plan(None)
+    return start(check(state, operation, ROWS.schema, Settings.read(Options()))).with_plan(None)
 
 
 def attempt(job: WriteJob, number: int) -> TaskResults:
@@ -80,7 +81,7 @@ def with_storage(job: WriteJob, storage: Storage) -> WriteJob:
 def test_an_attempt_that_begins_after_the_commit_leaves_nothing(tmp_path):
     job = begun(LocalStorage(tmp_path))
     outcome = attempt(job, 1)
-    finish(job, outcome, Phases(), {})
+    finish(job, outcome, Phases(), Options())
     published = {stat.path for stat in outcome.stats}
     assert files(tmp_path) == published
     with pytest.raises(InstantNotFound, match="is over"):
@@ -101,7 +102,7 @@ def test_a_file_finished_right_before_the_commit_is_removed_after_it(tmp_path):
     job = begun(LocalStorage(tmp_path))
     outcome = attempt(job, 1)
     storage = Meanwhile(LocalStorage(tmp_path), "create_new", ".commit", lambda: attempt(job, 2))
-    finish(with_storage(job, storage), outcome, Phases(), {})
+    finish(with_storage(job, storage), outcome, Phases(), Options())
     assert files(tmp_path) == {stat.path for stat in outcome.stats}
 
 
@@ -119,7 +120,7 @@ def test_a_log_file_finished_after_the_commit_does_not_stay(tmp_path):
         WriteOperation.UPSERT,
         **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
     )
-    finish(job, TaskResults.nothing(frozenset()), Phases(), {})
+    finish(job, TaskResults.nothing(frozenset()), Phases(), Options())
     state = job.checked.state
     rows = keyed(ROWS, table_keygen(state, key_samples(state))).slice(0, 1)
     task = WriteTask(0, FileGroupId("x", new_file_id()), TaskKind.APPEND, None, 1, 0)

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, UnsupportedTable
 from hoodie.formats.timeline.commit_json import decode_commit
@@ -460,7 +461,7 @@ def test_a_retried_task_leaves_nothing_that_a_reader_counts_twice(tmp_path: Path
     assert len(paths[0]) == len(paths[1]) > 1
     assert not set(paths[0]) & set(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == first  # nothing is published
-    finish(attempts.job, TaskResults(won, frozenset({"oslo"}), IndexStats(), "driver"), Phases(), {})
+    finish(attempts.job, TaskResults(won, frozenset({"oslo"}), IndexStats(), "driver"), Phases(), Options())
     assert [table.storage.exists(path) for path in paths[0]] == [False] * len(paths[0])
     assert [table.storage.exists(path) for path in paths[1]] == [True] * len(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == changes

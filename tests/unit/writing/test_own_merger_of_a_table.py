@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.reading.snapshot import read_table
 from hoodie.table.create import create
@@ -57,7 +58,7 @@ def batch(*rows: tuple[str, int]) -> pa.Table:
 
 
 def amounts(table: ArrowTable, options: Mapping[str, str] | None = None) -> dict[str, int]:
-    rows = read_table(table.state(), options={OPTION: MERGER} if options is None else options).to_pylist()
+    rows = read_table(table.state(), options=Options({OPTION: MERGER} if options is None else options)).to_pylist()
     found = {row["id"]: row["amount"] for row in rows}
     assert len(found) == len(rows)
     return found

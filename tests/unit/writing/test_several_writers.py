@@ -14,6 +14,7 @@ from hoodie.commit.batch_ids import CHECKPOINT
 from hoodie.commit.heartbeat import Heartbeat, expired, heartbeat_path
 from hoodie.commit.transaction import describe, publish
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.commit_json import decode_commit
@@ -199,7 +200,7 @@ def test_a_write_to_a_slice_that_a_compaction_is_planned_for_meanwhile_gives_way
                 act()
             return call()
 
-    plan = AtLog(first.storage, lambda: planned.append(schedule_compaction(first.storage, planning)))
+    plan = AtLog(first.storage, lambda: planned.append(schedule_compaction(first.storage, Options(planning))))
     with pytest.raises(WriteConflict, match=r"COMPACT at .*requested"):
         ArrowTable(plan, first.options).upsert(rows("a", note="second"))
     assert planned[0] is not None
@@ -310,8 +311,8 @@ def test_eager_writers_take_everybody_for_dead_and_never_nobody():
 
 def test_optimistic_writers_are_lazy():
     assert ConcurrencyOptions().policy is FailedWrites.EAGER
-    assert Settings.read(LOCKED).writers.concurrency.policy is FailedWrites.LAZY
-    assert Settings.read({**LOCKED, POLICY: "NEVER"}).writers.concurrency.policy is FailedWrites.NEVER
+    assert Settings.read(Options(LOCKED)).writers.concurrency.policy is FailedWrites.LAZY
+    assert Settings.read(Options({**LOCKED, POLICY: "NEVER"})).writers.concurrency.policy is FailedWrites.NEVER
 
 
 def test_a_heart_beats_while_its_writer_works_and_no_longer():
@@ -488,7 +489,7 @@ def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
         def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
             if len(work) == 1:
                 job, outcome = work[0]
-                work.append(finish(job, outcome, Phases(), {}))
+                work.append(finish(job, outcome, Phases(), Options()))
             return call()
 
     ArrowTable(Slow(there.storage), there.options).upsert(rows("c", city="rome"))

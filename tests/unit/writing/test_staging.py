@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.spark.tasks import bin_pack
-from hoodie.spark.write.staging import FEW_BYTES, LARGEST_PARTITION, reads_stay_few
 from hoodie.testing.storage import MemoryStorage
+from hoodie.writing.stage import FEW_BYTES, LARGEST_PARTITION, reads_stay_few
 from hoodie.writing.staging import (
     STAGING,
     Piece,

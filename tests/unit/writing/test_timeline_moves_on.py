@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import WriteConflict
 from hoodie.model.instant import Instant
@@ -48,7 +49,7 @@ def written(job: WriteJob, rows: pa.Table) -> None:
     state = job.checked.state
     phases = Phases()
     job, outcome = write_on_driver(job, keyed(rows, table_keygen(state, key_samples(state))), phases)
-    finish(job, outcome, phases, LOCKED)
+    finish(job, outcome, phases, Options(LOCKED))
 
 
 def ids(storage: MemoryStorage) -> set[str]:
@@ -56,7 +57,7 @@ def ids(storage: MemoryStorage) -> set[str]:
 
 
 def test_a_write_begins_though_the_commits_it_was_checked_on_are_archived(storage: MemoryStorage) -> None:
-    checked = check(load_state(storage), WriteOperation.INSERT, ROWS.schema, Settings.read(LOCKED))
+    checked = check(load_state(storage), WriteOperation.INSERT, ROWS.schema, Settings.read(Options(LOCKED)))
     (seen,) = checked.state.timeline.commits
     other(storage, pa.table({"id": ["b"], "v": [1]}))
     archive(storage, seen)
@@ -65,7 +66,7 @@ def test_a_write_begins_though_the_commits_it_was_checked_on_are_archived(storag
 
 
 def test_a_write_is_published_though_the_commits_it_began_on_are_archived(storage: MemoryStorage) -> None:
-    job = start(check(load_state(storage), WriteOperation.INSERT, WIDER.schema, Settings.read(LOCKED)))
+    job = start(check(load_state(storage), WriteOperation.INSERT, WIDER.schema, Settings.read(Options(LOCKED))))
     (seen,) = job.state.timeline.commits
     other(storage, WIDER)
     archive(storage, seen)
@@ -76,7 +77,7 @@ def test_a_write_is_published_though_the_commits_it_began_on_are_archived(storag
 def test_a_write_that_may_hide_columns_is_refused_when_it_cannot_be_told_since_when_they_are_there(
     storage: MemoryStorage,
 ) -> None:
-    job = start(check(load_state(storage), WriteOperation.INSERT, WIDEST.schema, Settings.read(LOCKED)))
+    job = start(check(load_state(storage), WriteOperation.INSERT, WIDEST.schema, Settings.read(Options(LOCKED))))
     (seen,) = job.state.timeline.commits
     other(storage, WIDER)
     archive(storage, seen)

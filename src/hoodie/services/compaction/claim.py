@@ -7,11 +7,11 @@ without expiry would block a plan forever.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 from hoodie.config.locks import LockOptions, LockProvider
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import PlanInUse
 from hoodie.locks import Lock, lock_for
 from hoodie.storage.protocol import Storage
@@ -23,7 +23,7 @@ _IN_ZOOKEEPER = frozenset({LockProvider.ZOOKEEPER, LockProvider.ZOOKEEPER_IMPLIC
 
 
 @contextmanager
-def claimed(storage: Storage, options: Mapping[str, str], instant: str) -> Iterator[Lock]:
+def claimed(storage: Storage, options: Options, instant: str) -> Iterator[Lock]:
     """Claim a plan. Raises PlanInUse when another process holds it; errors of the lock's server."""
     lock = _independent(storage, options, f"compaction-{instant}")
     if not lock.acquire(0):
@@ -35,7 +35,7 @@ def claimed(storage: Storage, options: Mapping[str, str], instant: str) -> Itera
 
 
 @contextmanager
-def scheduling(storage: Storage, options: Mapping[str, str]) -> Iterator[Lock]:
+def scheduling(storage: Storage, options: Options) -> Iterator[Lock]:
     """Be the only process that plans compactions of the table: under its lock, or without one under a claim.
 
     Raises LockTimeout; PlanInUse
@@ -52,9 +52,9 @@ def scheduling(storage: Storage, options: Mapping[str, str]) -> Iterator[Lock]:
         yield lock
 
 
-def _independent(storage: Storage, options: Mapping[str, str], name: str) -> Lock:
-    if read_options(LockOptions, options).chosen not in _IN_ZOOKEEPER:
-        options = {**options, "hoodie.write.lock.provider": LockProvider.STORAGE.value}
+def _independent(storage: Storage, options: Options, name: str) -> Lock:
+    if options.read(LockOptions).chosen not in _IN_ZOOKEEPER:
+        options = Options({**options, "hoodie.write.lock.provider": LockProvider.STORAGE.value})
     return lock_for(options, storage, name=name)
 
 

@@ -9,6 +9,8 @@ import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
+from hoodie.config.console import ConsoleOptions
+from hoodie.config.options import Options
 from hoodie.errors import InvalidPlan
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.commit import WriteStat
@@ -52,6 +54,7 @@ class CompactionJob:
     """A compaction whose run has begun. Readers see nothing of it before `publish`.
 
     on_driver  whether it is small enough for threads of the driver, by the options that decide so for writes
+    show_progress  whether the options want a progress bar
     """
 
     compaction: Compaction
@@ -59,6 +62,7 @@ class CompactionJob:
     instant: Instant
     extra: Mapping[str, str]
     on_driver: bool = True
+    show_progress: bool = False
 
     @property
     def storage(self) -> Storage:
@@ -69,7 +73,7 @@ class CompactionJob:
 RunTasks = Callable[[CompactionJob], Iterable[WriteStat | None]]
 
 
-def begin(storage: Storage, options: Mapping[str, str], instant: str | None = None) -> CompactionJob | None:
+def begin(storage: Storage, options: Options, instant: str | None = None) -> CompactionJob | None:
     """Begin a run: leftovers of an earlier one are removed first. Arguments and errors as `compact`."""
     settings = Settings.read(options)
     state = compactable_state(storage, settings)
@@ -96,7 +100,8 @@ def begin(storage: Storage, options: Mapping[str, str], instant: str | None = No
     extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
     limits = settings.engine
     on_driver = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
-    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, on_driver)
+    show = options.read(ConsoleOptions).progress
+    return CompactionJob(Compaction(spec, reader, random.randrange(2**31)), tasks, begun, extra, on_driver, show)
 
 
 def _bytes_read(task: CompactionTask) -> int:

@@ -7,10 +7,11 @@ Source: docs/format/table-services.md 5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidPlan
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.instant import Instant
@@ -30,7 +31,7 @@ from hoodie.table.settings import Settings
 from hoodie.timeline.transition import instant_path, remove_pending
 
 
-def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> None:
+def unschedule_compaction(storage: Storage, options: Options, instant: str) -> None:
     """Withdraw a plan; the files of a run that died are removed.
 
     Raises InstantNotFound when it is not pending; WriteConflict while a write is; PlanInUse while it is being run;
@@ -47,7 +48,7 @@ def unschedule_compaction(storage: Storage, options: Mapping[str, str], instant:
         remove_pending(storage, take_back(storage, pending, plan_files.leftovers))
 
 
-def repair_compaction(storage: Storage, options: Mapping[str, str], instant: str) -> list[str]:
+def repair_compaction(storage: Storage, options: Options, instant: str) -> list[str]:
     """Adapt a plan to the existing files, so that it can be run: logs that it does not name are added, missing logs are
     left out. Their rows are lost already.
 
@@ -77,9 +78,7 @@ def repair_compaction(storage: Storage, options: Mapping[str, str], instant: str
 
 
 @contextmanager
-def _in_hand(
-    storage: Storage, options: Mapping[str, str], instant: str, what: str
-) -> Iterator[tuple[Instant, PlanFiles]]:
+def _in_hand(storage: Storage, options: Options, instant: str, what: str) -> Iterator[tuple[Instant, PlanFiles]]:
     """A plan that is not running, while no other process writes or plans."""
     state = compactable_state(storage, Settings.read(options))
     find_compaction(state, instant)

@@ -5,9 +5,10 @@ Source: docs/format/table-services.md 5.
 
 from __future__ import annotations
 
+import logging
 import os
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
@@ -15,6 +16,8 @@ from itertools import chain
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
+from hoodie.display.progress import progress
 from hoodie.errors import HoodieError, PlanInUse
 from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
@@ -27,17 +30,22 @@ from hoodie.services.compaction.job import Compaction, CompactionJob, Compaction
 from hoodie.services.compaction.publish import give_up, publish
 from hoodie.services.compaction.schedule import compactable_state, find_compaction, is_pending_plan
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, redacted
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
+from hoodie.table.state import TableState
 from hoodie.writing.base_file_writer import BaseFileWriter
+from hoodie.writing.on_commit import notify_committed
+from hoodie.writing.planning import written
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.task_results import DRIVER, EXECUTORS
+
+_log = logging.getLogger("hoodie.services")
 
 
 @typed_errors()
 def compact(
-    storage: Storage, options: Mapping[str, str], instant: str | None = None, run: RunTasks | None = None
+    storage: Storage, options: Options, instant: str | None = None, run: RunTasks | None = None
 ) -> WriteResult | None:
     """Run a pending compaction from the start, whatever earlier runs did.
 
@@ -51,25 +59,28 @@ def compact(
              WriteConflict, LockLost when another process considered this run dead; LockTimeout; CorruptFile;
              UnsupportedTable. The plan stays
     """
-    state = compactable_state(storage, Settings.read(options))
+    phases = Phases()
+    with phases.time("begin"):
+        state = compactable_state(storage, Settings.read(options))
     if instant is not None:
         find_compaction(state, instant)
         with claimed(storage, options, instant) as claim:
-            return _carry_out(storage, options, instant, run, claim)
+            return _carry_out(state, options, instant, run, claim, phases)
     for pending in state.timeline.pending_compactions:
         with suppress(PlanInUse), claimed(storage, options, pending.requested) as claim:
             if is_pending_plan(storage, pending):
-                return _carry_out(storage, options, pending.requested, run, claim)
+                return _carry_out(state, options, pending.requested, run, claim, phases)
     return None
 
 
 def _carry_out(
-    storage: Storage, options: Mapping[str, str], instant: str, run: RunTasks | None, claim: Lock
+    state: TableState, options: Options, instant: str, run: RunTasks | None, claim: Lock, phases: Phases
 ) -> WriteResult:
-    phases = Phases()
+    storage = state.storage
     with phases.time("begin"):
         job = begin(storage, options, instant)
     assert job is not None  # an instant was named
+    _log.info("%s: compaction %s begins: %d file slices", state.config.name, instant, len(job.tasks))
     with ExitStack() as publishing:
         with phases.time("write"), _given_up_on_error(job, claim):
             stats = list((run or run_on_driver)(job))
@@ -78,9 +89,12 @@ def _carry_out(
             lock.check()
         with phases.time("commit"):
             metadata = publish(job, stats)
-    return WriteResult(
-        instant, metadata, IndexStats(), DRIVER if run is None or job.on_driver else EXECUTORS, phases.seconds
+    route = DRIVER if run is None or job.on_driver else EXECUTORS
+    result = WriteResult(
+        instant, metadata, IndexStats(), route, phases.whole(), table=state.config.name, path=redacted(storage.root)
     )
+    notify_committed(result)
+    return result
 
 
 @contextmanager
@@ -89,6 +103,7 @@ def _given_up_on_error(job: CompactionJob, claim: Lock) -> Iterator[None]:
     try:
         yield
     except (Exception, KeyboardInterrupt) as error:
+        _log.info("compaction %s failed with %s; its plan stays", job.instant.requested, type(error).__name__)
         try:
             give_up(job, claim)
         except (HoodieError, OSError) as second:
@@ -106,8 +121,17 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
     reader = job.compaction.reader
     options = replace(reader.options, max_bytes=max(1, reader.options.max_bytes // count))
     shared = replace(job.compaction, reader=replace(reader, options=options))
-    with ThreadPoolExecutor(count, thread_name_prefix="hoodie-compaction") as pool:
-        calls = [pool.submit(run_operation, shared, task) for task in job.tasks]
+    with (
+        ThreadPoolExecutor(count, thread_name_prefix="hoodie-compaction") as pool,
+        progress("compaction", len(job.tasks), show=job.show_progress) as advance,
+    ):
+
+        def run_one(task: CompactionTask) -> WriteStat | None:
+            stat = run_operation(shared, task)
+            advance(1, *written([] if stat is None else [stat]))
+            return stat
+
+        calls = [pool.submit(run_one, task) for task in job.tasks]
         try:
             return [call.result() for call in calls]
         except BaseException:

@@ -7,6 +7,7 @@ Source: docs/format/table-services.md 5.
 
 from __future__ import annotations
 
+import logging
 import warnings
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.locks import ConcurrencyOptions
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.errors import CorruptFile, InstantNotFound, MissingFileIgnored, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.plans import encode_compaction_plan
 from hoodie.model.files import BaseFile, parse_data_file
@@ -37,12 +38,14 @@ from hoodie.timeline.transition import back_to_requested, create_requested, inst
 from hoodie.view.load import load_view
 from hoodie.writing.job import writable_state
 
+_log = logging.getLogger("hoodie.services")
+
 # --- planning ---
 
 
 @typed_errors()
 def schedule_compaction(
-    storage: Storage, options: Mapping[str, str], extra: Mapping[str, str] | None = None, clock: Clock = utc_now
+    storage: Storage, options: Options, extra: Mapping[str, str] | None = None, clock: Clock = utc_now
 ) -> str | None:
     """Put a plan on the timeline, if a compaction is due and there is something to compact.
 
@@ -53,7 +56,7 @@ def schedule_compaction(
     Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's single writer is working;
              PlanInUse, LockTimeout when another process keeps planning; InvalidOption
     """
-    settings, how = Settings.read(options), read_options(CompactionOptions, options)
+    settings, how = Settings.read(options), options.read(CompactionOptions)
     strategy = strategy_named(how.strategy)
     state = compactable_state(storage, settings)
     if not is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
@@ -63,13 +66,47 @@ def schedule_compaction(
         time = new_time(state.timeline, state.config.timezone, clock)
         if not is_due(state.timeline, time, how):  # another process has just planned one
             return None
-        if not read_options(ConcurrencyOptions, options).optimistic:
+        if not options.read(ConcurrencyOptions).optimistic:
             refuse_pending_writes(state, "a compaction is planned")
         plan = _plan(state, strategy, Planning(how, settings.sizing.max_size, parse_time(time).date()), extra)
         if not plan.operations:
             return None
         lock.check()
-        return create_requested(storage, time, Action.COMPACTION, encode_compaction_plan(plan)).requested
+        requested = create_requested(storage, time, Action.COMPACTION, encode_compaction_plan(plan)).requested
+        _log.info("%s: compaction %s planned: %d file slices", state.config.name, requested, len(plan.operations))
+        return requested
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPreview:
+    """What a compaction that is planned now would merge.
+
+    groups     file groups of the plan
+    log_bytes  of their logs; base_bytes: of the base files that it would write anew
+    due        whether the options ask for it now
+    """
+
+    groups: int
+    log_bytes: int
+    base_bytes: int
+    due: bool
+
+
+def preview_compaction(state: TableState, options: Options, clock: Clock = utc_now) -> CompactionPreview:
+    """What `schedule_compaction` would plan now, due or not. Nothing is changed. Raises InvalidOption"""
+    settings, how = Settings.read(options), options.read(CompactionOptions)
+    time = new_time(state.timeline, state.config.timezone, clock)
+    planning = Planning(how, settings.sizing.max_size, parse_time(time).date())
+    view = load_view(state.storage, state.timeline, state.config)
+    plan = plan_compaction(strategy_named(how.strategy), candidates(view), planning, view.partitions, None)
+    chosen = {operation.group for operation in plan.operations}
+    slices = [slice_ for slice_ in candidates(view) if slice_.group in chosen]
+    return CompactionPreview(
+        len(slices),
+        sum(log.size for slice_ in slices for log in slice_.logs),
+        sum(slice_.base.size for slice_ in slices if slice_.base is not None),
+        is_due(state.timeline, time, how),
+    )
 
 
 def _plan(state: TableState, strategy: Strategy, planning: Planning, extra: Mapping[str, str] | None) -> CompactionPlan:

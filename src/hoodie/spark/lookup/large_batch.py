@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.config.options import Options
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import Batch, KeyLocations, numbered_groups, only
 from hoodie.lookup.context import LookupContext
@@ -50,7 +51,7 @@ def slices_of(lookup: KeyLookup) -> tuple[dict[FileGroupId, FileSlice], IndexSta
 
 
 def rows_of(
-    session: SparkSession, asked: KeyLookup, schema: pa.Schema, columns: Sequence[str], options: Mapping[str, str]
+    session: SparkSession, asked: KeyLookup, schema: pa.Schema, columns: Sequence[str], options: Options
 ) -> tuple[DataFrame, ReadStats]:
     """The rows that the table has of the keys, read when an action asks for them; only file groups that hold a key are
     opened, each by one task.

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.config.options import Options
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.change_plan import CommitTimes
 from hoodie.reading.scan import ScanKind, plan_scan
@@ -22,7 +23,7 @@ def changes(
     begin: Point,
     end: Point | None = None,
     columns: Sequence[str] | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> DataFrame:
     """The rows that changed in (begin, end], the five meta columns first.
 

@@ -5,7 +5,7 @@ Only file slices with logs go through Python, which merges them, and base files 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -13,6 +13,7 @@ from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.config.options import Options
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
 from hoodie.keygen.keygen import NULL_PARTITION
@@ -32,7 +33,7 @@ def snapshot(
     as_of: Point | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> DataFrame:
     """The rows at an instant (None: now), the five meta columns first.
 
@@ -55,7 +56,7 @@ def read_optimized(
     as_of: Point | None = None,
     partitions: Collection[str] | None = None,
     columns: Sequence[str] | None = None,
-    options: Mapping[str, str] | None = None,
+    options: Options | None = None,
 ) -> DataFrame:
     """The rows of the newest base files at an instant, without the logs, by Spark alone. Arguments as of `snapshot`."""
     kind = ScanKind.READ_OPTIMIZED

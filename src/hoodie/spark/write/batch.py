@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -14,13 +15,12 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
+from hoodie.display.progress import progress
 from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.index_choice import prepare_index
-from hoodie.merge.ordering import require_ordering
-from hoodie.merge.rules import Survivor
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import new_group_sizes
@@ -28,18 +28,31 @@ from hoodie.spark import record_keys
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.tasks import check_workers, persist
-from hoodie.spark.types import nullable, sound
+from hoodie.spark.types import nullable, sound, to_spark
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
-from hoodie.spark.write.staging import Stage
-from hoodie.table.partition_metadata import require_partition_paths
+from hoodie.spark.write.staging import SparkStage
 from hoodie.table.state import Slices, TableState, in_units_of
-from hoodie.writing.driver import check_keys, refuse_bad_keys, write_on_driver
+from hoodie.writing.arrow_batch import ArrowRows
+from hoodie.writing.driver import write_on_driver
 from hoodie.writing.job import Checked, WriteJob
+from hoodie.writing.local import ordering_needed, sound_rows, stage_batches, take_rows
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import BatchPlan, Exchange, TaskRunner, announce, plan_batch, task_runner
+from hoodie.writing.planning import (
+    BatchPlan,
+    Exchange,
+    TaskRunner,
+    announce,
+    plan_batch,
+    shows_progress,
+    task_runner,
+    what_runs,
+    written,
+)
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
+from hoodie.writing.stage import profile, reads_stay_few, require_sound
+from hoodie.writing.staging import new_stage, remove_stale
 from hoodie.writing.task_results import EXECUTORS, TaskResults
 from hoodie.writing.tasks import write_stream
 
@@ -53,12 +66,24 @@ class Acquired:
     """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`frame`) to stream by.
 
     schema  of the keyed rows, in Spark's types
+    staged  lies in files of the table; `frame`, if there is one, reads them
     """
 
+    session: SparkSession
     schema: StructType
     rows: pa.Table | None = None
-    staged: Stage | None = None
+    staged: SparkStage | None = None
     frame: DataFrame | None = None
+
+    def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
+        """Write the batch as data files. Nothing is published yet."""
+        if self.rows is not None:
+            hand_over = partial(_hand_over, self.session, self.rows, self.schema, job, phases)
+            return write_on_driver(job, self.rows, phases, hand_over)
+        if self.frame is not None:
+            return _bulk_on_executors(self.frame, job, phases)
+        assert self.staged is not None
+        return _write_on_executors(self.session, self.staged, job, phases)
 
     def release(self) -> None:
         """Remove what was staged."""
@@ -128,40 +153,58 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
     most = checked.settings.engine.driver_batch
-    ordered = checked.operation_rules.combine is Combine.ORDERED and checked.rule.survivor is not Survivor.OLDEST
+    ordering = ordering_needed(checked)
     guess = estimated_bytes(frame) if most else None
     if guess is not None and guess * _TRUSTED_SHARE <= most:
         with phases.time("collect"):
             rows = to_arrow_table(frame)
-        check_keys(rows)
-        if ordered:
-            require_ordering(rows, checked.rule.ordering, RECORD_KEY)
+        sound_rows(rows, checked)
         if rows.nbytes <= most and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
-            return Acquired(frame.schema, rows)
+            return Acquired(session, frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
     if checked.operation_rules.bulk:
         check_workers(session)
-        return Acquired(frame.schema, frame=frame)
+        return Acquired(session, frame.schema, frame=frame)
     check_workers(session)
     with phases.time("stage"):
-        staged = staging.stage(session, checked.state.storage, frame, checked.rule.ordering if ordered else ())
+        staged = staging.stage(session, checked.state.storage, frame, ordering)
     try:
         measured = staged.measured()
-        refuse_bad_keys(measured.bad_keys, measured.bad_paths)
-        require_partition_paths(measured.rows)
-        if measured.bad_ordering:
-            raise InvalidInput(
-                f"{measured.bad_ordering} rows have no ordering value: {', '.join(checked.rule.ordering)} is null."
-            )
+        require_sound(measured, ordering)
         if most and measured.bytes <= most and _rewrite_fits(set(measured.rows), checked):
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
             staged.release()
-            return Acquired(frame.schema, rows)
+            return Acquired(session, frame.schema, rows)
     except BaseException:
         staged.release()
         raise
-    return Acquired(frame.schema, staged=staged)
+    return Acquired(session, frame.schema, staged=staged)
+
+
+def acquire_arrow(session: SparkSession, rows: ArrowRows, checked: Checked, phases: Phases) -> Acquired:
+    """As `acquire`, of Arrow rows that this process has: it stages a large batch itself.
+
+    Raises  as `acquire`
+    """
+    schema = to_spark(rows.schema)
+    most = checked.settings.engine.driver_batch
+    with phases.time("collect"):
+        held, rest = take_rows(rows.batches(), most)
+    if rest is None:
+        table = sound_rows(pa.Table.from_batches(held, rows.schema), checked)
+        if most and _rewrite_fits(set(table.column(PARTITION_PATH).unique().to_pylist()), checked):
+            return Acquired(session, schema, table)
+        held, rest = iter(table.to_batches()), iter(())
+    check_workers(session)
+    storage, folder = checked.state.storage, new_stage()
+    with phases.time("stage"):
+        remove_stale(storage, time.time_ns() // 1_000_000)
+        found = stage_batches(storage, folder, chain(held, rest), checked)
+    staged = SparkStage(storage, folder, found.pieces, schema)
+    return Acquired(
+        session, schema, staged=staged, frame=staged.frame(session) if checked.operation_rules.bulk else None
+    )
 
 
 def to_arrow_table(frame: DataFrame) -> pa.Table:
@@ -193,24 +236,13 @@ def _bytes_of(slices: Slices) -> int:
     return sum(s.base.size for part in slices.values() for s in part if s.base is not None)
 
 
-def write(session: SparkSession, acquired: Acquired, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-    """Write the batch as data files. Nothing is published yet."""
-    if acquired.rows is not None:
-        hand_over = partial(_hand_over, session, acquired.rows, acquired.schema, job, phases)
-        return write_on_driver(job, acquired.rows, phases, hand_over)
-    if acquired.staged is not None:
-        return _write_on_executors(session, acquired.staged, job, phases)
-    assert acquired.frame is not None
-    return _bulk_on_executors(acquired.frame, job, phases)
-
-
 def _hand_over(
     session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
 ) -> tuple[WriteJob, TaskResults]:
     """Have executors write a batch that is here: it is small, but what it changes is not."""
-    check_workers(session)
-    frame = local_frame(session, rows, nullable(schema))
     with phases.time("stage"):
+        check_workers(session)
+        frame = local_frame(session, rows, nullable(schema))
         staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
     try:
         return _write_on_executors(session, staged, job, phases)
@@ -236,7 +268,7 @@ class ExecutorPlan:
             self.rows.release()
 
 
-def plan_on_executors(session: SparkSession, staged: Stage, checked: Checked, state: TableState) -> ExecutorPlan:
+def plan_on_executors(session: SparkSession, staged: SparkStage, checked: Checked, state: TableState) -> ExecutorPlan:
     """Look keys up, decide which task each row goes to."""
     operation_rules, settings, measured = checked.operation_rules, checked.settings, staged.measured()
     files = checked.files(state, set(measured.rows))
@@ -247,7 +279,7 @@ def plan_on_executors(session: SparkSession, staged: Stage, checked: Checked, st
     }
     look_up = checked.index.look_up
     looks_into_files = isinstance(look_up, ByFile) and not checked.keeps_statuses
-    readable = staging.reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
+    readable = reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
     exchange = Exchange.STAGED if readable else Exchange.SHUFFLE
     tagged: LocatedRows | None = None
     hits: Mapping[BaseFile, str] = {}
@@ -261,12 +293,12 @@ def plan_on_executors(session: SparkSession, staged: Stage, checked: Checked, st
         assert isinstance(look_up, ByFile)
         updates, hits, index = staging.locate(session, staged, files.bases, look_up.pruned, settings.bloom)
     index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
-    profile = tagged.profile if tagged is not None else executors.profile(measured, updates, not operation_rules.delete)
-    return ExecutorPlan(plan_batch(checked, state, files, profile, index), exchange, hits, tagged)
+    shares = tagged.profile if tagged is not None else profile(measured, updates, not operation_rules.delete)
+    return ExecutorPlan(plan_batch(checked, state, files, shares, index), exchange, hits, tagged)
 
 
 def _write_on_executors(
-    session: SparkSession, staged: Stage, job: WriteJob, phases: Phases
+    session: SparkSession, staged: SparkStage, job: WriteJob, phases: Phases
 ) -> tuple[WriteJob, TaskResults]:
     checked = job.checked
     delete = checked.operation_rules.delete
@@ -274,9 +306,13 @@ def _write_on_executors(
         prepare_index(checked.index, job.state, set(staged.measured().rows))
         found = plan_on_executors(session, staged, checked, job.state)
     try:
-        job = announce(job, found.planned)
+        with phases.time("plan"):
+            job = announce(job, found.planned)
         with phases.time("write"):
-            done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+            count = len(found.planned.plan.tasks)
+            with progress(f"{what_runs(job)} on executors", count, show=shows_progress(job)) as advance:
+                done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+                advance(count, *written(done.stats))  # Spark tells the driver nothing before its job ends
         partitions = frozenset(staged.measured().rows)
         return job, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
     finally:
@@ -284,7 +320,7 @@ def _write_on_executors(
 
 
 def _run_on_executors(
-    session: SparkSession, staged: Stage, found: ExecutorPlan, run: TaskRunner, delete: bool
+    session: SparkSession, staged: SparkStage, found: ExecutorPlan, run: TaskRunner, delete: bool
 ) -> executors.TaskReports:
     plan = found.planned.plan
     if not plan.tasks:
@@ -314,7 +350,8 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         frame = frame.repartition(options.bulk_parallelism) if options.bulk_parallelism else frame
         if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
             frame = frame.sortWithinPartitions(*keys)
-    job = job.with_plan(None)
+    with phases.time("plan"):
+        job = job.with_plan(None)
     try:
         with phases.time("write"):
             stats = executors.run_stream(frame, partial(write_stream, job.executor_spec, job.checked.rule)).stats

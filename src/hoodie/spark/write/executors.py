@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,7 +23,7 @@ from hoodie.errors import HoodieError
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
+from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound
@@ -46,21 +46,6 @@ STATS = StructType(
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
 
 
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What one pass over the batch found, by partition path."""
-
-    rows: Mapping[str, int]
-    bytes: int  # about as many as the batch takes as Arrow
-    bad_keys: int  # rows whose key is null or empty
-    bad_paths: int  # rows without a partition path
-    bad_ordering: int  # rows with a null among their ordering values
-
-    @property
-    def total(self) -> int:
-        return sum(self.rows.values())
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class TaskReports:
     """What the winning attempts of a job's tasks did.
@@ -72,17 +57,6 @@ class TaskReports:
     stats: tuple[WriteStat, ...]
     rows: int
     later: tuple[pa.Table, ...]
-
-
-def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert: bool) -> dict[str, PartitionProfile]:
-    """The workload profile; insert False: rows without location have no effect (delete)."""
-    made = {}
-    for partition, rows in measured.rows.items():
-        there = updates.get(partition, {})
-        inserts = max(0, rows - sum(there.values())) if insert else 0
-        if inserts or there:
-            made[partition] = PartitionProfile(inserts, dict(there))
-    return made
 
 
 def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame:

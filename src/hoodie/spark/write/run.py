@@ -1,47 +1,27 @@
-"""A write from start to end: check the batch, take an instant, write files, publish. Shared by table and client."""
+"""What Spark adds to a write: its frames, and Arrow rows of a session's writer, seen to fit their table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from itertools import count
+from dataclasses import replace
+from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.commit.batch_ids import BatchKnown, require_new
-from hoodie.commit.transaction import Transaction, abandon
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.types import to_arrow
-from hoodie.spark.write.batch import Acquired, acquire, has_keys, keyed_frame, require_columns, user_schema, write
+from hoodie.spark.write.batch import acquire, acquire_arrow, has_keys, keyed_frame, require_columns, user_schema
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, key_samples, table_keygen
-from hoodie.writing.finish import abandoned_on_error, finish
-from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
-from hoodie.writing.replacement import Replacement
-from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import earlier_result, with_retries
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedBatch:
-    """A batch that fits its table. Nothing is on disk yet.
-
-    columns  the user's; None: of a delete
-    frame    its rows with record key and partition path
-    options  all of the write, for what the commit's metadata keeps
-    """
-
-    session: SparkSession
-    checked: Checked
-    columns: pa.Schema | None
-    frame: DataFrame
-    options: Mapping[str, str]
-    phases: Phases = field(default_factory=Phases)
+from hoodie.writing.arrow_batch import check_rows
+from hoodie.writing.job import check, writable_state
+from hoodie.writing.result import Phases
+from hoodie.writing.run import CheckedBatch
 
 
 def check_batch(
@@ -49,7 +29,7 @@ def check_batch(
     storage: Storage,
     operation: WriteOperation,
     df: DataFrame,
-    options: Mapping[str, str],
+    options: Options,
     new: TableState | None = None,
 ) -> CheckedBatch:
     """See whether the table may be written and the batch fits it.
@@ -74,7 +54,9 @@ def check_batch(
             needed = replace(keygen, partition_fields=()) if checked.index.is_global else keygen
             require_columns(schema, needed, (), state.config.name)
         frame = keyed_frame(df, checked, keygen)
-    return CheckedBatch(session, checked, columns, frame, options, phases)
+    return CheckedBatch(
+        checked, columns, options, partial(acquire, session, frame), partial(after_commit, session), phases
+    )
 
 
 def _check_again(batch: CheckedBatch) -> Checked:
@@ -90,14 +72,12 @@ def run(
     *,
     commit: bool = True,
     make_table: Callable[[], object] | None = None,
-    replacing: Replacement | None = None,
 ) -> WriteResult:
     """Carry the write out.
 
     transaction  whose instant it is to have; None: a new one
     commit       publish it; else the result is what `HoodieWriteClient.commit` takes
     make_table   called once all rows of the batch have been looked at: its table is not there yet
-    replacing    the table that takes the place of the one that is there, with the rows
     """
     settings = batch.checked.settings
     try:
@@ -106,27 +86,26 @@ def run(
         if transaction is not None:
             abandon(transaction)
         return earlier_result(known)
-    acquired = acquire(batch.session, batch.frame, batch.checked, batch.phases)
+    with batch.phases.time("collect"):
+        acquired = acquire(batch.session, batch.frame, batch.checked, batch.phases)
     try:
         if transaction is not None:
             job = with_transaction(batch.checked, transaction)
             result = _run(batch, job, acquired, commit)
-        elif replacing is not None:
-            with batch.phases.time("begin"):
-                job = replacing.start(batch.checked)
-            result = _run(batch, job, acquired, commit)
-            replacing.finish()
         else:
             if make_table is not None:
-                make_table()
+                with batch.phases.time("begin"):
+                    make_table()
             result = with_retries(settings, _attempts(batch, acquired, commit, made=make_table is not None))
     except BatchKnown as known:
         return earlier_result(known)
     finally:
-        acquired.release()
+        with batch.phases.time("stage" if acquired.staged else "collect"):
+            acquired.release()
     if commit:
-        after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant, result.after)
-    return result
+        with batch.phases.time("services"):
+            after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant, result.after)
+    return replace(result, seconds=batch.phases.whole())
 
 
 def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool) -> Callable[[], WriteResult]:

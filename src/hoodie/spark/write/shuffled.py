@@ -42,8 +42,8 @@ from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import bin_pack, collect, persist, run_per_item
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import STATS, profile, report, reported
-from hoodie.spark.write.staging import Stage
+from hoodie.spark.write.executors import STATS, report, reported
+from hoodie.spark.write.staging import SparkStage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.index_updates import TaskResult, record_files
@@ -60,6 +60,7 @@ from hoodie.writing.relocation import (
     stored_reader,
     stored_rows,
 )
+from hoodie.writing.stage import profile
 
 _HITS = "_hoodie_hits"
 _FILE_BYTES = 128 << 20
@@ -87,7 +88,7 @@ class LocatedRows:
 
 
 def tag_rows(
-    session: SparkSession, staged: Stage, checked: Checked, state: TableState, files: TableFiles
+    session: SparkSession, staged: SparkStage, checked: Checked, state: TableState, files: TableFiles
 ) -> LocatedRows:
     """Find the file group of each row.
 
@@ -138,7 +139,7 @@ def _with_statuses(frame: DataFrame, checked: Checked) -> DataFrame:
 # --- an index by hash: each row is tagged as it stands ---
 
 
-def _by_hash(staged: Stage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> LocatedRows:
+def _by_hash(staged: SparkStage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> LocatedRows:
     known = files.groups
     schema = nullable(frame.schema).add(FILE_ID, StringType())
     only = {group.file_id for group in known} if checked.operation_rules.delete else None

@@ -25,10 +25,11 @@ from hoodie.spark.lookup.locate import Files
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
 from hoodie.spark.types import sound
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, Measured, TaskReports, report, reported, write_token
+from hoodie.spark.write.executors import STATS, TaskReports, report, reported, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import TaskRunner
+from hoodie.writing.stage import Stage, hits_path, staged_tasks
 from hoodie.writing.staging import (
     Piece,
     StagedTask,
@@ -47,44 +48,16 @@ _PIECE = StructType(
 )
 _COSTS = StructType([StructField("call", LongType()), StructField("cost", StringType())])
 
-#: Staged bytes that the tasks of a write may read in all, as a multiple of the batch, or at least this many.
-_FEW_READS = 4
-FEW_BYTES = 1 << 30
-#: Staged bytes of one partition, at most.
-LARGEST_PARTITION = 1 << 29
-
 #: Bytes of base files that a Spark task is given, for looking keys up and for writing: each task costs 0.1 s of CPU.
 _LOOK_UP_BYTES = 512 << 20
 _WRITE_BYTES = 128 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Stage:
-    """A batch that lies staged in a folder of the table."""
+class SparkStage(Stage):
+    """A staged batch that executors can read. schema: of its rows, in Spark's types"""
 
-    storage: Storage
-    folder: str
-    pieces: tuple[Piece, ...]
     schema: StructType
-
-    def measured(self) -> Measured:
-        """Its size by partition path, and its bad rows."""
-        rows: dict[str, int] = {}
-        for piece in self.pieces:
-            if piece.partition is not None:
-                rows[piece.partition] = rows.get(piece.partition, 0) + piece.rows
-        return Measured(
-            rows,
-            sum(piece.bytes for piece in self.pieces),
-            sum(piece.bad_keys for piece in self.pieces),
-            sum(piece.rows for piece in self.pieces if piece.partition is None),
-            sum(piece.bad_ordering for piece in self.pieces),
-        )
-
-    def rows(self) -> pa.Table:
-        """All of it, in this process."""
-        batches = [batch for _, batch in read_pieces(self.storage, self.pieces)]
-        return pa.Table.from_batches(batches)
 
     def frame(self, session: SparkSession) -> DataFrame:
         """It as a DataFrame, one Spark partition per staged file."""
@@ -94,12 +67,8 @@ class Stage:
         parts = list(files.values())
         return run_per_item(session, parts, partial(_read, self.storage), self.schema)
 
-    def release(self) -> None:
-        """Remove the staged files."""
-        self.storage.delete_tree(self.folder)
 
-
-def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: Sequence[str]) -> Stage:
+def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: Sequence[str]) -> SparkStage:
     """Stage the keyed rows: the one time that their source is evaluated.
 
     ordering  columns whose nulls are counted
@@ -111,18 +80,7 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
     except BaseException:
         storage.delete_tree(folder)
         raise
-    return Stage(storage, folder, tuple(Piece(**row) for row in found.to_pylist()), frame.schema)
-
-
-def reads_stay_few(pieces: Sequence[Piece], readers: Mapping[str, int]) -> bool:
-    """Whether `readers` tasks of each partition may all read that partition's rows: few bytes in all, and so few in
-    each partition that a task can hold its keys."""
-    sizes: dict[str, int] = {}
-    for piece in pieces:
-        sizes[piece.partition or ""] = sizes.get(piece.partition or "", 0) + piece.bytes
-    reads = sum(size * readers.get(partition, 0) for partition, size in sizes.items())
-    total = sum(sizes.values())
-    return max(sizes.values(), default=0) <= LARGEST_PARTITION and reads <= max(_FEW_READS * total, FEW_BYTES)
+    return SparkStage(storage, folder, tuple(Piece(**row) for row in found.to_pylist()), frame.schema)
 
 
 def locate(
@@ -145,7 +103,7 @@ def locate(
         total += cost
         if cost.hits:
             updates.setdefault(file.group.partition, {})[file.group.file_id] = cost.hits
-            hits[file] = _hits_path(stage.folder, row["call"])
+            hits[file] = hits_path(stage.folder, row["call"])
     return updates, hits, total
 
 
@@ -159,30 +117,6 @@ def run_tasks(
     work = staged_tasks(stage, plan, hits, delete)
     packs = bin_pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
     return reported(collect(run_per_item(session, packs, partial(_write, stage.storage, run), STATS)))
-
-
-def staged_tasks(
-    stage: Stage, plan: WritePlan, hits: Mapping[BaseFile, str], delete: bool
-) -> list[tuple[WriteTask, StagedTask]]:
-    """The tasks of a plan with the staged rows that each takes."""
-    pieces = by_partition(stage.pieces)
-    own = {file.group: path for file, path in hits.items()}
-    taken: dict[str, tuple[str, ...]] = {}
-    for file, path in hits.items():
-        taken[file.group.partition] = (*taken.get(file.group.partition, ()), path)
-    shares = {} if delete else plan.insert_shares()
-    return [
-        (
-            task,
-            StagedTask(
-                pieces[task.group.partition],
-                own.get(task.group, ""),
-                taken.get(task.group.partition, ()),
-                *shares.get(task.number, (0.0, 0.0)),
-            ),
-        )
-        for task in plan.tasks
-    ]
 
 
 def _stage(
@@ -217,12 +151,8 @@ def _locate(
 ) -> Iterator[pa.RecordBatch]:
     for number, (file, pieces) in calls:
         with mark_worker_errors():
-            cost = locate_staged(storage, file, pieces, pruned, bloom, _hits_path(folder, number))
+            cost = locate_staged(storage, file, (storage, pieces), pruned, bloom, hits_path(folder, number))
         yield pa.record_batch([pa.array([number]), pa.array([json.dumps(asdict(cost))])], names=["call", "cost"])
-
-
-def _hits_path(folder: str, call: int) -> str:
-    return f"{folder}/hits-{call}.arrow"
 
 
 def _write(storage: Storage, run: TaskRunner, work: Sequence[tuple[WriteTask, StagedTask]]) -> Iterator[pa.RecordBatch]:

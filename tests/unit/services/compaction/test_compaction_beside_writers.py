@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.commit.transaction import clean_up
+from hoodie.config.options import Options
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Action
 from hoodie.reading.file_slice_reader import slice_reader
@@ -52,11 +53,11 @@ def planned(storage: MemoryStorage, instant: str) -> CompactionJob | None:
 
 
 def begun(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    return begin(storage, {}, instant)
+    return begin(storage, Options(), instant)
 
 
 def written(storage: MemoryStorage, instant: str) -> CompactionJob | None:
-    job = begin(storage, {}, instant)
+    job = begin(storage, Options(), instant)
     assert job is not None
     run_on_driver(job)
     return job
@@ -88,7 +89,7 @@ def test_updates_go_to_the_slice_that_the_plan_opened(state: State, storage: Mem
     assert {slice_.base_instant for slice_ in opened(storage).slices() if len(slice_.logs) > 1} < {
         file.instant for file in data_files(list_partitions(storage)) if not isinstance(file, LogFile)
     }
-    compact(storage, {}, instant)
+    compact(storage, Options(), instant)
     assert notes(storage) == AFTER_LATER
 
 
@@ -102,7 +103,7 @@ def test_the_read_optimized_view_keeps_the_old_base_files_until_the_compaction_i
     state(storage, instant)
     opened(storage).upsert(batch({**LATER, "e": ("bern", 3, "later")}))
     assert base_notes(storage) == {**first, "e": "later"}
-    compact(storage, {}, instant)
+    compact(storage, Options(), instant)
     assert base_notes(storage) == {**AFTER_SECOND, "e": "later"}
 
 
@@ -112,7 +113,7 @@ def test_rows_deleted_while_a_compaction_is_pending_stay_deleted(state: State, s
     state(storage, instant)
     opened(storage).delete(keys(b="oslo", c="rome"))
     assert notes(storage) == {"a": "first", "d": "f"}
-    compact(storage, {}, instant)
+    compact(storage, Options(), instant)
     assert notes(storage) == {"a": "first", "d": "f"}
     opened(storage).upsert(batch({"b": ("oslo", 20, "again")}))
     assert notes(storage) == {"a": "first", "b": "again", "d": "f"}
@@ -130,17 +131,17 @@ def test_a_key_that_comes_back_while_its_delete_is_compacted_occurs_once(
     table.upsert(batch({"x": ("oslo", 10, "back"), "a": ("oslo", 10, "too")}), options=options)
     back = {**AFTER_SECOND, "a": "too", "x": "back"}
     assert notes(storage) == back
-    compact(storage, {}, instant)
+    compact(storage, Options(), instant)
     assert notes(storage) == back
     result = table.upsert(batch({"x": ("oslo", 11, "once more"), "y": ("oslo", 1, "new")}), options=options)
     assert (result.updated, result.inserted) == (1, 1)
     assert notes(storage) == {**back, "x": "once more", "y": "new"}
     second = schedule(storage)
     table.delete(keys(x="oslo"), options=options)
-    compact(storage, {}, second)
+    compact(storage, Options(), second)
     assert notes(storage) == {**AFTER_SECOND, "a": "too", "y": "new"}
     table.upsert(batch({"x": ("oslo", 20, "new again")}), options=options)
-    compact(storage, {}, schedule(storage))
+    compact(storage, Options(), schedule(storage))
     table.upsert(batch({"x": ("oslo", 21, "the last")}), options=options)
     assert notes(storage) == {**AFTER_SECOND, "a": "too", "y": "new", "x": "the last"}
 
@@ -159,11 +160,11 @@ def test_looking_up_keys_opens_no_log_unless_a_compaction_deleted_rows_that_may_
     instant = schedule(storage)
     before = set(storage.snapshot())
     assert logs_opened() == 0
-    compact(storage, {}, instant)
+    compact(storage, Options(), instant)
     for _ in range(2):  # of oslo the one written while x was being compacted away; of rome nothing was deleted
         before = set(storage.snapshot())
         assert logs_opened() == 1
-    compact(storage, {}, schedule(storage))
+    compact(storage, Options(), schedule(storage))
     before = set(storage.snapshot())
     assert logs_opened() == 0
     before = set(storage.snapshot())
@@ -181,7 +182,7 @@ def test_plans_are_completed_in_any_order(order: tuple[int, ...], storage: Memor
         table.upsert(batch({"a": ("oslo", 10 + turn, f"{turn}"), "d": ("bern", 10 + turn, f"{turn}")}))
         expected |= {"a": f"{turn}", "d": f"{turn}"}
         assert notes(storage) == expected
-        result = compact(storage, {}, instants[place])
+        result = compact(storage, Options(), instants[place])
         assert result is not None
         assert result.instant == instants[place]
         assert notes(storage) == expected
@@ -212,7 +213,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
         if calls % 2:
             clean_up(load_state(copy))
             assert notes(copy) == expected
-        compact(copy, {}, instant)
+        compact(copy, Options(), instant)
         assert notes(copy) == expected
         table.upsert(batch({"a": ("oslo", 99, "after")}))
         assert notes(copy) == {**expected, "a": "after"}
@@ -220,7 +221,7 @@ def test_a_write_that_dies_beside_a_compaction_is_rolled_back(
 
 def test_a_write_that_began_while_a_compaction_was_pending_ends_after_it(storage: MemoryStorage) -> None:
     instant = schedule(storage)
-    job = begin(storage, {}, instant)
+    job = begin(storage, Options(), instant)
     assert job is not None
     stats = run_on_driver(job)
     published: list[str] = []
@@ -258,7 +259,7 @@ def test_a_reader_that_began_before_sees_what_it_began_with(storage: MemoryStora
     readers.append((reader_of_now(storage), AFTER_SECOND))
     opened(storage).upsert(batch(LATER))
     readers.append((reader_of_now(storage), AFTER_LATER))
-    job = begin(storage, {}, instant)
+    job = begin(storage, Options(), instant)
     assert job is not None
     readers.append((reader_of_now(storage), AFTER_LATER))
     stats = run_on_driver(job)
@@ -279,7 +280,7 @@ def test_each_instant_is_read_alike_before_and_after_the_compaction(storage: Mem
     opened(storage).upsert(batch(LATER))
     opened(storage).delete(keys(d="bern", a="oslo"))
     before = as_of_each()
-    compact(storage, {}, instant)
+    compact(storage, Options(), instant)
     after = as_of_each()
     assert after.pop(instant) == AFTER_SECOND
     assert after == before

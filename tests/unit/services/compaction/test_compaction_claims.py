@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.errors import InstantNotFound, LockLost, PlanInUse, WriteConflict
 from hoodie.model.commit import WriteStat
 from hoodie.model.instant import Action, State
@@ -44,7 +45,7 @@ def test_of_two_schedulers_at_once_one_plans_a_slice(storage: MemoryStorage, opt
     slow = DelayingStorage(storage, lambda method, path: 0.02 if method == "list_tree" else 0.0)
     one = {**NOW, **options, "hoodie.compaction.target.io": "0"}  # a slice a plan
     with ThreadPoolExecutor(4) as pool:
-        made = list(pool.map(lambda _: schedule_compaction(slow, one), range(4)))
+        made = list(pool.map(lambda _: schedule_compaction(slow, Options(one)), range(4)))
     state = load_state(storage)
     groups = [op.group for _, plan in pending_compactions(state) for op in plan.operations]
     assert len(groups) == len(set(groups)) == 2  # there are two with logs
@@ -56,16 +57,16 @@ def test_a_plan_that_is_being_run_is_in_no_other_hands(storage: MemoryStorage) -
 
     def meanwhile(job: CompactionJob) -> list[WriteStat | None]:
         with pytest.raises(PlanInUse, match=f"compaction {instant} is claimed by another process"):
-            compact(storage, {}, instant)
+            compact(storage, Options(), instant)
         with pytest.raises(PlanInUse):
-            unschedule_compaction(storage, {}, instant)
-        assert compact(storage, {}) is None  # there is no other plan
+            unschedule_compaction(storage, Options(), instant)
+        assert compact(storage, Options()) is None  # there is no other plan
         return run_on_driver(job)
 
-    assert compact(storage, {}, instant, run=meanwhile) is not None
+    assert compact(storage, Options(), instant, run=meanwhile) is not None
     assert notes(storage)["b"] == "second"
     with pytest.raises(InstantNotFound, match="completed already"):
-        compact(storage, {}, instant)
+        compact(storage, Options(), instant)
 
 
 def test_a_compactor_takes_the_oldest_plan_that_nobody_runs(storage: MemoryStorage) -> None:
@@ -74,12 +75,12 @@ def test_a_compactor_takes_the_oldest_plan_that_nobody_runs(storage: MemoryStora
     taken = []
 
     def meanwhile(job: CompactionJob) -> list[WriteStat | None]:
-        other = compact(storage, {})
+        other = compact(storage, Options())
         assert other is not None
         taken.append(other.instant)
         return run_on_driver(job)
 
-    result = compact(storage, {}, run=meanwhile)
+    result = compact(storage, Options(), run=meanwhile)
     assert result is not None
     assert (result.instant, taken) == (first, [second])
 
@@ -97,7 +98,7 @@ def test_many_compactors_run_each_plan_once(tmp_path: Path) -> None:
 
     def compactor() -> None:
         while pending_compactions(load_state(storage)):
-            result = compact(storage, {}, run=run)
+            result = compact(storage, Options(), run=run)
             if result is not None:
                 done.append(result.instant)
 
@@ -113,7 +114,7 @@ def test_many_compactors_run_each_plan_once(tmp_path: Path) -> None:
 @contextmanager
 def a_compactor_that_hangs(storage: MemoryStorage, instant: str) -> Iterator[None]:
     """It has the plan, and does not renew its claim: as one whose machine is off the network."""
-    with claimed(storage, {**SHORT, "hoodie.write.lock.storage.renew.interval.secs": "1"}, instant) as claim:
+    with claimed(storage, Options({**SHORT, "hoodie.write.lock.storage.renew.interval.secs": "1"}), instant) as claim:
         claim._grant.stop()  # type: ignore[union-attr]
         yield
 
@@ -122,8 +123,8 @@ def test_the_plan_of_a_compactor_that_died_is_run_by_another(storage: MemoryStor
     instant = schedule(storage)
     with a_compactor_that_hangs(storage, instant):
         with pytest.raises(PlanInUse):
-            compact(storage, SHORT, instant)
-        while compact(storage, SHORT) is None:
+            compact(storage, Options(SHORT), instant)
+        while compact(storage, Options(SHORT)) is None:
             threading.Event().wait(0.1)
     assert notes(storage)["b"] == "second"
 
@@ -135,13 +136,13 @@ def test_a_compactor_that_lost_its_claim_publishes_nothing_and_leaves_the_others
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
         stats = run_on_driver(job)
         storage.delete_tree(".hoodie/.locks")  # its claim ended, and another takes it
-        other = compact(storage, {}, instant)
+        other = compact(storage, Options(), instant)
         assert other is not None
         others.append(other)
         return stats
 
     with pytest.raises(LockLost):
-        compact(storage, {}, instant, run=hangs)
+        compact(storage, Options(), instant, run=hangs)
     assert set(others[0].files) == {path for path in storage.snapshot() if path.endswith(f"_{instant}.parquet")}
     assert notes(storage)["b"] == "second"
 
@@ -152,13 +153,13 @@ def test_a_compactor_that_lost_its_claim_leaves_the_run_that_took_over(storage: 
 
     def hangs(job: CompactionJob) -> list[WriteStat | None]:
         storage.delete_tree(".hoodie/.locks")
-        other = begin(storage, {}, instant)
+        other = begin(storage, Options(), instant)
         assert other is not None
         others.append((other, run_on_driver(other)))
         raise ValueError("found out late")
 
     with pytest.raises(ValueError, match="found out late"):
-        compact(storage, {}, instant, run=hangs)
+        compact(storage, Options(), instant, run=hangs)
     publish(*others[0])
     assert notes(storage)["b"] == "second"
 
@@ -170,24 +171,24 @@ def test_a_lock_that_the_publisher_cannot_get_leaves_the_plan(storage: MemorySto
     instant = schedule(storage)
     before = {path for path in storage.snapshot() if not path.startswith(".hoodie/.locks/")}
     impatient = {**IN_PROCESS, "hoodie.write.lock.wait_time_ms": "10", "hoodie.write.lock.client.num_retries": "0"}
-    with lock_for(IN_PROCESS, storage), pytest.raises(LockTimeout):
-        compact(storage, impatient, instant)
+    with lock_for(Options(IN_PROCESS), storage), pytest.raises(LockTimeout):
+        compact(storage, Options(impatient), instant)
     assert set(storage.snapshot()) == before
-    assert compact(storage, impatient, instant) is not None
+    assert compact(storage, Options(impatient), instant) is not None
 
 
 def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage) -> None:
     from hoodie.locks import lock_for
 
     with ThreadPoolExecutor(1) as pool:
-        with lock_for(IN_PROCESS, storage):
-            planning = pool.submit(schedule_compaction, storage, {**NOW, **IN_PROCESS})
+        with lock_for(Options(IN_PROCESS), storage):
+            planning = pool.submit(schedule_compaction, storage, Options({**NOW, **IN_PROCESS}))
             with pytest.raises(TimeoutError):
                 planning.result(0.2)
         instant = planning.result()
         assert instant is not None
-        with lock_for(IN_PROCESS, storage):
-            running = pool.submit(compact, storage, IN_PROCESS, instant)
+        with lock_for(Options(IN_PROCESS), storage):
+            running = pool.submit(compact, storage, Options(IN_PROCESS), instant)
             with pytest.raises(TimeoutError):
                 running.result(0.2)
             assert load_state(storage).timeline.pending_compactions[0].state is State.INFLIGHT
@@ -197,17 +198,17 @@ def test_planning_and_publishing_wait_for_the_tables_lock(storage: MemoryStorage
 def test_of_several_writers_one_at_work_does_not_keep_a_compaction_from_being_planned(storage: MemoryStorage) -> None:
     create_requested(storage, next_time(storage), Action.DELTA_COMMIT)
     with pytest.raises(WriteConflict, match="is pending"):
-        schedule_compaction(storage, NOW)
+        schedule_compaction(storage, Options(NOW))
     several = {**NOW, **IN_PROCESS, "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
-    assert schedule_compaction(storage, several) is not None
+    assert schedule_compaction(storage, Options(several)) is not None
 
 
 def test_a_table_that_has_no_plan_costs_a_scheduler_no_lock(storage: MemoryStorage) -> None:
     before = storage.snapshot()
-    assert schedule_compaction(storage, {}) is None  # not due
+    assert schedule_compaction(storage, Options()) is None  # not due
     assert storage.snapshot() == before
     made = ArrowTable.create(MemoryStorage(), OPTIONS)
     opened(made.storage).upsert(batch(SECOND))
     before = made.storage.snapshot()  # type: ignore[attr-defined]
-    assert schedule_compaction(made.storage, NOW) is None  # due, and nothing to do
+    assert schedule_compaction(made.storage, Options(NOW)) is None  # due, and nothing to do
     assert made.storage.snapshot() == before  # type: ignore[attr-defined]

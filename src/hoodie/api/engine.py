@@ -1,0 +1,98 @@
+"""Who reads and writes the rows of a table: threads of this process, or Spark. All else of a table is the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+from hoodie.config.options import Options
+from hoodie.config.write import WriteOperation
+from hoodie.lookup.index_repair import RepairJob
+from hoodie.lookup.point_read import ReadStats
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.selection import Filters
+from hoodie.services.compaction.job import RunTasks
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState
+from hoodie.writing.explanation import WriteExplanation
+from hoodie.writing.run import AfterCommit, CheckedBatch
+
+#: What an engine gives rows as: `Rows`, or a DataFrame of Spark's.
+Frame = TypeVar("Frame")
+FrameOut = TypeVar("FrameOut", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRows(Generic[Frame]):
+    """The rows of some keys, and what it cost to find them."""
+
+    rows: Frame
+    stats: ReadStats
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """What a read asks for: see `plan_scan`."""
+
+    kind: ScanKind = ScanKind.SNAPSHOT
+    columns: Sequence[str] | None = None
+    partitions: Collection[str] | None = None
+    filters: Filters | None = None
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
+
+
+class Reader(Protocol[FrameOut]):
+    """Gives the rows of a read, not read yet."""
+
+    def __call__(self, state: TableState, read: Read, options: Options) -> FrameOut: ...
+
+
+class Checker(Protocol):
+    """Sees that rows, whatever they are given as, fit their table.
+
+    new  the table as it will be, when it is not made yet
+    """
+
+    def __call__(
+        self,
+        storage: Storage,
+        operation: WriteOperation,
+        rows: Any,
+        options: Options,
+        new: TableState | None = None,
+    ) -> CheckedBatch: ...
+
+
+class KeyReader(Protocol[Frame]):
+    """Gives the rows of keys: columns that a table's keys are made of, or the keys as reads have them."""
+
+    def __call__(
+        self, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
+    ) -> KeyedRows[Frame]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Engine(Generic[Frame]):
+    """What a table asks of the one who moves its rows.
+
+    check         see that a batch fits its table; takes what people have as rows
+    explain       the plan of an upsert
+    read          rows
+    read_keys     rows by key
+    after_commit  the services that run automatically after a commit
+    compaction    carries out the tasks of a compaction; None: threads of this process
+    repair        puts entries of an index again; None: threads of this process
+    for_spark     whether scans look for files that Spark would read as other values
+    """
+
+    check: Checker
+    explain: Callable[[CheckedBatch], WriteExplanation]
+    read: Reader[Frame]
+    read_keys: KeyReader[Frame]
+    after_commit: AfterCommit
+    compaction: RunTasks | None = None
+    repair: Callable[[RepairJob], Sequence[int]] | None = None
+    for_spark: bool = False

@@ -1,0 +1,29 @@
+"""What holds a table: where it is, the options of its calls, and the engine that moves its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic
+
+from hoodie.config.options import Options
+from hoodie.api.engine import Engine, Frame
+from hoodie.config.datasource import check_options, overridden
+from hoodie.storage.protocol import Storage
+
+Options = Mapping[str, Any]
+
+
+class TableHandle(Generic[Frame]):
+    """A table at a path. It holds no state of the table: every call looks at what is there now."""
+
+    storage: Storage
+    options: Options
+    engine: Engine[Frame]
+
+    @property
+    def path(self) -> str:
+        """The table's folder, or its URI."""
+        return self.storage.root
+
+    def _options(self, options: Options | None) -> dict[str, str]:
+        return overridden(self.options, check_options(options or {}))

@@ -1,0 +1,79 @@
+"""What people have as rows, taken as one stream of Arrow batches."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.schema.types import is_list
+
+
+def is_spark_frame(rows: object) -> bool:
+    """Whether rows are a DataFrame of Spark's, classic or Connect."""
+    return hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession")
+
+
+def is_predicate(keys: object) -> bool:
+    """Whether what a delete is given says which rows, rather than holds their keys."""
+    import pyarrow.compute as pc
+
+    return isinstance(keys, (str, list, pc.Expression))
+
+
+def arrow_stream(rows: Any) -> pa.RecordBatchReader:
+    """The rows as a stream that can be read once; times in nanoseconds become microseconds, which tables hold.
+
+    rows    anything with `__arrow_c_stream__`: pyarrow.Table, RecordBatchReader, Polars, DuckDB relations; pandas
+            DataFrames, without their index; a pyarrow.RecordBatch
+    Raises  InvalidInput on anything else; while it is read SchemaMismatch where nanoseconds would be lost
+    """
+    if type(rows).__module__.partition(".")[0] == "pandas":
+        reader = pa.Table.from_pandas(rows, preserve_index=False).to_reader()
+    elif isinstance(rows, pa.RecordBatch):
+        reader = pa.Table.from_batches([rows]).to_reader()
+    elif hasattr(rows, "__arrow_c_stream__"):
+        reader = pa.RecordBatchReader.from_stream(rows)
+    else:
+        raise InvalidInput(
+            f"expected rows, not {type(rows).__name__}: a Spark DataFrame, or what speaks Arrow: pyarrow.Table, "
+            "RecordBatchReader, a pandas or Polars DataFrame, a DuckDB relation"
+        )
+    schema = pa.schema([field.with_type(_in_micros(field.type)) for field in reader.schema])
+    if schema.types == reader.schema.types:
+        return reader
+    return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
+
+
+def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    for batch in reader:
+        try:
+            yield batch.cast(schema)
+        except pa.ArrowInvalid as problem:
+            raise SchemaMismatch(
+                f"times in nanoseconds do not fit the microseconds that a table holds: {problem}. Cut them off first, "
+                'such as by pandas\' dt.floor("us") or Polars\' dt.cast_time_unit("us")'
+            ) from problem
+
+
+def _in_micros(kind: pa.DataType) -> pa.DataType:
+    if arrow.is_timestamp(kind) and kind.unit == "ns":
+        return pa.timestamp("us", kind.tz)
+    if arrow.is_struct(kind):
+        return pa.struct([child.with_type(_in_micros(child.type)) for child in kind])
+    if is_list(kind) and (inner := _in_micros(kind.value_type)) != kind.value_type:
+        return pa.list_(kind.value_field.with_type(inner))
+    if arrow.is_map(kind) and (inner := _in_micros(kind.item_type)) != kind.item_type:
+        return pa.map_(kind.key_field, kind.item_field.with_type(inner))
+    return kind
+
+
+def as_path(path: Any) -> str:
+    """A path or URI as text. Raises InvalidInput on what is neither."""
+    if isinstance(path, (str, os.PathLike)):
+        return os.fspath(path)
+    raise InvalidInput(f"expected the path of a table, not {type(path).__name__}")

@@ -1,0 +1,109 @@
+"""Rows that a table without a Spark session gives: read when they are asked for, whole or as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from hoodie.errors import MissingPackage
+from hoodie.reading.scan import Scan
+from hoodie.reading.snapshot import read_scan
+from hoodie.reading.stream import count_rows, scan_batches
+from hoodie.storage.faults import typed_calls, typed_errors
+
+if TYPE_CHECKING:
+    import duckdb
+    import polars as pl
+
+
+@typed_calls
+class Rows:
+    """Rows of a table, not read yet. Each call reads them anew, from the files that were current when it was made.
+
+    Anything that takes Arrow's C stream takes it as it is: `pyarrow.table(rows)`, `polars.DataFrame(rows)`, another
+    table's `upsert(rows)`. The errors of reads are raised when rows are asked for: see `hoodie.read_arrow`.
+    """
+
+    def __init__(
+        self,
+        schema: pa.Schema,
+        batches: Callable[[], Iterator[pa.RecordBatch]],
+        table: Callable[[], pa.Table],
+        count: Callable[[], int],
+        shown: str,
+        scan: Scan | None = None,
+    ) -> None:
+        self.schema = schema
+        self.scan = scan
+        self._batches, self._table, self._count, self._shown = batches, table, count, shown
+
+    @classmethod
+    def of_scan(cls, scan: Scan) -> Rows:
+        """The rows of a scan."""
+        schema = pa.schema([scan.schema.field(name) for name in scan.columns])
+        shown = f"{scan!r}"
+        return cls(schema, lambda: scan_batches(scan), lambda: read_scan(scan), lambda: count_rows(scan), shown, scan)
+
+    @classmethod
+    def of_table(cls, table: pa.Table) -> Rows:
+        """Rows that are here."""
+        return cls(
+            table.schema, lambda: iter(table.to_batches()), lambda: table, lambda: int(table.num_rows), "in memory"
+        )
+
+    def __repr__(self) -> str:
+        return f"Rows({', '.join(self.schema.names)}; {self._shown})"
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return True  # asking for the number would read files
+
+    def count(self) -> int:
+        """How many rows there are: by the files' footers, where neither logs nor a filter can change the number."""
+        return self._count()
+
+    def to_batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows as a stream: one batch of them is in memory at a time, and the logs of one file slice."""
+        with typed_errors():
+            yield from self._batches()
+
+    def to_reader(self) -> pa.RecordBatchReader:
+        """The rows as a stream that knows its schema."""
+        return pa.RecordBatchReader.from_batches(self.schema, self.to_batches())
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self.to_reader().__arrow_c_stream__(requested_schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All rows, in memory; threads read the files."""
+        return self._table()
+
+    def to_pandas(self, **options: Any) -> Any:
+        """All rows as a pandas DataFrame. options: of `pyarrow.Table.to_pandas`"""
+        return self.to_arrow().to_pandas(**options)
+
+    def to_polars(self) -> pl.DataFrame:
+        """All rows as a Polars DataFrame. Raises MissingPackage without Polars"""
+        try:
+            import polars
+        except ModuleNotFoundError as missing:
+            raise MissingPackage("polars", "polars", "to_polars") from missing
+        found = polars.from_arrow(self.to_arrow())
+        assert isinstance(found, polars.DataFrame)
+        return found
+
+    def to_duckdb(self, connection: duckdb.DuckDBPyConnection | None = None) -> duckdb.DuckDBPyRelation:
+        """The rows as a relation of DuckDB. They are in memory.
+
+        connection  None: DuckDB's default one
+        Raises      MissingPackage without DuckDB
+        """
+        try:
+            import duckdb
+        except ModuleNotFoundError as missing:
+            raise MissingPackage("duckdb", "duckdb", "to_duckdb") from missing
+        return (connection or duckdb.default_connection()).from_arrow(self.to_arrow())

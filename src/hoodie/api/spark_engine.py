@@ -1,0 +1,142 @@
+"""The engine of a Spark session: rows are DataFrames, small work is done by threads of the driver."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import pyarrow.compute as pc
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie.config.options import Options
+from hoodie.api.engine import Engine, KeyedRows, Read
+from hoodie.api.inputs import arrow_stream, is_spark_frame
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InvalidInput
+from hoodie.reading.predicate import Test, tests_of
+from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.selection import Filters, check_columns, read_filter
+from hoodie.reading.table_schema import read_schema
+from hoodie.spark.after_commit import after_commit
+from hoodie.spark.compaction import carry_out
+from hoodie.spark.index_repair import put_again
+from hoodie.spark.read import incremental, snapshot
+from hoodie.spark.write.explain import explain
+from hoodie.spark.write.run import check_arrow, check_batch
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState
+from hoodie.view.slices import FileSystemView
+from hoodie.writing.run import CheckedBatch
+
+_COMPARE: Mapping[str, Callable[[Column, Column], Column]] = {
+    "=": operator.eq,
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+
+
+def spark_engine(session: SparkSession) -> Engine[DataFrame]:
+    """Reads and writes by a session."""
+    return Engine(
+        partial(check, session),
+        explain,
+        partial(read, session),
+        partial(read_keys, session),
+        partial(after_commit, session),
+        partial(carry_out, session),
+        partial(put_again, session),
+        for_spark=True,
+    )
+
+
+def check(
+    session: SparkSession,
+    storage: Storage,
+    operation: WriteOperation,
+    rows: Any,
+    options: Options,
+    new: TableState | None = None,
+) -> CheckedBatch:
+    """See that rows fit their table: a DataFrame, or anything that `arrow_stream` takes."""
+    if is_spark_frame(rows):
+        return check_batch(session, storage, operation, rows, options, new)
+    return check_arrow(session, storage, operation, arrow_stream(rows), options, new)
+
+
+def read(session: SparkSession, state: TableState, read: Read, options: Options) -> DataFrame:
+    """Raises InvalidInput on a filter that is an expression of pyarrow's, which Spark cannot take."""
+    if read.filters is None:
+        return _read(session, state, read, read.columns, options)
+    condition = _condition(state, read)
+    rows = _read(session, state, read, None, options).where(condition)
+    return rows if read.columns is None else rows.select(*map(snapshot.quoted, read.columns))
+
+
+def _read(
+    session: SparkSession, state: TableState, read: Read, columns: Sequence[str] | None, options: Options
+) -> DataFrame:
+    if read.kind is ScanKind.CHANGES:
+        assert read.begin is not None
+        return incremental.changes(session, state, read.begin, read.end, columns, options)
+    scan = plan_scan(
+        state,
+        read.kind,
+        columns=columns,
+        partitions=read.partitions,
+        as_of=read.as_of,
+        options=options,
+        for_spark=True,
+    )
+    return snapshot.scan_rows(session, scan)
+
+
+def _condition(state: TableState, read: Read) -> Column:
+    filters = read.filters
+    schema = read_schema(state, FileSystemView(state.timeline))
+    if isinstance(filters, pc.Expression):
+        raise InvalidInput("Spark takes no expression of pyarrow's: give the filter as SQL text or tuples")
+    check_columns(read.columns or (), schema)
+    if isinstance(filters, str):
+        return F.expr(filters)
+    found = read_filter(filters, schema)
+    assert found is not None
+    check_columns(found.columns, schema)
+    return _any(filters)
+
+
+def _any(filters: Filters) -> Column:
+    assert not isinstance(filters, (str, pc.Expression))
+    either = F.lit(False)
+    for clause in tests_of(filters):
+        every = F.lit(True)
+        for test in clause:
+            every = every & _compared(test)
+        either = either | every
+    return either
+
+
+def _compared(test: Test) -> Column:
+    column, value = snapshot.quoted(test.column), test.value
+    if test.op == "in":
+        return column.isin(list(value))
+    if test.op == "not in":  # as pyarrow has it, nulls are not among the values
+        return ~F.coalesce(column.isin(list(value)), F.lit(False))
+    found: Column = _COMPARE[test.op](column, F.lit(value))
+    return found
+
+
+def read_keys(
+    session: SparkSession, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
+) -> KeyedRows[DataFrame]:
+    """Rows by key: `HoodieReadClient.read`, of a DataFrame or of what `arrow_stream` takes."""
+    from hoodie.api.read_client import client_of
+
+    frame = keys if is_spark_frame(keys) else session.createDataFrame(arrow_stream(keys).read_all())
+    return client_of(session, storage, options).read(frame, columns=columns)

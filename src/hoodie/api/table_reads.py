@@ -1,0 +1,204 @@
+"""What people ask of a table: its rows, its columns, its history."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.api.detail import TableDetail, detail
+from hoodie.api.engine import Frame, KeyedRows, Read
+from hoodie.api.handle import Options, TableHandle
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Instant
+from hoodie.reading.complete_view import complete_view
+from hoodie.reading.scan import Scan, ScanKind, plan_scan
+from hoodie.reading.selection import Filters
+from hoodie.reading.stream import count_rows
+from hoodie.reading.table_schema import read_schema
+from hoodie.schema.schema import without_meta_fields
+from hoodie.services.archive import history
+from hoodie.storage.faults import typed_calls
+from hoodie.table.state import load_state
+from hoodie.view.missing import snapshot_files
+from hoodie.view.slices import FileSystemView, merged_slices
+
+
+@typed_calls
+class TableReads(TableHandle[Frame]):
+    """The reads of a table."""
+
+    def snapshot(
+        self,
+        *,
+        partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        options: Options | None = None,
+    ) -> Frame:
+        """The latest rows, the five `_hoodie_*` columns first: a DataFrame of the session, or `Rows` without one.
+
+        partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
+        columns     read these columns only, in this order. With Spark, where no file slice has logs, `select` on the
+                    result does the same; slices with logs are merged by Python functions, into which Spark pushes no
+                    selection
+        filters     rows to keep: a condition such as "amount > 3 and city in ('oslo', 'rome')", or what `read_arrow`
+                    takes. May name other columns than `columns`; partitions that cannot have such rows are not opened
+        options     `hoodie.*` options of reads, over those of the table object
+        """
+        return self._read(Read(partitions=partitions, columns=columns, filters=filters), options)
+
+    def read_optimized(
+        self,
+        *,
+        partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        as_of: str | None = None,
+        options: Options | None = None,
+    ) -> Frame:
+        """The rows of the newest base files, without what is in logs: on a Copy-on-Write table the same as `snapshot`.
+
+        partitions, columns, filters, options  as in `snapshot`
+        as_of  only base files up to this instant, as in the method of that name
+        """
+        return self._read(
+            Read(kind=ScanKind.READ_OPTIMIZED, partitions=partitions, columns=columns, filters=filters, as_of=as_of),
+            options,
+        )
+
+    def as_of(
+        self,
+        instant: str,
+        *,
+        partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        options: Options | None = None,
+    ) -> Frame:
+        """The rows as they were at an instant.
+
+        instant  `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone (UTC unless another
+                 writer made the table)
+        partitions, columns, filters, options  as in `snapshot`
+        Raises   InvalidInput when it has another form
+        """
+        return self._read(Read(partitions=partitions, columns=columns, filters=filters, as_of=instant), options)
+
+    def changes(
+        self,
+        begin: str,
+        end: str | None = None,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        options: Options | None = None,
+    ) -> Frame:
+        """The rows that changed in (begin, end], each once and as it was at the end; deleted ones are not among them.
+
+        begin    an instant of the table, which is not included; `yyyy-MM-dd[ HH:mm:ss[.SSS]]`; or "earliest"
+        end      an instant, which is included, or a point in time; None: now
+        columns, filters  as in `snapshot`
+        options  `hoodie.read.timeline.holes.resolution.policy` and
+                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable`, over those of the table object
+        Raises   InvalidInput when begin or end is malformed or in the future, or begin after end; InstantNotFound;
+                 HistoryGone when commits are archived or files cleaned; HollowCommit when a pending commit would be
+                 missed
+
+        Only the commits of the range and the file groups that they changed are looked at.
+        """
+        read = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns, filters=filters)
+        return self._read(read, options)
+
+    def read(
+        self, keys: Any, *, columns: Sequence[str] | None = None, options: Options | None = None
+    ) -> KeyedRows[Frame]:
+        """The rows of keys, as a snapshot has them, found by the table's index; keys that are not there are left out.
+
+        keys     rows as `upsert` takes them: the key and partition columns, or `_hoodie_record_key` and
+                 `_hoodie_partition_path`; other columns are ignored. A global index needs no partition
+        columns  of the table, in the order wanted; None: all, the five meta columns first
+        returns  `rows`, and `stats`: files pruned and opened, row groups and rows read
+        Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key, or an unknown
+                 column; UnsupportedTable
+        """
+        return self.engine.read_keys(self.storage, keys, columns, self._options(options))
+
+    def count(self, *, filters: Filters | None = None, options: Options | None = None) -> int:
+        """How many rows there are now: by the footers of files, where neither logs nor a filter can change the number.
+
+        filters, options  as in `snapshot`
+        """
+        given = self._options(options)
+        scan = plan_scan(load_state(self.storage), columns=[], filters=filters, options=given)
+        return count_rows(scan)
+
+    def __len__(self) -> int:
+        return self.count()
+
+    def __bool__(self) -> bool:
+        return True  # a table without rows is a table
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The table's columns now, without the five `_hoodie_*` ones."""
+        state = load_state(self.storage)
+        return without_meta_fields(read_schema(state, FileSystemView(state.timeline)))
+
+    def detail(self, *, options: Options | None = None) -> TableDetail:
+        """What the table is and how large: its settings, columns, partitions, files and bytes, commits and what is
+        pending. No data file is opened."""
+        return detail(load_state(self.storage), self._options(options))
+
+    def explain_snapshot(
+        self,
+        *,
+        partitions: Collection[str] | None = None,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        as_of: str | None = None,
+        kind: str = ScanKind.SNAPSHOT,
+        options: Options | None = None,
+    ) -> Scan:
+        """What a read would read: its file slices and their bytes, and the files that it leaves out and why. No rows
+        are read. Print it, or ask its attributes.
+
+        partitions, columns, as_of  as in `snapshot`, `as_of`
+        filters  as in `snapshot`
+        kind     "snapshot", "as_of" or "read_optimized"
+        options  `hoodie.*` options of reads, over those of the table object
+        Raises   InvalidInput on an unknown kind, column or filter; as the read
+        """
+        return plan_scan(
+            load_state(self.storage),
+            kind,
+            columns=columns,
+            partitions=partitions,
+            filters=filters,
+            as_of=as_of,
+            options=self._options(options),
+            for_spark=self.engine.for_spark,
+        )
+
+    def history(self, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
+        """Completed commits of the active timeline with what they did, newest first.
+
+        archived  those that were archived as well. The whole archive is read; it keeps of the statistics of log writes
+                  what those of base files have
+        """
+        return history(load_state(self.storage), archived=archived)
+
+    def file_slices(
+        self, *, partitions: Collection[str] | None = None, options: Options | None = None
+    ) -> list[FileSlice]:
+        """The file slices that a reader sees, ordered by partition path and file id. Raises MissingFile
+
+        partitions, options  as in `snapshot`
+        """
+        _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
+        return list(merged_slices(view).values())
+
+    def _read(self, read: Read, options: Options | None) -> Frame:
+        return self.engine.read(load_state(self.storage), read, self._options(options))

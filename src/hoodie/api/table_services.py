@@ -1,0 +1,152 @@
+"""What keeps a table in shape: compaction, cleaning, archiving, going back, examining."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from hoodie.api.engine import Frame
+from hoodie.api.handle import Options, TableHandle
+from hoodie.doctor.examine import GRACE, Finding, Remedy, examine
+from hoodie.doctor.repair import repair
+from hoodie.locks import Lock, lock_for
+from hoodie.recovery.restore import RestoreResult, restore
+from hoodie.recovery.rollback import RollbackResult, rollback
+from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
+from hoodie.services.archive import ArchiveResult, archive
+from hoodie.services.clean import CleanResult, clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage.faults import typed_calls
+from hoodie.table.state import load_state
+from hoodie.writing.result import WriteResult
+
+
+@typed_calls
+class TableServices(TableHandle[Frame]):
+    """The services of a table. Not one of them needs Spark."""
+
+    def schedule_compaction(
+        self, extra_metadata: Mapping[str, str] | None = None, *, options: Options | None = None
+    ) -> str | None:
+        """Plan a compaction of a Merge-on-Read table: which file slices get their logs merged into a new base file.
+
+        extra_metadata  kept with the plan and with the commit of its compaction
+        returns         the plan's instant; None when the trigger asks for none yet, or nothing has logs
+        Raises          UnsupportedTable on a Copy-on-Write table; WriteConflict while a write is pending, or another
+                        process plans one; LockTimeout
+        """
+        return schedule_compaction(self.storage, self._options(options), extra_metadata)
+
+    def compact(self, instant: str | None = None, *, options: Options | None = None) -> WriteResult | None:
+        """Carry a planned compaction out, one task for each file slice: by threads of this process when it is small
+        (the options `hoodie.spark.driver.*` of writes say what is) or there is no Spark session, else by Spark.
+
+        instant  None: the oldest one that nobody runs
+        returns  None when no instant is given and there is none to run
+        Raises   InstantNotFound; InvalidPlan naming files that are gone; PlanInUse when another process runs it
+        """
+        return compact(self.storage, self._options(options), instant, self.engine.compaction)
+
+    def clean(self, *, dry_run: bool = False, options: Options | None = None) -> CleanResult:
+        """Delete files that the cleaning policy does not keep. After a commit that is done automatically.
+
+        dry_run  only say what would go; nothing is changed
+        options  `hoodie.cleaner.*`, over those of the table object
+        Raises   WriteConflict while a restore is pending; LockTimeout; UnsupportedTable
+        """
+        return clean(self.storage, self._options(options), dry_run=dry_run)
+
+    def archive(self, *, dry_run: bool = False, options: Options | None = None) -> ArchiveResult:
+        """Move old instants to the archive, if there are more than `hoodie.keep.max.commits`. After a commit that is
+        done automatically; `history(archived=True)` has them still.
+
+        dry_run  only say which would go; nothing is changed
+        options  `hoodie.keep.*`, over those of the table object
+        Raises   as `clean`
+        """
+        return archive(self.storage, self._options(options), dry_run=dry_run)
+
+    def rollback(
+        self, instant: str | None = None, *, dry_run: bool = False, options: Options | None = None
+    ) -> RollbackResult:
+        """Take back the newest completed commit, or an instant that is pending.
+
+        instant  None: the newest completed commit. A rollback that died is finished first, and is the result then
+        dry_run  only say what would be deleted and undone
+        Raises   InstantNotFound; InvalidInput when newer commits, pending instants or a savepoint stand in the way;
+                 InvalidPlan when older files that the table needs then are cleaned; WriteConflict
+        """
+        return rollback(self.storage, self._options(options), instant, dry_run=dry_run, repair=self.engine.repair)
+
+    def savepoint(
+        self, instant: str | None = None, *, comment: str = "", user: str = "", options: Options | None = None
+    ) -> Savepoint:
+        """Keep the files that a read as of a commit needs, until the savepoint is deleted.
+
+        instant  None: the newest completed commit
+        Raises   InstantNotFound; InvalidInput when it is a savepoint already; InvalidPlan when cleaning has reached it
+        """
+        return make_savepoint(self.storage, self._options(options), instant, comment, user)
+
+    def delete_savepoint(self, instant: str, *, options: Options | None = None) -> None:
+        """Let the files of a savepoint be cleaned as all others. Raises InstantNotFound when there is none."""
+        delete_savepoint(self.storage, self._options(options), instant)
+
+    def savepoints(self) -> list[Savepoint]:
+        """The savepoints, oldest first."""
+        return read_savepoints(load_state(self.storage))
+
+    def restore(self, instant: str, *, dry_run: bool = False, options: Options | None = None) -> RestoreResult:
+        """Take all writes after a savepoint back. There is no way back from that.
+
+        instant  of the savepoint
+        dry_run  only say what would go
+        Raises   InstantNotFound without such a savepoint; InvalidInput when a newer savepoint stands in the way;
+                 InvalidPlan when what it needs is gone; WriteConflict: see docs/recovery.md
+        """
+        return restore(self.storage, self._options(options), instant, dry_run=dry_run, repair=self.engine.repair)
+
+    def examine(
+        self, *, rows: bool = True, whole_table: bool = False, grace: float = GRACE, options: Options | None = None
+    ) -> tuple[Finding, ...]:
+        """Whether what must always hold of a table does. Nothing is changed; `hoodie doctor` is the same as a command.
+
+        rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
+        whole_table  a key must be unique in the table, as with a global index, not only in its partition
+        grace        seconds; pending instants and leftovers that are younger belong to a live process
+        options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
+        returns      the findings, the worst first, none of a healthy table: `severity` (NOTE, WARNING, ERROR), `fault`,
+                     `where`, `problem`, `advice`, and `remedy`, which `repair` carries out
+        Raises       TableNotFound; UnsupportedTable
+
+        A table that `open_table` refuses as damaged is examined by `HoodieTable(path)`, which opens nothing.
+        """
+        return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
+
+    def repair(
+        self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
+    ) -> tuple[Remedy, ...]:
+        """Do what is safe without a person about what `examine` finds in names and sizes: what a write would do by
+        itself, and removing what no instant, marker, plan or savepoint can still need.
+
+        dry_run   only say what would be done; nothing is changed
+        checksum  write a wrong checksum of hoodie.properties anew: only where its names are known to be right
+        grace     as of `examine`
+        options   `hoodie.write.lock.*` as the table's writers have them, over those of the table object: all is done
+                  under the table's lock. Without a lock provider no writer may be at work
+        returns   what was done, or would be, in order
+        Raises    TableNotFound; UnsupportedTable; CorruptFile when a rollback cannot be planned; LockTimeout: nothing
+                  has changed; LockLost. A repair that failed is taken up by the next one
+        """
+        given = self._options(options)
+        return repair(self.storage, options=given, dry_run=dry_run, checksum=checksum, grace=grace)
+
+    def lock(self, name: str = "", *, options: Options | None = None) -> Lock:
+        """A lock of the table's lock provider, not acquired yet: `with table.lock("nightly"):`, or `acquire(seconds)`,
+        `check()` and `release()`.
+
+        name     an independent lock beside the table's own; "": the one that all writers of the table take
+        options  `hoodie.write.lock.*`, over those of the table object; without a provider everybody has the lock
+        Raises   InvalidOption; InvalidInput when the name cannot name a file
+        """
+        return lock_for(self._options(options), self.storage, name=name)

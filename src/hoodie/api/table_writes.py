@@ -1,0 +1,102 @@
+"""What people do to the rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hoodie.api.engine import Frame, Read
+from hoodie.api.handle import Options, TableHandle
+from hoodie.api.inputs import is_predicate
+from hoodie.config.write import WriteOperation
+from hoodie.errors import UnsupportedTable
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.selection import Filters
+from hoodie.storage.faults import typed_calls
+from hoodie.table.state import load_state
+from hoodie.writing.explanation import WriteExplanation
+from hoodie.writing.finish import delete_partitions
+from hoodie.writing.result import WriteResult
+from hoodie.writing.run import run
+
+#: A Spark DataFrame, or anything with `__arrow_c_stream__`.
+Rowset = Any
+
+
+@typed_calls
+class TableWrites(TableHandle[Frame]):
+    """The writes of a table."""
+
+    def upsert(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+        """Insert rows whose key is new, and merge the others into the rows that are there.
+
+        df       a Spark DataFrame, or what speaks Arrow: a pyarrow.Table or RecordBatchReader, a pandas or Polars
+                 DataFrame, a DuckDB relation. It has the table's columns; new nullable ones are added to the table,
+                 missing nullable ones are null. Larger than memory it passes through temporary files
+        options  for this write, over those of the table object
+        Raises   InvalidInput, SchemaMismatch: nothing has changed; WriteConflict: another writer was faster
+        """
+        return self._write(WriteOperation.UPSERT, df, options)
+
+    def insert(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+        """Add rows without looking their keys up: small files are filled first. A key that is there occurs twice then.
+
+        Raises as `upsert`
+        """
+        return self._write(WriteOperation.INSERT, df, options)
+
+    def bulk_insert(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+        """Load rows into new files as they come, sorted by `hoodie.bulkinsert.sort.mode`. Raises as `upsert`."""
+        return self._write(WriteOperation.BULK_INSERT, df, options)
+
+    def delete(self, keys: Rowset | Filters, *, options: Options | None = None) -> WriteResult:
+        """Delete rows by key, or those that a condition holds for; keys that are not there are ignored.
+
+        keys    rows as `upsert` takes them: the key and partition columns (others are ignored), or
+                `_hoodie_record_key` and `_hoodie_partition_path` as reads have them. Or a condition, "amount < 0", or
+                filters as `snapshot` takes them: rows that pass them when the call begins
+        Raises  as `upsert`; InvalidInput on a malformed condition; UnsupportedTable for a condition where the table
+                stores no record keys
+        """
+        if is_predicate(keys):
+            keys = self._keys_of(keys, self._options(options))
+        return self._write(WriteOperation.DELETE, keys, options)
+
+    def insert_overwrite(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+        """Put the rows in place of all rows of the partitions that they are in. Raises as `upsert`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE, df, options)
+
+    def insert_overwrite_table(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+        """Put the rows in place of all rows of the table. Raises as `upsert`."""
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, options)
+
+    def delete_partitions(self, partitions: Sequence[str], *, options: Options | None = None) -> WriteResult:
+        """Delete all rows of partitions.
+
+        partitions  partition paths, such as "2024-01-31" or "city=oslo"
+        Raises      InvalidInput naming those that the table does not have
+        """
+        given = self._options(options)
+        result = delete_partitions(self.storage, partitions, given)
+        self.engine.after_commit(self.storage, given, result.instant, result.after)
+        return result
+
+    def explain_upsert(self, df: Rowset, *, options: Options | None = None) -> WriteExplanation:
+        """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
+
+        Raises as `upsert`
+        """
+        batch = self.engine.check(self.storage, WriteOperation.UPSERT, df, self._options(options))
+        return self.engine.explain(batch)
+
+    def _write(self, operation: WriteOperation, rows: Rowset, options: Options | None) -> WriteResult:
+        return run(self.engine.check(self.storage, operation, rows, self._options(options)))
+
+    def _keys_of(self, filters: Filters, given: dict[str, str]) -> Frame:
+        """The keys of the rows that pass."""
+        state = load_state(self.storage)
+        if not state.config.meta_fields:
+            raise UnsupportedTable(
+                f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): delete by key columns"
+            )
+        return self.engine.read(state, Read(columns=[RECORD_KEY, PARTITION_PATH], filters=filters), given)

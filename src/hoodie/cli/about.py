@@ -1,0 +1,87 @@
+"""Commands about the command itself: version, completion."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from importlib import metadata
+
+import click
+from click.shell_completion import get_completion_class
+
+from hoodie.cli.arguments import command
+from hoodie.cli.calls import Call
+from hoodie.config.table import NEWEST_VERSION, WRITTEN_VERSION
+
+_PACKAGES = ("pyarrow", "pandas", "pyspark", "fsspec", "s3fs")
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """What is installed.
+
+    packages  version by name; "" for one that is not installed
+    reads     versions of the table format, the oldest and the newest
+    writes    the one that is written
+    """
+
+    hoodie: str
+    python: str
+    packages: dict[str, str]
+    reads: tuple[int, int]
+    writes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Script:
+    """A script for a shell."""
+
+    shell: str
+    script: str
+
+
+@command("version", tables=False, examples=["hoodie version", "hoodie version --json"])
+def version(call: Call) -> int:
+    """Show the versions of Hoodie and its packages."""
+    found = Version(
+        _installed("hoodie") or "0+unknown",
+        platform.python_version(),
+        {name: _installed(name) for name in _PACKAGES},
+        (0, NEWEST_VERSION),
+        WRITTEN_VERSION,
+    )
+    packages = ", ".join(f"{name} {found or '(not installed)'}" for name, found in found.packages.items())
+    return call.alone(
+        found,
+        [
+            f"hoodie {found.hoodie}, Python {found.python}",
+            packages,
+            f"reads tables up to version {found.reads[1]}, writes version {found.writes}",
+        ],
+    )
+
+
+@command(
+    "completion",
+    click.argument("shell", type=click.Choice(["bash", "zsh", "fish"])),
+    tables=False,
+    examples=['eval "$(hoodie completion bash)"', "hoodie completion fish > ~/.config/fish/completions/hoodie.fish"],
+)
+def completion(call: Call, shell: str) -> int:
+    """Print the script that completes commands.
+
+    Put the line of the example into ~/.bashrc or ~/.zshrc.
+    """
+    from hoodie.cli.main import cli  # here: the commands are of it
+
+    made = get_completion_class(shell)
+    assert made is not None  # of the choices
+    script = made(cli, {}, "hoodie", "_HOODIE_COMPLETE").source()
+    return call.alone(Script(shell, script), [script])
+
+
+def _installed(name: str) -> str:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""

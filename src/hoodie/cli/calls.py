@@ -1,0 +1,235 @@
+"""One run of a command: the tables that it is about, the work on them in parallel, and what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import time
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+from hoodie.cli import output, secrets
+from hoodie.cli.outcome import Outcome, Problem, Status
+from hoodie.cli.output import Block
+from hoodie.errors import HoodieError, InvalidOption
+from hoodie.storage import Storage, storage_for
+from hoodie.storage.faults import typed_errors
+
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A table that a command works on."""
+
+    path: str
+    options: dict[str, str] = field(default_factory=dict, repr=False)
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def storage(self) -> Storage:
+        return storage_for(self.path, self.storage_options or None)
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What every command is given.
+
+    paths    as on the command line, and from --from
+    options  `hoodie.*`, checked
+    """
+
+    command: str
+    paths: tuple[str, ...] = ()
+    options: dict[str, str] = field(default_factory=dict, repr=False)
+    storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
+    jobs: int = 1
+    as_json: bool = False
+    debug: bool = False
+    started: float = field(default_factory=time.perf_counter)
+
+    @classmethod
+    def of(cls, context: click.Context, given: dict[str, Any]) -> Call:
+        """Take the common options out of those given. Raises InvalidOption; UsageError without any path"""
+        words = context.command_path.split()[1:]
+        storage_options = {key: _value(text) for key, text in given.pop("storage_options", ())}
+        secrets.remember(storage_options)
+        options = dict(given.pop("options", ()))
+        if options:
+            from hoodie.config.datasource import check_options  # here: most calls have none
+
+            options = check_options(options)
+        listed, paths = given.pop("listed", None), given.pop("paths", None)
+        if paths is not None:
+            lines = [line.split("#")[0].strip() for line in listed] if listed else []
+            paths = (*paths, *filter(None, lines))
+            if not paths:
+                raise click.UsageError("no table: give a path, a glob, or --from FILE", context)
+        return cls(
+            " ".join(words),
+            paths or (),
+            options,
+            storage_options,
+            given.pop("jobs", 1),
+            given.pop("as_json", False),
+            given.pop("debug", False),
+        )
+
+    def split_instant(self, instant: str | None) -> tuple[Call, str | None]:
+        """The last argument as the instant that is meant, where it is all digits, and no option names one."""
+        if instant is None and len(self.paths) > 1 and self.paths[-1].isdecimal():
+            return dataclasses.replace(self, paths=self.paths[:-1]), self.paths[-1]
+        return self, instant
+
+    def one(self) -> Target:
+        """The table of a command that takes one only. Raises UsageError"""
+        targets = self.targets()
+        if len(targets) > 1:
+            raise click.UsageError(f"{self.command} takes one table, and {len(targets)} are given")
+        return targets[0]
+
+    def targets(self) -> list[Target]:
+        """The tables, globs expanded, each once. Raises UsageError at a glob that no table matches"""
+        paths: dict[str, None] = {}
+        for path in self.paths:
+            paths.update(dict.fromkeys(self._matching(path) if re.search(r"[*?\[]", path) else [path]))
+        return [Target(path, self.options, self.storage_options) for path in paths]
+
+    def _matching(self, pattern: str) -> list[str]:
+        from hoodie.cli.found import matching
+
+        with typed_errors():
+            found = matching(pattern, self.storage_options)
+        if not found:
+            raise click.UsageError(f"no table matches {pattern}")
+        return found
+
+    def each(
+        self,
+        work: Callable[[Target], R],
+        text: Callable[[R], Sequence[Block]],
+        found: Callable[[R], bool] = lambda result: False,
+    ) -> int:
+        """Work on all tables, print what came of it, and return the exit status.
+
+        work   for one table
+        text   of its result
+        found  whether a result counts as Status.FOUND
+        """
+        return self.report(self.run(work, found), text)
+
+    def run(self, work: Callable[[Target], R], found: Callable[[R], bool] = lambda result: False) -> list[Outcome[R]]:
+        """What came of each table, in the order of the paths; tables are worked on by threads."""
+        targets = self.targets()
+
+        def outcome(target: Target) -> Outcome[R]:
+            with output.warned() as said:
+                try:
+                    with typed_errors():
+                        result = work(target)
+                except click.UsageError:
+                    raise
+                except Exception as error:
+                    status, problem = explained(error, debug=self.debug)
+                    return Outcome(target.path, status, None, problem, tuple(said))
+            return Outcome(target.path, Status.FOUND if found(result) else Status.FINE, result, None, tuple(said))
+
+        with warnings.catch_warnings(), output.collecting_warnings():
+            if len(targets) == 1 or self.jobs == 1:
+                return [outcome(target) for target in targets]
+            with ThreadPoolExecutor(min(self.jobs, len(targets)), thread_name_prefix="hoodie-cli") as pool:
+                return list(pool.map(outcome, targets))
+
+    def report(self, outcomes: Sequence[Outcome[R]], text: Callable[[R], Sequence[Block]]) -> int:
+        """Print outcomes, with a summary of several. Returns the exit status."""
+        seconds = time.perf_counter() - self.started
+        if self.as_json:
+            output.emit(self.command, outcomes, seconds)
+        else:
+            output.show_outcomes(outcomes, text, seconds)
+        return max((outcome.status for outcome in outcomes), default=Status.FINE)
+
+    def closing(self, results: Mapping[str, Any], status: Status) -> int:
+        """The end of a command that has printed as it went: its JSON document, results by path. Returns the status."""
+        if self.as_json:
+            seconds = time.perf_counter() - self.started
+            failed = {path for path, result in results.items() if any(run.problem for run in result.runs)}
+            outcomes = [
+                Outcome(path, Status.FAILED if path in failed else Status.FINE, result)
+                for path, result in results.items()
+            ]
+            output.emit(self.command, outcomes, seconds)
+        return status
+
+    def alone(self, result: Any, blocks: Sequence[Block], status: Status = Status.FINE) -> int:
+        """Print the result of a command that is about no table, or about something beside tables."""
+        if self.as_json:
+            seconds = time.perf_counter() - self.started
+            output.emit(self.command, [Outcome(path, status, result) for path in self.paths[:1] or ("",)], seconds)
+        else:
+            output.show(blocks)
+        return status
+
+    def change(
+        self,
+        do: Callable[[Target, bool], R],
+        text: Callable[[R], Sequence[Block]],
+        *,
+        dry_run: bool,
+        yes: bool,
+        goes: Callable[[R], int],
+        question: str,
+    ) -> int:
+        """Do what cannot be undone: after showing what it is, and a yes.
+
+        do        (table, whether it is a dry run) -> what was done, or would be
+        goes      how much of a dry run's result would go; 0: nothing would be done
+        question  with one {} for that number, of all tables
+        Raises    UsageError when nobody can be asked
+        """
+        if dry_run or yes:
+            return self.each(lambda target: do(target, dry_run), text)
+        if not sys.stdin.isatty():
+            raise click.UsageError(
+                f"{self.command} cannot be undone, and there is no terminal to ask at: give --yes, or --dry-run to see "
+                "what would be done"
+            )
+        planned = self.run(lambda target: do(target, True))
+        total = sum(goes(outcome.result) for outcome in planned if outcome.result is not None)
+        if not total:
+            return self.report(planned, text)
+        output.show_outcomes(planned, text, time.perf_counter() - self.started, err=True)
+        if not click.confirm(question.format(total), err=True):
+            output.complain("nothing was changed")
+            return Status.FAILED
+        return self.each(lambda target: do(target, False), text)
+
+
+def explained(error: BaseException, *, debug: bool = False) -> tuple[Status, Problem]:
+    """The exit status of an error, and the line that says what to do. debug: the traceback is printed as well."""
+    if debug:
+        output.traceback(error)
+    notes = " ".join(str(note) for note in getattr(error, "__notes__", ()))
+    message = " ".join(f"{error} {notes}".split())
+    if isinstance(error, HoodieError):
+        status = Status.USAGE if isinstance(error, InvalidOption) else Status.FAILED
+    else:
+        status = Status.FAILED
+        message = f"{type(error).__name__}: {message}. This error was not expected: --debug shows where it comes from."
+    return status, Problem(type(error).__name__, secrets.masked(message))
+
+
+def _value(text: str) -> Any:
+    """A driver's option: JSON where it is an object or a truth value, else text."""
+    if text[:1] == "{" or text in ("true", "false"):
+        with suppress(ValueError):
+            return json.loads(text)
+    return text

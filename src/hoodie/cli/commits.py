@@ -1,0 +1,134 @@
+"""What happened to a table: its instants, and what commits wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+from hoodie.cli.opened import look
+from hoodie.cli.output import Block, Grid, size
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class InstantLine:
+    """An instant, and what it wrote if it is a completed commit.
+
+    state       REQUESTED, INFLIGHT or COMPLETED
+    completed   completion time; "" where the table's version does not record it
+    rows        in the files that it wrote, copied ones included
+    bytes       that it wrote
+    partitions  that it wrote to or replaced files in
+    archived    it left the active timeline
+    """
+
+    instant: str
+    action: str
+    state: str
+    completed: str = ""
+    operation: str = ""
+    inserted: int = 0
+    updated: int = 0
+    deleted: int = 0
+    rows: int = 0
+    bytes: int = 0
+    files: int = 0
+    partitions: int = 0
+    archived: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    """Instants, newest first.
+
+    more  how many more there are, which --limit left out
+    """
+
+    instants: tuple[InstantLine, ...]
+    more: int
+
+
+def line_of(storage: Storage, timeline: Timeline, instant: Instant) -> InstantLine:
+    """An instant of the active timeline; a completed commit is read."""
+    if instant.state is not State.COMPLETED or instant.action not in COMMITS:
+        return described(instant, None)
+    with suppress(FileNotFoundError):  # archived or rolled back since the timeline was listed
+        return described(instant, read_commit(storage, timeline, instant))
+    return described(instant, None)
+
+
+def described(instant: Instant, metadata: CommitMetadata | None, *, archived: bool = False) -> InstantLine:
+    stats = [] if metadata is None else [stat for part in metadata.stats.values() for stat in part]
+    return InstantLine(
+        instant=instant.requested,
+        action=instant.action.value,
+        state=instant.state.name,
+        completed=instant.completed,
+        operation="" if metadata is None else metadata.operation.value,
+        inserted=sum(stat.num_inserts for stat in stats),
+        updated=sum(stat.num_updates for stat in stats),
+        deleted=sum(stat.num_deletes for stat in stats),
+        rows=sum(stat.num_writes for stat in stats),
+        bytes=sum(stat.total_write_bytes for stat in stats),
+        files=len({stat.path for stat in stats if stat.path}),
+        partitions=0 if metadata is None else len({*metadata.stats, *metadata.replaced}),
+        archived=archived,
+    )
+
+
+def history(
+    storage: Storage,
+    limit: int,
+    *,
+    actions: Sequence[str] = (),
+    every: bool = False,
+    pending: bool = False,
+    archived: bool = False,
+) -> History:
+    """The newest instants of a table.
+
+    limit     so many; 0: all. Only these are read
+    actions   words of actions, such as "clean"; (): those that publish rows
+    every     of all actions, in all states
+    pending   those that are not completed
+    archived  completed commits that left the active timeline, too. The whole archive is read
+    """
+    config, timeline = look(storage)
+    wanted = frozenset(map(Action, actions)) or (frozenset(Action) if every or pending else COMMITS)
+    active = [i for i in reversed(timeline.instants) if i.action in wanted]
+    if pending or not (every or actions):
+        active = [i for i in active if (i.state is State.COMPLETED) is not pending]
+    left: list[tuple[Instant, CommitMetadata]] = []
+    if archived and not pending:
+        from hoodie.timeline.archive import archived_commits
+
+        known = {instant.requested for instant in timeline.commits}
+        left = [pair for pair in archived_commits(storage, config) if pair[0].requested not in known]
+        left = [pair for pair in left if pair[0].action in wanted]
+    count = limit or len(active) + len(left)
+    lines = [line_of(storage, timeline, instant) for instant in active[:count]]
+    lines += [described(*pair, archived=True) for pair in left[: count - len(lines)]]
+    return History(tuple(lines), len(active) + len(left) - len(lines))
+
+
+def text(found: History) -> Sequence[Block]:
+    if not found.instants:
+        return ["no instants"]
+    header = ("instant", "action", "state", "operation", "inserted", "updated", "deleted", "files", "written")
+    rows = [
+        (
+            line.instant,
+            line.action,
+            "ARCHIVED" if line.archived else line.state,
+            line.operation,
+            *((line.inserted, line.updated, line.deleted, line.files) if line.operation else (None,) * 4),
+            size(line.bytes) if line.operation else None,
+        )
+        for line in found.instants
+    ]
+    return [Grid(header, rows), *([f"and {found.more} older: --limit 0 shows all"] if found.more else [])]

@@ -1,0 +1,133 @@
+"""Rows of a table as Parquet or CSV files in another folder: all of them, or none.
+
+On disk the files are written beside the folder, which gets its name at the end. Object stores have no such step: there
+`_SUCCESS`, which is written last, says that all is there; what a failed export wrote is removed.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+from hoodie.config.options import Options
+from hoodie.cli.output import Block, size
+from hoodie.cli.rows import Question, batches, plan, write_rows
+from hoodie.cli.secrets import masked_path
+from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.storage import LocalStorage, Storage, storage_for
+from hoodie.table.state import load_state
+
+SUCCESS = "_SUCCESS"
+#: Input bytes that go into one file, roughly: whole file slices.
+_FILE_BYTES = 256 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    """What was exported, or (dry run) would be.
+
+    to      the folder
+    files   names in it, without `_SUCCESS`; dry run: ()
+    rows    in them
+    reads   bytes of the table's files that are read
+    as_of   instant of the table's newest commit, which the rows show
+    """
+
+    to: str
+    files: tuple[str, ...]
+    rows: int
+    reads: int
+    as_of: str
+    dry_run: bool
+
+
+def places(paths: Sequence[str], folder: str) -> dict[str, str]:
+    """Where each table goes: one to the folder, several to folders of their name in it. Raises InvalidOption"""
+    if len(paths) == 1:
+        return {paths[0]: folder}
+    names = {path: path.rstrip("/").rpartition("/")[2] for path in paths}
+    if twice := sorted({name for name in names.values() if list(names.values()).count(name) > 1}):
+        raise InvalidOption(f"--to {folder}: several tables have a folder named {', '.join(twice)}: export them apart")
+    return {path: f"{folder.rstrip('/')}/{name}" for path, name in names.items()}
+
+
+def export(
+    storage: Storage,
+    question: Question,
+    options: Options,
+    to: str,
+    storage_options: Mapping[str, Any],
+    form: str,
+    *,
+    dry_run: bool,
+) -> Exported:
+    """Write rows into a new or empty folder. Raises InvalidInput when it has something in it; as a read"""
+    target = storage_for(to, storage_options if "://" in to else None)
+    if target.list():
+        raise InvalidInput(f"{target.root}: there is something in this folder: export to a new or an empty one")
+    state = load_state(storage)
+    scan = plan(state, question, options)
+    done = Exported(masked_path(target.root), (), 0, scan.bytes, state.timeline.newest_commit, True)
+    if dry_run:
+        return done
+    groups: list[list[Any]] = [[]]
+    taken = 0
+    for slice_ in scan.slices:
+        size_ = (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
+        if groups[-1] and taken + size_ > _FILE_BYTES:
+            groups.append([])
+            taken = 0
+        groups[-1].append(slice_)
+        taken += size_
+    scans = [replace(scan, slices=tuple(group)) for group in groups]
+    names = [f"part-{number:05d}.{form}" for number in range(len(scans))]
+
+    def write_all(into: Storage) -> int:
+        rows = 0
+        for name, part in zip(names, scans, strict=True):
+            with into.open_output(name) as sink:
+                rows += write_rows(batches(part), form, sink)
+        into.write(SUCCESS, b"")
+        return rows
+
+    rows = _on_disk(target, write_all) if isinstance(target, LocalStorage) else _in_store(target, names, write_all)
+    return replace(done, files=tuple(names), rows=rows, dry_run=False)
+
+
+def text(done: Exported) -> Sequence[Block]:
+    if done.dry_run:
+        return [f"would read {size(done.reads)} and write to {done.to}"]
+    return [f"{done.rows} rows in {len(done.files)} files written to {done.to}, as of {done.as_of}"]
+
+
+def _on_disk(target: LocalStorage, write_all: Any) -> int:
+    place = Path(target.root)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    beside = place.parent / f".{place.name}.{uuid4().hex}.tmp"
+    try:
+        rows: int = write_all(LocalStorage(beside))
+        os.replace(beside, place)  # takes the place of an empty folder; another export's is not empty
+    except BaseException as error:
+        shutil.rmtree(beside, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+            raise InvalidInput(f"{place}: another process has written to this folder meanwhile") from error
+        raise
+    return rows
+
+
+def _in_store(target: Storage, names: Sequence[str], write_all: Any) -> int:
+    try:
+        rows: int = write_all(target)
+    except BaseException:
+        with suppress(Exception):  # the error that is raised says more; a folder without _SUCCESS is not complete
+            for name in (SUCCESS, *names):
+                target.delete(name)
+        raise
+    return rows

@@ -1,0 +1,130 @@
+"""Finding tables: below a folder, and by a glob."""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from hoodie.cli.output import Block, Grid
+from hoodie.cli.secrets import masked, masked_path
+from hoodie.config.table import PROPERTIES_FILE, from_properties
+from hoodie.errors import HoodieError, InvalidInput
+from hoodie.model.instant import Action
+from hoodie.storage import Storage, storage_beside, storage_for
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import join
+from hoodie.table.properties import load_properties
+from hoodie.timeline.load import load_timeline
+from hoodie.view.parallel import in_threads
+
+_GLOB = re.compile(r"[*?\[]")
+
+
+@dataclass(frozen=True, slots=True)
+class TableLine:
+    """One table of a listing.
+
+    path     below the folder that was listed: its own path
+    commits  completed commits on the active timeline
+    newest   instant of the newest of them; ""
+    pending  instants that are requested or inflight
+    problem  why nothing more can be said of it; ""
+    """
+
+    path: str
+    name: str = ""
+    type: str = ""
+    version: int = 0
+    commits: int = 0
+    newest: str = ""
+    pending: int = 0
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The tables in a folder and below it."""
+
+    tables: tuple[TableLine, ...]
+
+
+def list_tables(storage: Storage, depth: int) -> Listing:
+    """The tables at the root of a storage, or in folders below it.
+
+    depth   folders below the root that are looked into; tables are not entered
+    Raises  InvalidInput when the folder is missing or empty
+    """
+    below, found = _tables(storage, depth)
+    if not found and not below:
+        raise InvalidInput(f"{storage.root}: no such folder, or nothing in it")
+    return Listing(tuple(in_threads(partial(_line, storage), found)))
+
+
+def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
+    """The tables whose path matches a glob, sorted; folders that hold none are left out."""
+    if "://" not in pattern:
+        return [path for path in sorted(glob.glob(pattern)) if _is_table(path, None)]
+    from fsspec.core import url_to_fs
+
+    if not (fixed := _GLOB.split(pattern)[0]).partition("://")[2].partition("/")[1]:
+        raise InvalidInput(f"{pattern}: a glob may not stand in the bucket or host of a URI")
+    scheme = fixed.partition("://")[0]
+    fs, path = url_to_fs(pattern, **{**storage_options, "use_listings_cache": False})
+    uris = [f"{scheme}://{match.lstrip('/')}" for match in sorted(fs.glob(path))]
+    return [uri for uri in uris if _is_table(uri, storage_options)]
+
+
+def text(listing: Listing) -> Sequence[Block]:
+    if not listing.tables:
+        return ["no tables"]
+    rows = [
+        (line.name, line.type, line.version, line.commits, line.newest, line.pending, line.problem or line.path)
+        for line in listing.tables
+    ]
+    return [Grid(("name", "type", "version", "commits", "newest", "pending", "path"), rows)]
+
+
+def _is_table(path: str, options: Mapping[str, Any] | None) -> bool:
+    return storage_for(path, options).exists(PROPERTIES_FILE)
+
+
+def _tables(storage: Storage, depth: int) -> tuple[bool, list[str]]:
+    """Whether the root has anything in it, and the folders that hold tables."""
+    found: list[str] = []
+    level, anything = [""], False
+    for left in range(depth, -1, -1):
+        deeper: list[str] = []
+        for folder, entries in zip(level, in_threads(storage.list, level), strict=True):
+            anything = anything or bool(entries)
+            names = [entry.name for entry in entries if entry.is_dir]
+            if ".hoodie" in names and storage.exists(join(folder, PROPERTIES_FILE)):
+                found.append(folder)
+            elif left:
+                deeper += [join(folder, name) for name in names if not name.startswith(".")]
+        level = deeper
+    return anything, sorted(found)
+
+
+def _line(storage: Storage, folder: str) -> TableLine:
+    path = f"{storage.root.rstrip('/')}/{folder}" if folder else storage.root
+    try:
+        with typed_errors():
+            table = storage_beside(storage, path)
+            config = from_properties(load_properties(table))
+            timeline = load_timeline(table, config)
+    except HoodieError as error:
+        return TableLine(masked_path(path), problem=masked(" ".join(str(error).split())))
+    pending = len(timeline.pending(Action))
+    return TableLine(
+        masked_path(path),
+        config.name,
+        config.type.value,
+        config.version,
+        len(timeline.commits),
+        timeline.newest_commit,
+        pending,
+    )

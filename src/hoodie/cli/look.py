@@ -1,0 +1,133 @@
+"""Commands that look at tables: ls, show, history, files, stats, metadata."""
+
+from __future__ import annotations
+
+import click
+
+from hoodie.cli.arguments import TIME, command, option
+from hoodie.cli.calls import Call
+from hoodie.model.instant import Action
+
+PARTITION = option(
+    "--partition",
+    "partitions",
+    multiple=True,
+    metavar="PATH",
+    example="--partition city=oslo",
+    help="Look at this partition path only; may be repeated.",
+)
+AS_OF = option("--as-of", type=TIME, example="--as-of '2026-01-31 12:00:00'", help="As the table was then.")
+
+
+@command(
+    "ls",
+    option(
+        "--depth",
+        type=click.IntRange(0),
+        default=3,
+        show_default=True,
+        metavar="N",
+        example="--depth 1",
+        help="How many folders deep to look.",
+    ),
+    examples=["hoodie ls /data/lake", "hoodie ls s3://bucket/lake --depth 1 --json"],
+)
+def ls(call: Call, depth: int) -> int:
+    """List the tables in folders and below them."""
+    from hoodie.cli.found import list_tables, text
+
+    return call.each(lambda target: list_tables(target.storage, depth), text)
+
+
+@command("show", examples=["hoodie show /data/trips", "hoodie show '/data/lake/*' --json"])
+def show(call: Call) -> int:
+    """Show what a table is, and its newest commit.
+
+    Its type, key and columns, what is pending, its savepoints. No data file is looked at.
+    """
+    from hoodie.cli.summary import summarize, text
+
+    return call.each(lambda target: summarize(target.storage), text)
+
+
+@command(
+    "history",
+    option(
+        "--limit",
+        type=click.IntRange(0),
+        default=20,
+        show_default=True,
+        metavar="N",
+        example="--limit 5",
+        help="So many instants, the newest; 0: all.",
+    ),
+    option(
+        "--action",
+        "actions",
+        multiple=True,
+        type=click.Choice([action.value for action in Action]),
+        metavar="ACTION",
+        example="--action clean",
+        help="Instants of this action; may be repeated.",
+    ),
+    option("--all", "every", is_flag=True, example="--all", help="Instants of all actions, in all states."),
+    option("--pending", is_flag=True, example="--pending", help="Instants that are not completed."),
+    option("--archived", is_flag=True, example="--archived", help="Also commits that were archived."),
+    examples=["hoodie history /data/trips", "hoodie history /data/trips --action clean --limit 3"],
+)
+def history(call: Call, limit: int, actions: tuple[str, ...], every: bool, pending: bool, archived: bool) -> int:
+    """Show the newest commits.
+
+    And what each inserted, updated, deleted and wrote.
+    """
+    from hoodie.cli import commits
+
+    return call.each(
+        lambda target: commits.history(
+            target.storage, limit, actions=actions, every=every, pending=pending, archived=archived
+        ),
+        commits.text,
+    )
+
+
+@command(
+    "files",
+    PARTITION,
+    AS_OF,
+    option("--all", "every", is_flag=True, example="--all", help="Older file slices, too."),
+    examples=["hoodie files /data/trips", "hoodie files /data/trips --partition city=oslo --all"],
+    hoodie=True,
+)
+def files(call: Call, partitions: tuple[str, ...], as_of: str | None, every: bool) -> int:
+    """List the file slices that a reader takes."""
+    from hoodie.cli import sizes
+
+    return call.each(
+        lambda target: sizes.files(
+            target.storage, target.options, partitions=partitions or None, as_of=as_of, every=every
+        ),
+        sizes.text,
+    )
+
+
+@command("stats", examples=["hoodie stats /data/trips", "hoodie stats --from tables.txt --json"], hoodie=True)
+def stats(call: Call) -> int:
+    """Measure file sizes and write amplification.
+
+    Also the share of logs, and the size of older file versions. One listing of all partitions, and the commits of the
+    active timeline.
+    """
+    from hoodie.cli import sizes
+
+    return call.each(lambda target: sizes.stats(target.storage, target.options), sizes.stats_text)
+
+
+@command("metadata", examples=["hoodie metadata /data/trips"])
+def metadata(call: Call) -> int:
+    """Show properties, and the metadata table.
+
+    The metadata table is kept by other writers; its partitions, its size, and how far it is behind.
+    """
+    from hoodie.cli import settings
+
+    return call.each(lambda target: settings.metadata(target.storage), settings.text)

@@ -1,0 +1,247 @@
+"""What commands print: text for people, or one JSON document."""
+
+from __future__ import annotations
+
+import base64
+import contextvars
+import dataclasses
+import datetime as dt
+import json
+import os
+import sys
+import warnings
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import Enum
+from typing import Any
+
+import click
+
+from hoodie.cli import secrets
+from hoodie.cli.outcome import Outcome
+
+#: The name and version of the JSON document. Fields may be added; a change of another kind is a new version.
+SCHEMA = "hoodie.cli/1"
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Rows under a header. Numbers stand to the right."""
+
+    header: Sequence[str]
+    rows: Sequence[Sequence[object]]
+
+
+Block = str | Grid
+
+
+def show(blocks: Sequence[Block], *, err: bool = False) -> None:
+    """Print lines and tables; tables are drawn by rich at a terminal only."""
+    for block in blocks:
+        if isinstance(block, str):
+            click.echo(secrets.masked_path(block), err=err)
+        elif (sys.stderr if err else sys.stdout).isatty() and not os.environ.get("NO_COLOR"):
+            _draw(block, err)
+        else:
+            click.echo("\n".join(_aligned(block)), err=err)
+
+
+def complain(line: str) -> None:
+    """One line of an error, on standard error."""
+    click.echo(f"hoodie: {secrets.masked(line)}", err=True)
+
+
+def traceback(error: BaseException) -> None:
+    """The traceback of an error, on standard error."""
+    import traceback as lines
+
+    click.echo(secrets.masked("".join(lines.format_exception(error))), err=True)
+
+
+def show_outcomes(
+    outcomes: Sequence[Outcome[Any]],
+    text: Callable[[Any], Sequence[Block]],
+    seconds: float,
+    *,
+    err: bool = False,
+) -> None:
+    """Results below the path of their table where there are several, and a summary of these; errors one line each."""
+    several = len(outcomes) > 1
+    for outcome in outcomes:
+        if several:
+            show([f"== {outcome.path}"], err=err)
+        for line in outcome.warnings:
+            click.echo(f"warning: {line}", err=True)
+        if outcome.error is not None:
+            complain(f"{outcome.path}: {outcome.error.message}" if several else outcome.error.message)
+        else:
+            show(text(outcome.result), err=err)
+    if several:
+        show([summary_line(outcomes, seconds)], err=err)
+
+
+def summary_line(outcomes: Sequence[Outcome[Any]], seconds: float) -> str:
+    count = summary(outcomes, seconds)
+    parts = [f"{count['fine']} fine"]
+    parts += [f"{count['found']} with findings"] if count["found"] else []
+    parts += [f"{count['failed']} failed"] if count["failed"] else []
+    return f"== {count['tables']} tables: {', '.join(parts)} ({seconds:.1f} s)"
+
+
+def summary(outcomes: Sequence[Outcome[Any]], seconds: float) -> dict[str, Any]:
+    statuses = [int(outcome.status) for outcome in outcomes]
+    return {
+        "tables": len(statuses),
+        "fine": statuses.count(0),
+        "found": statuses.count(1),
+        "failed": statuses.count(2) + statuses.count(3),
+        "seconds": round(seconds, 3),
+    }
+
+
+def document(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> dict[str, Any]:
+    """The JSON document of a command: docs/cli.md."""
+    tables = [
+        {
+            "path": secrets.masked_path(outcome.path),
+            "status": int(outcome.status),
+            "result": plain(outcome.result),
+            "error": plain(outcome.error),
+            "warnings": list(outcome.warnings),
+        }
+        for outcome in outcomes
+    ]
+    status = max((int(outcome.status) for outcome in outcomes), default=0)
+    whole = summary(outcomes, seconds)
+    return {"schema": SCHEMA, "command": command, "status": status, "tables": tables, "error": None, "summary": whole}
+
+
+def emit(command: str, outcomes: Sequence[Outcome[Any]], seconds: float) -> None:
+    """Print the JSON document, on one line."""
+    click.echo(json.dumps(document(command, outcomes, seconds), ensure_ascii=False))
+
+
+def emit_error(command: str, status: int, problem: Any) -> None:
+    """The JSON document of a command that came to no table."""
+    whole = {**document(command, [], 0.0), "status": status, "error": plain(problem)}
+    click.echo(json.dumps(whole, ensure_ascii=False))
+
+
+def plain(value: Any) -> Any:
+    """A result as JSON has it: times as ISO text, decimals as text, bytes as base64."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Enum):
+        return value.name if isinstance(value, int) else value.value
+    if value is None or isinstance(value, str | int | bool):
+        return value
+    if isinstance(value, float):
+        return value if value == value and abs(value) != float("inf") else str(value)
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, Decimal | dt.timedelta):
+        return str(value)
+    if isinstance(value, dt.date | dt.time):
+        return value.isoformat()
+    if isinstance(value, Collection):
+        return [plain(item) for item in value]
+    return str(value)
+
+
+# --- warnings ---
+
+_said: contextvars.ContextVar[list[str] | None] = contextvars.ContextVar("hoodie_cli_warnings", default=None)
+
+
+@contextmanager
+def warned() -> Iterator[list[str]]:
+    """The warnings of a table: those of its own thread."""
+    lines: list[str] = []
+    token = _said.set(lines)
+    try:
+        yield lines
+    finally:
+        _said.reset(token)
+
+
+@contextmanager
+def collecting_warnings() -> Iterator[None]:
+    """Hoodie's warnings go to the table that they are about; those of threads below it are printed. No others show."""
+    from hoodie.errors import HoodieWarning
+
+    warnings.simplefilter("ignore")
+    warnings.simplefilter("always", HoodieWarning)
+
+    def collect(message: Warning | str, *more: Any, **others: Any) -> None:
+        line, lines = secrets.masked(" ".join(str(message).split())), _said.get()
+        if lines is None:
+            click.echo(f"warning: {line}", err=True)
+        elif line not in lines:
+            lines.append(line)
+
+    before, warnings.showwarning = warnings.showwarning, collect
+    try:
+        yield
+    finally:
+        warnings.showwarning = before
+
+
+@contextmanager
+def complaining() -> Iterator[None]:
+    """Print warnings at once: of a command that has no document to put them in."""
+    with warnings.catch_warnings(), collecting_warnings():
+        yield
+
+
+# --- tables ---
+
+
+def _aligned(grid: Grid) -> Iterator[str]:
+    cells = [[_cell(value) for value in row] for row in grid.rows]
+    right = [_is_number(grid.rows, column) for column in range(len(grid.header))]
+    widths = [max(map(len, column)) for column in zip(grid.header, *cells, strict=True)]
+    for row in (list(grid.header), *cells):
+        padded = [
+            cell.rjust(width) if to_right else cell.ljust(width)
+            for cell, width, to_right in zip(row, widths, right, strict=True)
+        ]
+        yield "  ".join(padded).rstrip()
+
+
+def _draw(grid: Grid, err: bool) -> None:
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, header_style="bold", pad_edge=False)
+    for column, name in enumerate(grid.header):
+        table.add_column(name, justify="right" if _is_number(grid.rows, column) else "left", overflow="fold")
+    for row in grid.rows:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    Console(stderr=err, highlight=False).print(table)
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:.2f}"
+    return "" if value is None else " ".join(str(value).split("\n"))
+
+
+def _is_number(rows: Sequence[Sequence[object]], column: int) -> bool:
+    values = [row[column] for row in rows if row[column] not in (None, "")]
+    return bool(values) and all(isinstance(value, int | float) for value in values)
+
+
+def size(count: int) -> str:
+    """Bytes for people: 1.4 MiB."""
+    amount = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if amount < 1024:
+            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
+        amount /= 1024
+    return f"{amount:.1f} TiB"

@@ -1,0 +1,221 @@
+"""Commands that read rows: query, changes, export. None of them needs Spark."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hoodie.cli.arguments import TIME, Decorator, command, option
+from hoodie.cli.calls import Call, Target
+from hoodie.cli.look import AS_OF, PARTITION
+from hoodie.cli.output import complaining
+from hoodie.storage.faults import typed_errors
+
+if TYPE_CHECKING:
+    from hoodie.cli.rows import Question
+
+#: Rows that a table at a terminal shows, unless --limit says otherwise.
+_SHOWN = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of a table.
+
+    columns  names, in the order of the values
+    rows     values: times as ISO text, decimals as text, bytes as base64
+    more     there are rows that --limit left out
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    more: bool
+
+
+COLUMNS = option(
+    "--columns",
+    metavar="NAME,...",
+    example="--columns id,city",
+    help="Columns, in the order wanted. Without it all, with those that begin with _hoodie_ only if --meta is given.",
+)
+FILTER = option(
+    "--filter",
+    "filters",
+    multiple=True,
+    metavar="CONDITION",
+    example="--filter 'fare >= 20' --filter 'city in oslo,rome'",
+    help="Rows to keep: a column, one of = != < <= > >= in, and a value. Of several all must hold.",
+)
+META = option("--meta", is_flag=True, example="--meta", help="The columns that begin with _hoodie_, too.")
+LIMIT = option(
+    "--limit",
+    type=click.IntRange(0),
+    metavar="N",
+    example="--limit 20",
+    help="So many rows at most. Files are read until there are so many.",
+)
+FORMAT = option(
+    "--format",
+    "form",
+    type=click.Choice(["table", "csv", "json", "parquet"]),
+    default="table",
+    show_default=True,
+    example="--format csv",
+    help="How rows are printed: a table of 100 rows unless --limit is given, CSV, JSON lines, or (with --output) "
+    "Parquet.",
+)
+OUTPUT = option(
+    "--output",
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    example="--output trips.parquet",
+    help="Write to this file, which appears when all rows are in it.",
+)
+BEGIN = option(
+    "--begin",
+    type=TIME,
+    default="earliest",
+    show_default=True,
+    example="--begin 20260131120000000",
+    help="Changes after this instant of the table, or this time.",
+)
+END = option("--end", type=TIME, example="--end 2026-02-01", help="Changes up to this instant, included; else all.")
+
+
+def rows_options(*first: Decorator) -> tuple[Decorator, ...]:
+    return (*first, COLUMNS, FILTER, META, LIMIT, FORMAT, OUTPUT)
+
+
+@command(
+    "query",
+    *rows_options(PARTITION, AS_OF),
+    examples=[
+        "hoodie query /data/trips --columns id,fare --filter 'city = oslo' --limit 10",
+        "hoodie query /data/trips --as-of 2026-01-31 --format csv > trips.csv",
+        "hoodie query /data/trips --format parquet --output trips.parquet",
+    ],
+    hoodie=True,
+)
+def query(
+    call: Call, partitions: tuple[str, ...], as_of: str | None, form: str, output: str | None, **asked: Any
+) -> int:
+    """Print rows, as they are now or were at a time."""
+    from hoodie.cli.rows import Question
+
+    return _answer(call, Question.of(asked, partitions=partitions or None, as_of=as_of), form, output)
+
+
+@command(
+    "changes",
+    *rows_options(BEGIN, END),
+    examples=[
+        "hoodie changes /data/trips --begin 20260131120000000",
+        "hoodie changes /data/trips --begin 2026-01-31 --end 2026-02-01 --format json",
+    ],
+    hoodie=True,
+)
+def changes(call: Call, begin: str, end: str | None, form: str, output: str | None, **asked: Any) -> int:
+    """Print the rows that commits of a range wrote.
+
+    Each once and as it was at the end; deleted rows are not among them.
+    """
+    from hoodie.cli.rows import Question
+
+    return _answer(call, Question.of(asked, begin=begin, end=end), form, output)
+
+
+@command(
+    "export",
+    option(
+        "--to",
+        "folder",
+        required=True,
+        metavar="FOLDER",
+        example="--to s3://bucket/exports/2026-01-31",
+        help="A folder or URI that is new or empty; of several tables each gets a folder of its own in it.",
+    ),
+    option(
+        "--format",
+        "form",
+        type=click.Choice(["parquet", "csv"]),
+        default="parquet",
+        show_default=True,
+        example="--format csv",
+        help="Of the files.",
+    ),
+    PARTITION,
+    AS_OF,
+    option(
+        "--begin",
+        type=TIME,
+        example="--begin 20260131120000000",
+        help="Export the changes after this instant of the table, or this time, instead of all rows.",
+    ),
+    END,
+    COLUMNS,
+    FILTER,
+    META,
+    option("--dry-run", is_flag=True, example="--dry-run", help="Say what would be read; nothing is written."),
+    examples=[
+        "hoodie export /data/trips --to /exports/trips",
+        "hoodie export '/data/lake/*' --to s3://bucket/exports/2026-01-31 --format csv",
+    ],
+    hoodie=True,
+)
+def export(
+    call: Call,
+    folder: str,
+    form: str,
+    partitions: tuple[str, ...],
+    begin: str | None,
+    end: str | None,
+    as_of: str | None,
+    dry_run: bool,
+    **asked: Any,
+) -> int:
+    """Write rows as Parquet or CSV files elsewhere.
+
+    All or nothing: the file _SUCCESS comes last: a folder without it is not complete.
+    """
+    from hoodie.cli import exporting
+    from hoodie.cli.rows import Question
+
+    question = Question.of(asked, partitions=partitions or None, as_of=as_of, begin=begin, end=end)
+    places = exporting.places([target.path for target in call.targets()], folder)
+    return call.each(
+        lambda target: exporting.export(
+            target.storage, question, target.options, places[target.path], target.storage_options, form, dry_run=dry_run
+        ),
+        exporting.text,
+    )
+
+
+def _answer(call: Call, question: Question, form: str, file: str | None) -> int:
+    """Print rows, or write them to a file."""
+    from hoodie.cli import rows
+
+    if call.as_json or form == "table":
+        if file:
+            raise click.UsageError("--output needs --format csv, json or parquet")
+        shown = question if call.as_json or question.limit is not None else question.limited(_SHOWN)
+
+        def do(target: Target) -> Rows:
+            return Rows(*rows.values(target.storage, shown, target.options))
+
+        return call.each(do, rows.text)
+    if form == "parquet" and not file:
+        raise click.UsageError("--format parquet needs --output")
+    target = call.one()
+    with complaining(), typed_errors():
+        count = rows.write(target.storage, question, target.options, form, file, _stdout)
+    if file:
+        click.echo(f"{count} rows written to {file}")
+    return 0
+
+
+def _stdout() -> Any:
+    sys.stdout.flush()
+    return sys.stdout.buffer

@@ -1,0 +1,245 @@
+"""Commands that go back: savepoint, rollback, restore."""
+
+from __future__ import annotations
+
+import datetime as dt
+import getpass
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import click
+
+from hoodie.cli.arguments import DRY_RUN, INSTANT, YES, command, option
+from hoodie.cli.calls import Call, Target
+from hoodie.cli.output import Block, Grid
+from hoodie.cli.services import shortened
+
+if TYPE_CHECKING:
+    from hoodie.recovery.savepoint import Savepoint
+
+
+@dataclass(frozen=True, slots=True)
+class SavepointLine:
+    """A commit whose files are kept.
+
+    at     when it was made, ISO, UTC
+    files  how many it keeps
+    """
+
+    instant: str
+    user: str
+    at: str
+    comment: str
+    files: int
+
+
+@dataclass(frozen=True, slots=True)
+class Savepoints:
+    """The savepoints of a table, oldest first."""
+
+    savepoints: tuple[SavepointLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Deleted:
+    """A savepoint that was deleted, or (dry run) would be."""
+
+    instant: str
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class RolledBack:
+    """What a rollback undid, or (dry run) would.
+
+    target   the instant that is rolled back
+    instant  of the rollback; "" in a dry run
+    deletes  paths of files, below the table's folder
+    undoes   paths of logs whose blocks are cancelled
+    """
+
+    target: str
+    instant: str
+    deletes: tuple[str, ...]
+    undoes: tuple[str, ...]
+    dry_run: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Restored:
+    """What a restore rolled back, or (dry run) would.
+
+    instant   of the restore; "" in a dry run, and when nothing was newer than the savepoint
+    instants  that are rolled back, newest first
+    deletes   paths of files that would be deleted: of a dry run
+    """
+
+    savepoint: str
+    instant: str
+    instants: tuple[str, ...]
+    deletes: tuple[str, ...]
+    dry_run: bool
+
+
+@click.group("savepoint")
+def savepoint() -> None:
+    """Keep the files that a commit needs."""
+
+
+@command(
+    "create",
+    INSTANT,
+    option("--comment", default="", metavar="TEXT", example="--comment 'before the migration'", help="Why it is kept."),
+    option("--user", default="", metavar="NAME", example="--user ops", help="Who wants it; default: the login name."),
+    examples=["hoodie savepoint create /data/trips", "hoodie savepoint create '/data/lake/*' --comment nightly"],
+    hoodie=True,
+)
+def create(call: Call, instant: str | None, comment: str, user: str) -> int:
+    """Make the newest commit a savepoint.
+
+    Or the one of --instant.
+    """
+    from hoodie.recovery.savepoint import make_savepoint
+
+    call, instant = call.split_instant(instant)
+
+    def do(target: Target) -> SavepointLine:
+        return _line(make_savepoint(target.storage, target.options, instant, comment, user or getpass.getuser()))
+
+    return call.each(do, lambda made: [f"savepoint {made.instant} keeps {made.files} files"])
+
+
+@command("show", examples=["hoodie savepoint show /data/trips"])
+def show(call: Call) -> int:
+    """List the savepoints of tables."""
+    from hoodie.recovery.savepoint import read_savepoints
+    from hoodie.table.state import load_state
+
+    def text(found: Savepoints) -> list[Block]:
+        rows = [(s.instant, s.user, s.at, s.files, s.comment) for s in found.savepoints]
+        return [Grid(("instant", "user", "made", "files", "comment"), rows)] if rows else ["no savepoints"]
+
+    return call.each(lambda target: Savepoints(tuple(map(_line, read_savepoints(load_state(target.storage))))), text)
+
+
+@command(
+    "delete",
+    INSTANT,
+    DRY_RUN,
+    YES,
+    examples=["hoodie savepoint delete /data/trips 20260131120000000 --yes"],
+    hoodie=True,
+)
+def delete(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+    """Let the files of a savepoint be cleaned as all others."""
+    from hoodie.errors import InstantNotFound
+    from hoodie.recovery.savepoint import delete_savepoint, read_savepoints
+    from hoodie.table.state import load_state
+
+    call, instant = call.split_instant(instant)
+    if instant is None:
+        raise click.UsageError("savepoint delete needs the instant of the savepoint")
+
+    def do(target: Target, dry_run: bool) -> Deleted:
+        if not dry_run:
+            delete_savepoint(target.storage, target.options, instant)
+        elif not any(savepoint.instant == instant for savepoint in read_savepoints(load_state(target.storage))):
+            raise InstantNotFound(f"instant {instant} is not a savepoint")
+        return Deleted(instant, dry_run)
+
+    return call.change(
+        do,
+        lambda done: [f"savepoint {done.instant} {'would be' if done.dry_run else 'is'} deleted"],
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: 1,
+        question="Delete the savepoint, of {} tables?",
+    )
+
+
+for _each in (create, show, delete):
+    savepoint.add_command(_each)
+
+
+@command(
+    "rollback",
+    INSTANT,
+    DRY_RUN,
+    YES,
+    examples=["hoodie rollback /data/trips --dry-run", "hoodie rollback /data/trips 20260131120000000 --yes"],
+    hoodie=True,
+)
+def rollback(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+    """Take back the newest completed commit.
+
+    Or the commit, or pending instant, of --instant.
+    """
+    from hoodie.recovery.rollback import rollback as run
+
+    call, instant = call.split_instant(instant)
+
+    def do(target: Target, dry_run: bool) -> RolledBack:
+        done = run(target.storage, target.options, instant, dry_run=dry_run)
+        return RolledBack(done.target, done.instant, done.deletes, done.undoes, dry_run)
+
+    return call.change(
+        do,
+        rolled_back_text,
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: 1,
+        question="Take that back, of {} tables?",
+    )
+
+
+@command(
+    "restore",
+    INSTANT,
+    DRY_RUN,
+    YES,
+    examples=["hoodie restore /data/trips 20260131120000000 --dry-run"],
+    hoodie=True,
+)
+def restore(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
+    """Take back all writes after a savepoint.
+
+    There is no way back from that.
+    """
+    from hoodie.recovery.restore import restore as run
+
+    call, instant = call.split_instant(instant)
+    if instant is None:
+        raise click.UsageError("restore needs the instant of a savepoint")
+
+    def do(target: Target, dry_run: bool) -> Restored:
+        done = run(target.storage, target.options, instant, dry_run=dry_run)
+        instants = tuple(f"{ref.time} {ref.action}" for ref in done.plan.instants)
+        return Restored(done.savepoint, done.instant, instants, done.deletes, dry_run)
+
+    return call.change(
+        do,
+        restored_text,
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: len(done.instants),
+        question="Roll back {} instants?",
+    )
+
+
+def rolled_back_text(done: RolledBack) -> list[str]:
+    verb = "would roll" if done.dry_run else "rolled"
+    what = f"{len(done.deletes)} files deleted, blocks of {len(done.undoes)} logs cancelled"
+    return [f"{verb} back {done.target}: {what}", *shortened((*done.deletes, *done.undoes))]
+
+
+def restored_text(done: Restored) -> list[str]:
+    if not done.instants:
+        return [f"nothing is newer than the savepoint {done.savepoint}"]
+    verb = "would roll" if done.dry_run else "rolled"
+    files = [f"  {len(done.deletes)} files would be deleted"] if done.dry_run else []
+    return [f"{verb} back {len(done.instants)} instants after {done.savepoint}", *shortened(done.instants), *files]
+
+
+def _line(made: Savepoint) -> SavepointLine:
+    moment = dt.datetime.fromtimestamp(made.at / 1000, dt.UTC).isoformat(timespec="seconds")
+    return SavepointLine(made.instant, made.user, moment, made.comment, len(made.files))

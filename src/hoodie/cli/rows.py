@@ -1,0 +1,199 @@
+"""Rows of a table for people and programs: which are asked for, read file slice by file slice, and in which form."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+
+from hoodie.config.options import Options
+from hoodie.cli.output import Block, Grid, plain
+from hoodie.errors import InvalidInput
+from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.scan import Scan, ScanKind, plan_scan
+from hoodie.reading.selection import check_columns
+from hoodie.reading.snapshot import read_scan
+from hoodie.schema.schema import with_meta_fields
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState, declared_schema, load_state
+
+_CONDITION = re.compile(r"\s*(?P<column>[^\s=!<>]+)\s*(?P<how>==|!=|<=|>=|=|<|>|\sin\s)\s*(?P<value>.*?)\s*", re.S)
+#: File slices that are read at once, by threads.
+_AT_ONCE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Which rows of a table are asked for.
+
+    columns     in the order wanted; None: all, without meta columns unless `meta`
+    filters     conditions, as text; of all of them
+    partitions  None: all
+    begin, end  of changes; begin None: a snapshot
+    limit       None: all rows
+    """
+
+    columns: tuple[str, ...] | None = None
+    filters: tuple[str, ...] = ()
+    meta: bool = False
+    limit: int | None = None
+    partitions: tuple[str, ...] | None = None
+    as_of: str | None = None
+    begin: str | None = None
+    end: str | None = None
+
+    @classmethod
+    def of(cls, asked: Mapping[str, Any], **more: Any) -> Question:
+        """asked  the options of a command: columns as one text"""
+        columns = asked.get("columns")
+        names = None if columns is None else tuple(name.strip() for name in columns.split(",") if name.strip())
+        return cls(**{**asked, "columns": names, **more})
+
+    def limited(self, limit: int) -> Question:
+        return replace(self, limit=limit)
+
+
+def plan(state: TableState, question: Question, options: Options) -> Scan:
+    """The read that answers a question. Raises InvalidInput; as `plan_scan`"""
+    declared = declared_schema(state, question.as_of)
+    schema = plan_scan(state, options=options).schema if declared is None else with_meta_fields(declared)
+    columns = question.columns
+    if columns is None and not question.meta:
+        columns = tuple(name for name in schema.names if name not in META_COLUMNS)
+    filters = [condition(text, schema) for text in question.filters] or None
+    changes = question.begin is not None
+    return plan_scan(
+        state,
+        ScanKind.CHANGES if changes else ScanKind.SNAPSHOT,
+        columns=columns,
+        partitions=question.partitions,
+        filters=filters,
+        as_of=question.as_of,
+        begin=question.begin,
+        end=question.end,
+        options=options,
+    )
+
+
+def condition(text: str, schema: pa.Schema) -> tuple[str, str, Any]:
+    """A condition such as "fare >= 20", with the value in the column's type. Raises InvalidInput"""
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise InvalidInput(f"--filter {text!r}: expected a column, one of = != < <= > >= in, and a value")
+    column, how = match["column"], match["how"].strip()
+    check_columns([column], schema)
+    kind = schema.field(column).type
+    try:
+        if how == "in":
+            return column, how, [_typed(part.strip(), kind) for part in match["value"].split(",")]
+        return column, how, _typed(match["value"], kind)
+    except pa.ArrowException as problem:
+        raise InvalidInput(f"--filter {text!r}: {column} is {kind}: {problem}") from problem
+
+
+def _typed(text: str, kind: pa.DataType) -> Any:
+    if len(text) > 1 and text[0] == text[-1] and text[0] in "'\"":
+        text = text[1:-1]
+    if pa.types.is_timestamp(kind) and kind.tz and not re.search(r"(Z|[+-]\d\d:?\d\d)$", text):
+        text += "Z"
+    return pa.scalar(text).cast(kind).as_py()
+
+
+def batches(scan: Scan, limit: int | None = None) -> Iterator[pa.Table]:
+    """The rows of a scan, some file slices at a time; at least one table, possibly without rows."""
+    left, step = limit, _AT_ONCE if limit is None else 1  # of a few rows the first slice has enough, mostly
+    yield read_scan(replace(scan, slices=()))
+    for begin in range(0, len(scan.slices), step):
+        if left == 0:
+            return
+        some = scan.slices[begin : begin + step]
+        rows = read_scan(replace(scan, slices=some))
+        if left is not None:
+            rows = rows.slice(0, left)
+            left -= len(rows)
+        yield rows
+
+
+def values(
+    storage: Storage, question: Question, options: Options
+) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], bool]:
+    """The names of the columns, the rows as values for JSON, and whether there are more."""
+    scan = plan(load_state(storage), question, options)
+    limit = None if question.limit is None else question.limit + 1
+    rows = pa.concat_tables(batches(scan, limit))
+    more = question.limit is not None and len(rows) > question.limit
+    rows = rows.slice(0, question.limit) if more else rows
+    columns = [column.to_pylist() for column in rows.columns]
+    return tuple(rows.column_names), tuple(tuple(map(plain, row)) for row in zip(*columns, strict=True)), more
+
+
+def text(found: Any) -> Sequence[Block]:
+    """found  `hoodie.cli.read.Rows`"""
+    if not found.rows:
+        return [f"no rows ({', '.join(found.columns)})"]
+    cells = [[json.dumps(value) if isinstance(value, list | dict) else value for value in row] for row in found.rows]
+    more = [f"the first {len(cells)} rows: --limit N shows more"] if found.more else []
+    return [Grid(found.columns, cells), *more]
+
+
+def write(
+    storage: Storage,
+    question: Question,
+    options: Options,
+    form: str,
+    file: str | None,
+    stdout: Callable[[], BinaryIO],
+) -> int:
+    """Write rows to a file, or to the standard output. Returns their number. Raises as a read; InvalidInput"""
+    scan = plan(load_state(storage), question, options)
+    with _sink(file, stdout) as sink:
+        return write_rows(batches(scan, question.limit), form, sink)
+
+
+def write_rows(tables: Iterator[pa.Table], form: str, sink: Any) -> int:
+    """Write tables, at least one, into an open file. form: csv, json or parquet. Returns the number of rows"""
+    first = next(tables)
+    count = 0
+    if form == "json":
+        for table in tables:
+            count += len(table)
+            for row in table.to_pylist():
+                sink.write(json.dumps(plain(row), ensure_ascii=False).encode() + b"\n")
+        return count
+    if form == "csv":
+        nested = [field.name for field in first.schema if pa.types.is_nested(field.type)]
+        if nested:
+            raise InvalidInput(f"CSV has no form for nested columns ({', '.join(nested)}): leave them out by --columns")
+        writer = pyarrow.csv.CSVWriter(sink, first.schema)
+    else:
+        writer = pq.ParquetWriter(sink, first.schema)
+    with writer:
+        for table in tables:
+            count += len(table)
+            writer.write_table(table)
+    return count
+
+
+@contextmanager
+def _sink(file: str | None, stdout: Callable[[], BinaryIO]) -> Iterator[BinaryIO]:
+    """A file that appears when all is written, or the standard output."""
+    if file is None:
+        yield stdout()
+        return
+    temporary = f"{file}.{os.getpid()}.tmp"
+    try:
+        with open(temporary, "xb") as sink:
+            yield sink
+        os.replace(temporary, file)
+    except BaseException:
+        if os.path.exists(temporary):
+            os.remove(temporary)
+        raise

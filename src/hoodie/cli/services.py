@@ -1,0 +1,148 @@
+"""Commands that run services of tables: clean, archive."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hoodie.cli.arguments import DRY_RUN, YES, command
+from hoodie.cli.calls import Call, Target
+
+if TYPE_CHECKING:
+    from hoodie.services.archive import ArchiveResult
+    from hoodie.services.clean import CleanResult
+
+
+@dataclass(frozen=True, slots=True)
+class Cleaned:
+    """What a clean deleted, or (dry run) would.
+
+    instant     of the clean; "" when there was nothing to do
+    earliest    the oldest commit as of which reads still work; "": the policy counts versions
+    files       paths below the table's folder
+    partitions  partition paths that were removed whole
+    finished    interrupted cleans that were finished first
+    """
+
+    instant: str
+    policy: str
+    earliest: str
+    files: tuple[str, ...]
+    partitions: tuple[str, ...]
+    finished: tuple[str, ...]
+    dry_run: bool
+
+    @classmethod
+    def of(cls, result: CleanResult) -> Cleaned:
+        return cls(
+            result.instant,
+            result.policy,
+            result.earliest,
+            result.paths,
+            result.partitions,
+            result.finished,
+            result.dry_run,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Archived:
+    """Which instants were archived, or (dry run) would be.
+
+    instants  oldest first
+    file      the archive file that was written; "" for none
+    """
+
+    instants: tuple[str, ...]
+    file: str
+    dry_run: bool
+
+    @classmethod
+    def of(cls, result: ArchiveResult) -> Archived:
+        instants = tuple(f"{instant.requested} {instant.action}" for instant in result.instants)
+        return cls(instants, result.file, result.dry_run)
+
+
+@command(
+    "clean",
+    DRY_RUN,
+    YES,
+    examples=[
+        "hoodie clean /data/trips --dry-run",
+        "hoodie clean '/data/lake/*' --yes --option hoodie.clean.commits.retained=10",
+    ],
+    hoodie=True,
+)
+def clean(call: Call, dry_run: bool, yes: bool) -> int:
+    """Delete file versions that are not to be kept.
+
+    What is kept is the cleaning policy of the options: hoodie.clean.policy, hoodie.clean.commits.retained and so on.
+    """
+    from hoodie.services.clean import clean as run
+
+    def do(target: Target, dry_run: bool) -> Cleaned:
+        return Cleaned.of(run(target.storage, target.options, dry_run=dry_run))
+
+    return call.change(
+        do,
+        cleaned_text,
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: len(done.files) + len(done.finished),
+        question="Delete {} files?",
+    )
+
+
+@command(
+    "archive",
+    DRY_RUN,
+    YES,
+    examples=[
+        "hoodie archive /data/trips --dry-run",
+        "hoodie archive /data/trips --yes --option hoodie.keep.max.commits=40 --option hoodie.keep.min.commits=30",
+    ],
+    hoodie=True,
+)
+def archive(call: Call, dry_run: bool, yes: bool) -> int:
+    """Move old instants off the active timeline.
+
+    Only if there are more than hoodie.keep.max.commits. Reads as of archived commits are no longer possible.
+    """
+    from hoodie.services.archive import archive as run
+
+    def do(target: Target, dry_run: bool) -> Archived:
+        return Archived.of(run(target.storage, target.options, dry_run=dry_run))
+
+    return call.change(
+        do,
+        archived_text,
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: len(done.instants),
+        question="Archive {} instants?",
+    )
+
+
+def cleaned_text(done: Cleaned) -> list[str]:
+    verb = "would delete" if done.dry_run else "deleted"
+    kept = f", and keeps what reads as of {done.earliest} and later need" if done.earliest else ""
+    finished = [
+        f"{'would finish' if done.dry_run else 'finished'} {instant}, which was interrupted"
+        for instant in done.finished
+    ]
+    whole = [f"partition {partition!r} is removed whole" for partition in done.partitions]
+    if not done.files:
+        return [*finished, f"nothing to clean{kept}"]
+    return [*finished, f"{verb} {len(done.files)} files{kept}", *shortened(done.files), *whole]
+
+
+def archived_text(done: Archived) -> list[str]:
+    if not done.instants:
+        return ["nothing to archive"]
+    verb, where = "would archive" if done.dry_run else "archived", f" to {done.file}" if done.file else ""
+    return [f"{verb} {len(done.instants)} instants{where}", *shortened(done.instants)]
+
+
+def shortened(lines: tuple[str, ...], most: int = 20) -> list[str]:
+    """The first lines of a list, indented, and how many more there are."""
+    return [f"  {line}" for line in lines[:most]] + ([f"  and {len(lines) - most} more"] if len(lines) > most else [])

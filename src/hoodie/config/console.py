@@ -1,0 +1,22 @@
+"""Options of what people see while a call runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.config.options import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsoleOptions:
+    """What is shown in a terminal or a notebook."""
+
+    progress: bool = option(
+        "hoodie.console.progress",
+        True,
+        "Work of more than a second shows a progress bar, in terminals and notebooks that have the package tqdm. Not "
+        "an option of Hudi.",
+    )
+
+
+CONSOLE_GROUPS = (ConsoleOptions,)

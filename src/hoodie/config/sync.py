@@ -1,0 +1,220 @@
+"""The options of what other engines are given of a table: its entries in a Hive metastore, and manifests.
+
+Source: docs/format/engines.md 5.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from hoodie.config.options import Options, option
+from hoodie.errors import InvalidOption
+
+_HIVE = "hoodie.datasource.hive_sync."
+_PACKAGE = "org.apache.hudi.hive."
+HIVE_TOOL = f"{_PACKAGE}HiveSyncTool"
+
+
+class ManifestFormat(StrEnum):
+    """A list of the newest base files, for engines that do not know Hudi's tables."""
+
+    SYMLINK = "symlink"
+    CSV = "csv"
+
+
+class TableStrategy(StrEnum):
+    """Which entries a Merge-on-Read table gets."""
+
+    ALL = "ALL"
+    RO = "RO"
+    RT = "RT"
+
+
+def _positive(value: int) -> bool:
+    return value > 0
+
+
+def _formats(names: tuple[str, ...]) -> bool:
+    return {name.lower() for name in names} <= set(ManifestFormat)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ManifestOptions:
+    """Lists of the newest base files that are kept beside the table."""
+
+    formats: tuple[str, ...] = option(
+        "hoodie.sync.manifest",
+        (),
+        "Lists of the newest base files to write after each commit: symlink (one for each partition, for Presto, "
+        "Trino, Athena and Hive), csv (one for the table, for BigQuery), or both, separated by a comma.",
+        expected="symlink, csv or both",
+        check=_formats,
+    )
+
+    @property
+    def chosen(self) -> frozenset[ManifestFormat]:
+        return frozenset(ManifestFormat(name.lower()) for name in self.formats)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MetaSyncOptions:
+    """Whether and how the table is registered after a commit, whatever the catalog."""
+
+    enabled: bool = option("hoodie.datasource.meta.sync.enable", False, "Sync the metastore after each commit.")
+    tools: tuple[str, ...] = option(
+        "hoodie.meta.sync.client.tool.class", (HIVE_TOOL,), "The sync to run: only HiveSyncTool is known."
+    )
+    base_path: str = option(
+        "hoodie.datasource.meta.sync.base.path",
+        "",
+        "The table's location as engines are to see it, such as s3a://bucket/table; empty: the path of the table.",
+    )
+    conditional: bool = option(
+        "hoodie.datasource.meta_sync.condition.sync",
+        False,
+        "Record the last synced instant only when schema, properties or partitions have changed.",
+    )
+    incremental: bool = option(
+        "hoodie.meta.sync.incremental",
+        True,
+        "Look only at partitions of commits since the last synced one; off: compare all partitions each time.",
+    )
+    plain_name: bool = option(
+        "hoodie.meta.sync.sync_snapshot_with_table_name",
+        True,
+        "A Merge-on-Read table's snapshot gets the plain table name as well.",
+    )
+    decode: str = option(
+        "hoodie.meta.sync.decode_partition",
+        "",
+        "Whether partition paths are URL-encoded (true or false); empty: as the table's "
+        "hoodie.datasource.write.partitionpath.urlencode says.",
+        expected="true, false or nothing",
+        check=lambda text: text.strip().lower() in ("", "true", "false"),
+    )
+    spark_version: str = option(
+        "hoodie.meta_sync.spark.version", "", "Recorded as spark.sql.create.version; empty: that of the Spark session."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HiveSyncOptions:
+    """How the table is registered in a Hive metastore."""
+
+    enabled: bool = option(
+        f"{_HIVE}enable", False, "As hoodie.datasource.meta.sync.enable: either of the two turns the sync on."
+    )
+    mode: str = option(f"{_HIVE}mode", "hms", "hms: by the metastore's Thrift interface. hiveql and jdbc are refused.")
+    use_jdbc: bool = option(f"{_HIVE}use_jdbc", False, "Refused when true: only the metastore's interface is spoken.")
+    uris: tuple[str, ...] = option(
+        f"{_HIVE}metastore.uris",
+        ("thrift://localhost:9083",),
+        "Addresses of the metastore, separated by commas; the first that answers is used.",
+    )
+    timeout: int = option(
+        "hoodie.sync.metastore.timeout.seconds",
+        600,
+        "How long the metastore may take for one answer. Hudi has no such option: it reads Hive's.",
+        expected="seconds, such as 600",
+        check=_positive,
+    )
+    database: str = option(f"{_HIVE}database", "", "Database; empty: hoodie.database.name, or default.")
+    table: str = option(f"{_HIVE}table", "", "Table; empty: the table's name.")
+    partition_fields: tuple[str, ...] = option(
+        f"{_HIVE}partition_fields", (), "Partition columns; not set: those of the table."
+    )
+    extractor: str = option(
+        f"{_HIVE}partition_extractor_class",
+        "",
+        "How values come from a partition path: MultiPartKeysValueExtractor, HiveStylePartitionValueExtractor, "
+        "SinglePartPartitionValueExtractor, SlashEncodedDayPartitionValueExtractor, "
+        "SlashEncodedHourPartitionValueExtractor, NonPartitionedExtractor. Empty: by the number of partition columns.",
+    )
+    base_format: str = option(f"{_HIVE}base_file_format", "PARQUET", "Only PARQUET.")
+    old_input_format: bool = option(
+        f"{_HIVE}use_pre_apache_input_format", False, "Use the input formats of the package com.uber.hoodie."
+    )
+    create_database: bool = option(f"{_HIVE}auto_create_database", True, "Make the database if it is missing.")
+    skip_ro_suffix: bool = option(
+        f"{_HIVE}skip_ro_suffix", False, "The read-optimized entry has the table's name without _ro."
+    )
+    strategy: TableStrategy = option(
+        f"{_HIVE}table.strategy",
+        TableStrategy.ALL,
+        "Entries of a Merge-on-Read table: ALL, or one entry: RO (read optimized) or RT (snapshot).",
+    )
+    timestamps: bool = option(
+        f"{_HIVE}support_timestamp", False, "Timestamps are timestamp for Hive instead of bigint."
+    )
+    table_properties: str = option(f"{_HIVE}table_properties", "", "More table properties: lines key=value.")
+    serde_properties: str = option(f"{_HIVE}serde_properties", "", "More serde properties: lines key=value.")
+    as_datasource: bool = option(
+        f"{_HIVE}sync_as_datasource",
+        True,
+        "Add the properties by which Spark takes the entry for a data source table. Without them a Spark that lacks "
+        "Hudi's jar reads all file versions at once.",
+    )
+    schema_piece: int = option(
+        f"{_HIVE}schema_string_length_thresh",
+        4000,
+        "Characters of Spark's schema in one property.",
+        check=_positive,
+    )
+    managed: bool = option(
+        f"{_HIVE}create_managed_table", False, "Make a managed table: dropping it deletes the table's files."
+    )
+    omit_meta: bool = option(f"{_HIVE}omit_metadata_fields", False, "Leave the _hoodie_* columns out.")
+    batch: int = option(f"{_HIVE}batch_num", 1000, "Partitions in one request.", check=_positive)
+    comments: bool = option(f"{_HIVE}sync_comment", False, "Columns get the doc of the table's Avro schema as comment.")
+    bucket_sync: bool = option(f"{_HIVE}bucket_sync", False, "Has no effect in the mode hms, as in Hudi.")
+    bucket_spec: str = option(f"{_HIVE}bucket_sync_spec", "", "Has no effect in the mode hms, as in Hudi.")
+    pushdown: bool = option(
+        f"{_HIVE}filter_pushdown_enabled",
+        False,
+        "Has no effect: an incremental sync asks for the touched partitions alone, by name.",
+    )
+    pushdown_size: int = option(f"{_HIVE}filter_pushdown_max_size", 1000, "Has no effect, as the one before.")
+    ignore_exceptions: bool = option(
+        f"{_HIVE}ignore_exceptions", False, "Has no effect: a failing sync never fails a commit."
+    )
+    username: str = option(f"{_HIVE}username", "hive", "Of the mode jdbc; not used.")
+    password: str = option(f"{_HIVE}password", "hive", "Of the mode jdbc; not used.")
+    jdbc_url: str = option(f"{_HIVE}jdbcurl", "jdbc:hive2://localhost:10000", "Of the mode jdbc; not used.")
+
+
+SYNC_GROUPS = (ManifestOptions, MetaSyncOptions, HiveSyncOptions)
+
+
+def check_sync(options: Options) -> None:
+    """See that options of the sync can be carried out, before a write begins.
+
+    Raises InvalidOption on malformed values; on another mode, tool or base file format than are known; on two entries
+           that would have one name
+    """
+    for group in SYNC_GROUPS:
+        options.read(group)
+    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
+    if hive.mode.lower() != "hms" or hive.use_jdbc:
+        given = f"{_HIVE}use_jdbc=true" if hive.use_jdbc else f"{_HIVE}mode={hive.mode}"
+        raise InvalidOption(
+            f"{given}: only the mode hms is built, which speaks with the metastore itself. Set {_HIVE}mode=hms and "
+            f"{_HIVE}metastore.uris=thrift://host:9083."
+        )
+    if unknown := [tool for tool in meta.tools if tool.rpartition(".")[2] != "HiveSyncTool"]:
+        raise InvalidOption(
+            f"hoodie.meta.sync.client.tool.class={', '.join(unknown)}: only {HIVE_TOOL} is built. Glue, BigQuery and "
+            "DataHub have no sync; hoodie.sync.manifest=csv writes what BigQuery reads."
+        )
+    if hive.base_format.upper() != "PARQUET":
+        raise InvalidOption(f"{_HIVE}base_file_format={hive.base_format}: only PARQUET")
+    if hive.skip_ro_suffix and meta.plain_name and hive.strategy is TableStrategy.ALL:
+        raise InvalidOption(
+            f"{_HIVE}skip_ro_suffix=true gives the read-optimized entry the table's own name, which "
+            "hoodie.meta.sync.sync_snapshot_with_table_name (true by default) gives to the snapshot: set that to false"
+        )
+
+
+def sync_enabled(options: Options) -> bool:
+    """Whether a commit is followed by a sync."""
+    return options.read(MetaSyncOptions).enabled or options.read(HiveSyncOptions).enabled

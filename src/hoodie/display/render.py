@@ -1,0 +1,59 @@
+"""A summary as text for a console, and as HTML for a notebook."""
+
+from __future__ import annotations
+
+from html import escape
+
+from hoodie.display.summary import Column, Kind, Summary, cell_text
+
+_STYLE = (
+    "<style>.hoodie table{border-collapse:collapse;font-size:90%}"
+    ".hoodie th{border-bottom:1px solid currentColor;text-align:left}"
+    ".hoodie th,.hoodie td{padding:.15em .8em .15em 0}"
+    ".hoodie .n{text-align:right;font-variant-numeric:tabular-nums}</style>"
+)
+
+
+def as_text(shown: Summary) -> str:
+    """The title, then the rows in columns unless the summary is a compact one."""
+    if shown.compact or not shown.columns or not shown.rows:
+        return shown.title
+    kinds = [column.kind for column in shown.columns]
+    body = [[cell_text(cell, kind) for cell, kind in zip(row, kinds, strict=True)] for row in shown.rows]
+    lines = [[column.name for column in shown.columns], *body]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(kinds))]
+    text = [shown.title]
+    for line in lines:
+        cells = [
+            word.ljust(width) if kind is Kind.TEXT else word.rjust(width)
+            for word, width, kind in zip(line, widths, kinds, strict=True)
+        ]
+        text.append("  " + "  ".join(cells).rstrip())
+    if shown.left_out:
+        text.append(f"  and {shown.left_out:,} more")
+    return "\n".join(text)
+
+
+def as_html(shown: Summary) -> str:
+    """The same as an HTML fragment: everything that came from a table is escaped."""
+    parts = ['<div class="hoodie">', f"<div>{escape(shown.title)}</div>"]
+    if shown.columns and shown.rows:
+        parts += [_STYLE, html_table(shown)]
+    if shown.left_out:
+        parts.append(f"<div>and {shown.left_out:,} more</div>")
+    return "".join([*parts, "</div>"])
+
+
+def html_table(shown: Summary) -> str:
+    """The rows of a summary as an HTML table; numbers have the class "n"."""
+    head = "".join(f"<th{_number(column)}>{escape(column.name)}</th>" for column in shown.columns)
+    rows = []
+    for row in shown.rows:
+        cells = zip(row, shown.columns, strict=True)
+        rows.append("".join(f"<td{_number(c)}>{escape(cell_text(cell, c.kind))}</td>" for cell, c in cells))
+    body = "".join(f"<tr>{row}</tr>" for row in rows)
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _number(column: Column) -> str:
+    return "" if column.kind is Kind.TEXT else ' class="n"'

@@ -1,0 +1,201 @@
+"""Record keys and partition paths of rows in Arrow: the counterpart of `hoodie.spark.record_keys`, with the very same
+strings."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+from hoodie.keygen import arrow_times as times
+from hoodie.keygen import joda
+from hoodie.keygen.arrow_text import column_at, is_text, number_of_time, text_of, type_at
+from hoodie.keygen.keygen import (
+    EMPTY_KEY_PART,
+    NULL_KEY_PART,
+    NULL_PARTITION,
+    FieldKind,
+    KeyGenerator,
+    PartitionField,
+    escape_path,
+)
+from hoodie.keygen.timebased import TimestampSettings
+from hoodie.schema.types import spark_name
+
+
+def record_key(rows: pa.Table, keygen: KeyGenerator, zone: str = "") -> pa.Array:
+    """The record key of each row; null where it is bad: the one value, or all values of a compound key, null or empty.
+
+    rows     a table or record batch with the key columns, nested ones ("a.b") within structs
+    zone     whose clocks `consistent_timestamps` are of; "": those of this process
+    returns  large_string[n]
+    Raises   SchemaMismatch naming a column that is missing or has no text form (arrays, maps, structs)
+    Source   Hudi 0.15's key generators; pinned by tests/vectors/keygen.json
+    """
+    if not keygen.record_keys:
+        raise InvalidOption("no record key: the key generator has no fields")
+    parts = [_text(rows, name, keygen, zone) for name in keygen.record_keys]
+    if not keygen.writes_pairs:
+        return pc.if_else(pc.equal(parts[0], ""), None, parts[0])
+    empty = pa.scalar("", pa.large_string())
+    pieces: list[pa.Array | pa.Scalar] = []
+    for name, part in zip(keygen.record_keys, parts, strict=True):
+        shown = pc.if_else(pc.equal(part, ""), EMPTY_KEY_PART, part)
+        pieces += [pa.scalar(f",{name}:" if pieces else f"{name}:", pa.large_string())]
+        pieces += [pc.fill_null(shown, NULL_KEY_PART)]
+    bad = reduce(pc.and_, [pc.fill_null(pc.equal(part, ""), True) for part in parts])
+    return pc.if_else(bad, None, pc.binary_join_element_wise(*pieces, empty))
+
+
+def partition_path(rows: pa.Table, keygen: KeyGenerator, zone: str = "") -> pa.Array:
+    """The partition path of each row, relative to the table; "" where the table has no partitions.
+
+    returns  large_string[n]; null where a TIMESTAMP field holds text in none of its formats, or a time beyond year
+             294000
+    Raises   SchemaMismatch naming a column that is missing or of a type its field cannot have; InvalidInput where a
+             time cannot be of the column's type; InvalidOption where the key generator lacks its time settings
+    Source   as record_key
+    """
+    if not keygen.partition_fields:
+        return pa.repeat(pa.scalar("", pa.large_string()), rows.num_rows)
+    pieces: list[pa.Array | pa.Scalar] = []
+    for field in keygen.partition_fields:
+        if pieces:
+            pieces.append(pa.scalar("/", pa.large_string()))
+        if keygen.hive_style:
+            pieces.append(pa.scalar(f"{field.name}=", pa.large_string()))
+        pieces.append(_partition_text(rows, field, keygen, zone))
+    if len(pieces) == 1:
+        return pieces[0]
+    return pc.binary_join_element_wise(*pieces, pa.scalar("", pa.large_string()))
+
+
+def missing_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str] = ()) -> list[str]:
+    """What the rows lack, one line for each column: empty if they have all that keys, paths and ordering need."""
+    wanted = [("record key", name) for name in keygen.record_keys]
+    wanted += [("partition", field.name) for field in keygen.partition_fields]
+    wanted += [("ordering", name) for name in ordering]
+    problems = []
+    for role, name in wanted:
+        if type_at(schema, name) is None:
+            spellings = {known.lower(): known for known in schema.names}
+            near = difflib.get_close_matches(name.lower(), spellings, n=1)
+            hint = f" (there is {spellings[near[0]]!r})" if near else ""
+            problems.append(f"{role} column {name!r} is missing{hint}")
+    return problems
+
+
+def require_order(schema: pa.Schema, name: str) -> None:
+    """Raises SchemaMismatch on an ordering column without an order: arrays, maps, structs."""
+    kind = type_at(schema, name)
+    if kind is not None and arrow.is_nested(kind):
+        raise SchemaMismatch(f"ordering column {name!r} is {spark_name(kind)}: expected a number, text or time")
+
+
+def _text(rows: pa.Table, name: str, keygen: KeyGenerator, zone: str) -> pa.Array:
+    consistent = keygen.consistent_timestamps
+    return text_of(column_at(rows, name), name, millis=name in keygen.millis, consistent=consistent, zone=zone)
+
+
+def _partition_text(rows: pa.Table, field: PartitionField, keygen: KeyGenerator, zone: str) -> pa.Array:
+    if field.kind is FieldKind.TIMESTAMP:
+        if keygen.timestamp is None:
+            raise InvalidOption(
+                f"partition column {field.name!r} is a TIMESTAMP field: set hoodie.keygen.timebased.timestamp.type and "
+                "hoodie.keygen.timebased.output.dateformat"
+            )
+        text = _time_text(column_at(rows, field.name), keygen.timestamp, keygen, field.name)
+        return _escaped(text) if keygen.url_encode else text
+    if field.kind is FieldKind.UNKNOWN:
+        raise InvalidOption(f"partition column {field.name!r}: expected {field.name}:SIMPLE or {field.name}:TIMESTAMP")
+    kind = column_at(rows, field.name).type
+    text = _text(rows, field.name, keygen, zone)
+    empty = pc.fill_null(pc.equal(text, ""), True)
+    escapes = is_text(kind) or (arrow.is_timestamp(kind) and kind.tz is not None)
+    shown = _escaped(text) if keygen.url_encode and escapes else text
+    return pc.if_else(empty, NULL_PARTITION, shown)
+
+
+def _escaped(text: pa.Array) -> pa.Array:
+    encoded = text.dictionary_encode()
+    values = [escape_path(value) for value in encoded.dictionary.to_pylist()]
+    return pc.take(pa.array(values, pa.large_string()), encoded.indices)
+
+
+def _time_text(column: pa.Array, settings: TimestampSettings, keygen: KeyGenerator, name: str) -> pa.Array:
+    output = joda.output_tokens(settings.output_format)
+    if is_text(column.type) and settings.input_formats:
+        millis, clock = _time_of_text(column, settings)
+        zone = settings.output_zone or settings.input_zone
+        local = times.in_zone(millis, zone) if zone else clock
+    else:
+        millis = _time_of_number(column, settings, keygen, name)
+        local = times.in_zone(millis, settings.output_zone or "UTC")
+    return times.printed(millis, local, output)
+
+
+def _time_of_text(column: pa.Array, settings: TimestampSettings) -> tuple[pa.Array, pa.Array]:
+    text = pc.fill_null(pc.cast(column, pa.large_string()), settings.text_for_null)
+    tries = [times.parsed(text, joda.parsing(pattern), settings.input_zone) for pattern in settings.input_formats]
+    return pc.coalesce(*[millis for millis, _ in tries]), pc.coalesce(*[clock for _, clock in tries])
+
+
+def _time_of_number(column: pa.Array, settings: TimestampSettings, keygen: KeyGenerator, name: str) -> pa.Array:
+    """int64[n], epoch milliseconds; null becomes 1 in the unit, as in Hudi."""
+    kind = column.type
+    if arrow.is_timestamp(kind) and kind.tz is not None and keygen.consistent_timestamps:
+        return _time_of_instant(column, settings)
+    if settings.unit is None:
+        raise InvalidInput(
+            f"partition column {name!r} is {spark_name(kind)}: timestamp.type {settings.type} reads strings only"
+        )
+    nulls = np.asarray(column.is_null())
+    if arrow.is_integer(kind):
+        number = pc.cast(column, pa.int64())
+    elif arrow.is_floating(kind):
+        number = _whole(column)
+    elif arrow.is_decimal(kind):
+        number = _whole_of_decimal(column)
+    elif arrow.is_date(kind):
+        number = pc.cast(pc.cast(column, pa.date32()).view(pa.int32()), pa.int64())
+    elif arrow.is_timestamp(kind):
+        number = number_of_time(column, name in keygen.millis)
+    else:
+        raise InvalidInput(
+            f"partition column {name!r} is {spark_name(kind)}: timestamp.type {settings.type} reads numbers; "
+            "use DATE_STRING for text"
+        )
+    return times.millis_of(pc.if_else(pa.array(nulls), pa.scalar(1, pa.int64()), number), settings.unit)
+
+
+def _time_of_instant(column: pa.Array, settings: TimestampSettings) -> pa.Array:
+    micros = number_of_time(pc.cast(column, pa.timestamp("us", column.type.tz)), millis=False)
+    numbers = micros.fill_null(0).to_numpy(zero_copy_only=False)
+    cut = np.where(numbers < 0, -(-numbers // 1000), numbers // 1000)
+    if settings.unit:
+        null_time = times.millis_of(pa.array([1], pa.int64()), settings.unit)[0]
+    else:
+        null_time = _time_of_text(pa.array([None], pa.large_string()), settings)[0][0]
+    return pc.fill_null(pa.array(cut, pa.int64(), mask=np.asarray(micros.is_null())), null_time)
+
+
+def _whole(column: pa.Array) -> pa.Array:
+    """Floats as int64, cut off toward zero: NaN is 0; null beyond the type, as for null."""
+    values = column.fill_null(0).to_numpy(zero_copy_only=False).astype(np.float64)
+    values = np.where(np.isnan(values), 0.0, np.trunc(values))
+    beyond = (values < -(2.0**63)) | (values >= 2.0**63)
+    return pa.array(np.where(beyond, 0.0, values).astype(np.int64), pa.int64(), mask=beyond)
+
+
+def _whole_of_decimal(column: pa.Array) -> pa.Array:
+    """Decimals as int64, cut off toward zero; null beyond the type, as for null."""
+    encoded = column.dictionary_encode()
+    whole = [int(value) for value in encoded.dictionary.to_pylist()]
+    held = [number if -(2**63) <= number < 2**63 else None for number in whole]
+    return pc.take(pa.array(held, pa.int64()), encoded.indices)

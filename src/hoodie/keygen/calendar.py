@@ -1,0 +1,154 @@
+"""Epoch milliseconds and what clocks and calendars show: zones, and the proleptic Gregorian calendar of any year."""
+
+from __future__ import annotations
+
+import zoneinfo
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+DAY = 86_400_000
+
+Millis = npt.NDArray[np.int64]
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ERA = 146_097  # days of 400 years, after which the calendar repeats, weekdays included
+_FIRST, _LAST = -719_162, 2_932_896  # days since 1970 of 0001-01-01 and 9999-12-31
+#: Seconds between two looks at a zone's offset. No zone has changed its clocks twice in a shorter time.
+_STEP = 6 * 3600
+
+
+def date_of(day: int) -> tuple[int, int, int]:
+    """Year, month and day of a day since 1970; the year before 1 is 0."""
+    day += 719_468  # since 0000-03-01
+    era, of_era = divmod(day, _ERA)
+    year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365
+    of_year = of_era - (365 * year + year // 4 - year // 100)
+    month = (5 * of_year + 2) // 153  # from March
+    month_of_year = month + 3 if month < 10 else month - 9
+    return year + era * 400 + (month_of_year <= 2), month_of_year, of_year - (153 * month + 2) // 5 + 1
+
+
+def day_of(year: int, month: int, day: int) -> int | None:
+    """Days since 1970; None where there is no such date."""
+    if not (1 <= month <= 12 and 1 <= day <= 31):
+        return None
+    shifted = year - (month <= 2)
+    era, of_era = divmod(shifted, 400)
+    of_year = (153 * (month + (-3 if month > 2 else 9)) + 2) // 5 + day - 1
+    found = era * _ERA + of_era * 365 + of_era // 4 - of_era // 100 + of_year - 719_468
+    return found if date_of(found) == (year, month, day) else None
+
+
+def date_text(day: int) -> str:
+    """`yyyy-MM-dd` as Spark writes it: years beyond four digits have a sign."""
+    year, month, of_month = date_of(day)
+    sign = "-" if year < 0 else "+" if year > 9999 else ""
+    return f"{sign}{abs(year):04d}-{month:02d}-{of_month:02d}"
+
+
+def clock_text(local: int) -> str:
+    """`yyyy-MM-dd HH:mm:ss.S` of milliseconds on a clock, as Java's Timestamp writes it."""
+    day, rest = divmod(local, DAY)
+    seconds, millis = divmod(rest, 1000)
+    fraction = f"{millis:03d}".rstrip("0") or "0"
+    return f"{date_text(day)} {seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}.{fraction}"
+
+
+def to_zone(millis: Millis, zone: str) -> Millis:
+    """Epoch milliseconds -> what the clocks of the zone show, as if that were UTC.
+
+    zone  "UTC", "+08:00", a region id; "": that of this process
+    """
+    if zone == "UTC" or not len(millis):
+        return millis
+    if zone[:1] in ("+", "-"):
+        return millis + _fixed(zone)
+    starts, offsets = _offsets(zone, int(millis.min()), int(millis.max()))
+    found: Millis = millis + offsets[np.searchsorted(starts, millis, side="right") - 1]
+    return found
+
+
+def from_zone(local: int, zone: str) -> int | None:
+    """The reverse for one time; the earlier one where clocks were set back, None where they skipped it (as Joda)."""
+    if zone == "UTC":
+        return local
+    if zone[:1] in ("+", "-"):
+        return local - _fixed(zone)
+    found = []
+    for near in (local - DAY, local + DAY):
+        at = np.array([near], np.int64)
+        found.append(local - int(to_zone(at, zone)[0] - near))
+    for millis in sorted(found):
+        if int(to_zone(np.array([millis], np.int64), zone)[0]) == local:
+            return millis
+    return None
+
+
+def _fixed(zone: str) -> int:
+    minutes = int(zone[1:3]) * 60 + int(zone[4:6])
+    return (minutes if zone[0] == "+" else -minutes) * 60_000
+
+
+def _offsets(zone: str, low: int, high: int) -> tuple[Millis, Millis]:
+    """When offsets begin to hold, ascending, and these offsets, in milliseconds, over a range of times."""
+    years = range(date_of(low // DAY)[0], date_of(high // DAY)[0] + 1)
+    changes = [change for year in years for change in _changes(zone, year)]
+    starts, offsets = zip(*changes, strict=True)
+    begins = np.array(starts, np.int64)
+    begins[0] = np.iinfo(np.int64).min
+    return begins, np.array(offsets, np.int64)
+
+
+@lru_cache(maxsize=4096)
+def _changes(zone: str, year: int) -> tuple[tuple[int, int], ...]:
+    """The offset at the start of a year in UTC, and those that begin in it: (epoch milliseconds, offset in them)."""
+    first, end = day_of(year, 1, 1), day_of(year + 1, 1, 1)
+    assert first is not None
+    assert end is not None
+    # Python's dates end: the rules of other years are those of the same year of an era that it knows.
+    shift = 0
+    while first + shift < _FIRST:
+        shift += _ERA
+    while end + shift > _LAST:
+        shift -= _ERA
+    clock = _tzinfo(zone)
+    found = _year_of_changes(clock, (first + shift) * 86_400, (end + shift) * 86_400)
+    return tuple((start * 1000 - shift * DAY, offset * 1000) for start, offset in found)
+
+
+def _year_of_changes(zone: tzinfo | None, first: int, end: int) -> Iterator[tuple[int, int]]:
+    offset = _offset_at(zone, first)
+    yield first, offset
+    for low in range(first, end, _STEP):
+        high = min(low + _STEP, end - 1)
+        after = _offset_at(zone, high)
+        if after == offset:
+            continue
+        below = low
+        while high - below > 1:
+            middle = (below + high) // 2
+            if _offset_at(zone, middle) == offset:
+                below = middle
+            else:
+                high = middle
+        offset = after
+        yield high, offset
+
+
+def _offset_at(zone: tzinfo | None, second: int) -> int:
+    """Seconds that a zone's clocks are ahead of UTC at a time; None: this process's zone."""
+    moment = _EPOCH + timedelta(seconds=second)
+    try:
+        offset = moment.astimezone(zone).utcoffset()
+    except OverflowError:  # within a day of the ends of Python's calendar
+        offset = timedelta()
+    assert offset is not None
+    return int(offset.total_seconds())
+
+
+def _tzinfo(zone: str) -> tzinfo | None:
+    return None if not zone else UTC if zone == "UTC" else zoneinfo.ZoneInfo(zone)

@@ -1,0 +1,56 @@
+"""An exporter: it hears of commits, looks at tables when asked, and hands measures to a monitoring system."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol
+
+from hoodie.metrics.measures import Measure, of_commit, of_table
+from hoodie.report.facts import table_facts
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
+from hoodie.writing.on_commit import on_commit
+from hoodie.writing.result import WriteResult
+
+#: Hands measures over. It may be called by several threads at once.
+Record = Callable[[Iterable[Measure]], None]
+
+
+class Observed(Protocol):
+    """A table, such as `hoodie.open_table` gives."""
+
+    @property
+    def storage(self) -> Storage: ...
+
+    @property
+    def options(self) -> Mapping[str, str]: ...
+
+
+class Exporter:
+    """Tells a monitoring system of each commit of this process, until `cancel` or the end of a `with` block."""
+
+    def __init__(self, record: Record) -> None:
+        self._record = record
+        self._registration = on_commit(self._committed)
+
+    def observe(self, table: Observed) -> None:
+        """Measure a table as it is now: bytes, file groups, small files, pending writes. It reads the timeline and
+        lists the partitions; a scheduler calls it, as often as the listing may cost.
+
+        Raises  TableNotFound; CorruptFile; UnsupportedTable
+        """
+        self._record(of_table(table_facts(load_state(table.storage), table.options)))
+
+    def cancel(self) -> None:
+        """Count no more commits. What was counted stays."""
+        self._registration.cancel()
+
+    def __enter__(self) -> Exporter:
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.cancel()
+
+    def _committed(self, result: WriteResult) -> None:
+        self._record(of_commit(result, time.time()))

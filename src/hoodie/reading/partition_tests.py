@@ -1,0 +1,54 @@
+"""Which file slices a filter can find rows in, by what their partition paths say of the partition columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+import pyarrow as pa
+
+from hoodie.keygen.keygen import FieldKind, KeyGenerator, partition_values, stored_key_generator
+from hoodie.model.files import FileSlice
+from hoodie.reading.predicate import ANY, Bounds, Tests, may_pass
+
+
+def slices_that_may_pass(
+    slices: Iterable[FileSlice], tests: Tests, schema: pa.Schema, properties: Mapping[str, str]
+) -> Iterator[FileSlice]:
+    """The slices but those of partitions whose value of a partition column no row that passes has.
+
+    Only columns of text, whole numbers, booleans and dates are looked at, and not those of time-based paths.
+    properties  of the table
+    """
+    if tests == ANY:
+        yield from slices
+        return
+    keygen = stored_key_generator(properties)
+    passing: dict[str, bool] = {}
+    for slice_ in slices:
+        path = slice_.group.partition
+        if path not in passing:
+            passing[path] = _may_pass(path, tests, schema, keygen)
+        if passing[path]:
+            yield slice_
+
+
+def _may_pass(path: str, tests: Tests, schema: pa.Schema, keygen: KeyGenerator) -> bool:
+    known: dict[str, Bounds] = {}
+    for field, text in zip(keygen.partition_fields, partition_values(path, keygen), strict=True):
+        if field.kind is FieldKind.SIMPLE and text is not None and field.name in schema.names:
+            scalar = _value(text, schema.field(field.name).type)
+            if scalar is not None:
+                known[field.name] = Bounds(scalar.as_py(), scalar.as_py(), 0)
+    return may_pass(tests, known.get)
+
+
+def _value(text: str, kind: pa.DataType) -> pa.Scalar | None:
+    """The one value that a path holds; None where its text does not say for certain."""
+    types = pa.types
+    if not (types.is_string(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_date32(kind)):
+        return None
+    try:
+        found = pa.scalar(text).cast(kind)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return found if found.cast(pa.string()).as_py() == text else None

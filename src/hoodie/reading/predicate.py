@@ -1,0 +1,117 @@
+"""What a filter says about single columns, and whether rows between a least and a greatest value can pass it.
+
+A filter is known here as an *or* of *ands* of tests. A part of it that is no test of one column with a constant is left
+out: then fewer rows are ruled out, never more.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
+#: More alternatives than these are not told apart.
+_MOST = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Test:
+    """One column compared with a constant.
+
+    op     =, ==, !=, <, <=, >, >=, in, not in, null, not null
+    value  of `in` and `not in` a collection; else what is compared with
+    """
+
+    __test__ = False  # not pytest's
+
+    column: str
+    op: str
+    value: Any = None
+
+
+#: An *or* of *ands*; an empty *and* passes everything.
+Tests: TypeAlias = tuple[tuple[Test, ...], ...]
+#: Passes everything.
+ANY: Tests = ((),)
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What is known of a column's values in some rows. None: nothing.
+
+    low, high  all values that are not null are between these, both included; both None: unknown
+    nulls      how many nulls there are
+    exact      no other values than those between: False for floats, whose NaN is in no statistics
+    """
+
+    low: Any = None
+    high: Any = None
+    nulls: int | None = None
+    exact: bool = True
+
+
+def tests_of(filters: Sequence[Any]) -> Tests:
+    """The tests of filters in pyarrow's tuples: see `selection.Filters`. They are well formed."""
+    clauses = filters if isinstance(filters[0], list) else [filters]
+    return tuple(tuple(Test(*part) for part in clause) for clause in clauses)
+
+
+def both(one: Tests, other: Tests) -> Tests:
+    """Tests that pass what passes both."""
+    if len(one) * len(other) > _MOST:
+        return one
+    return tuple((*left, *right) for left in one for right in other)
+
+
+def either(one: Tests, other: Tests) -> Tests:
+    """Tests that pass what passes one of two."""
+    return (*one, *other) if len(one) + len(other) <= _MOST else ANY
+
+
+def may_pass(tests: Tests, bounds: Callable[[str], Bounds | None]) -> bool:
+    """Whether rows of which so much is known can pass.
+
+    bounds  of a column; None: nothing is known
+    """
+    return any(all(_possible(test, bounds(test.column)) for test in clause) for clause in tests)
+
+
+def _possible(test: Test, bounds: Bounds | None) -> bool:
+    if bounds is None:
+        return True
+    if test.op == "null":
+        return bounds.nulls != 0
+    if bounds.low is None or bounds.high is None or test.op == "not null":
+        return True
+    try:
+        return _between(test, bounds)
+    except TypeError:  # values of other types than the statistics are
+        return True
+
+
+def _between(test: Test, bounds: Bounds) -> bool:
+    low, high, value = bounds.low, bounds.high, test.value
+    match test.op:
+        case "=" | "==":
+            return bool(low <= value <= high)
+        case "!=":
+            return not (bounds.exact and low == high == value)
+        case "<" | "<=":
+            return _COMPARE[test.op](low, value)
+        case ">" | ">=":
+            return _COMPARE[test.op](high, value)
+        case "in":
+            return any(low <= one <= high for one in _each(value))
+        case _:
+            return True
+
+
+def _each(value: Any) -> Iterable[Any]:
+    return (one for one in value if one is not None)

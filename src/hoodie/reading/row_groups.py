@@ -1,0 +1,36 @@
+"""Which row groups of a base file a filter can find rows in, by the statistics in its footer."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from hoodie.formats.parquet.stored_types import StoredTypes
+from hoodie.reading.predicate import ANY, Bounds, Tests, may_pass
+
+
+def row_groups(parquet: pq.ParquetFile, target: pa.Schema, types: StoredTypes, tests: Tests) -> list[int]:
+    """The numbers of the row groups to read.
+
+    target  the table's columns: a statistic counts only where the file's column has the type of the table's
+    types   how the file's values differ from their labels: where they do, no statistic counts
+    """
+    every = list(range(parquet.num_row_groups))
+    if tests == ANY or types:
+        return every
+    stored = parquet.schema_arrow
+    places = {parquet.schema.column(at).path: at for at in range(len(parquet.schema))}
+
+    def bounds_in(group: int, name: str) -> Bounds | None:
+        at, field = places.get(name), target.get_field_index(name)
+        if at is None or field < 0 or stored.field(name).type != target.field(field).type:
+            return None
+        found = parquet.metadata.row_group(group).column(at).statistics
+        if found is None:
+            return None
+        nulls = found.null_count if found.has_null_count else None
+        if not found.has_min_max:
+            return Bounds(nulls=nulls)
+        return Bounds(found.min, found.max, nulls, exact=not pa.types.is_floating(target.field(field).type))
+
+    return [group for group in every if may_pass(tests, lambda name, group=group: bounds_in(group, name))]  # type: ignore[misc]

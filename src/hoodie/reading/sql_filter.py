@@ -1,0 +1,242 @@
+"""A condition in SQL as a filter of Arrow rows: comparisons of columns with constants, joined by and, or, not.
+
+sqlglot parses; what is here gives its tree a meaning. Text that stands beside a time, date, number or truth value is
+read as one, as Spark does. Nulls are as in SQL: a comparison with null is neither true nor false.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple, TypeAlias
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidInput, MissingPackage
+from hoodie.reading.predicate import ANY, Test, Tests, both, either
+
+try:
+    import sqlglot
+    from sqlglot import expressions as sql
+except ModuleNotFoundError as _missing:
+    raise MissingPackage("sqlglot", "sql", "a condition in SQL") from _missing
+
+_OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
+    sql.EQ: ("=", operator.eq),
+    sql.NEQ: ("!=", operator.ne),
+    sql.LT: ("<", operator.lt),
+    sql.LTE: ("<=", operator.le),
+    sql.GT: (">", operator.gt),
+    sql.GTE: (">=", operator.ge),
+}
+#: A node of the parser's tree, whose classes it has named differently from one version to the next.
+Node: TypeAlias = Any
+
+_MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
+
+
+class Condition(NamedTuple):
+    """A condition over a table's columns: see `selection.RowFilter`."""
+
+    expression: pc.Expression
+    columns: tuple[str, ...]
+    tests: Tests = ANY
+
+
+class _Column(NamedTuple):
+    name: str  # top-level
+    field: pc.Expression
+    kind: pa.DataType
+    nested: bool
+
+
+def parse_condition(text: str, schema: pa.Schema) -> Condition:
+    """What a condition means for a table's columns.
+
+    Raises InvalidInput on what is no condition, an unknown column, and what is more than comparisons (=, <>, <, <=, >,
+           >=, between, in, like, is null) of columns and constants
+    """
+    try:
+        tree = sqlglot.parse_one(text, dialect="spark")
+    except sqlglot.errors.SqlglotError as problem:
+        raise InvalidInput(f"the condition {text!r} cannot be parsed: {problem}") from problem
+    found = _Reader(text, schema).condition(tree)
+    return Condition(found.expression, tuple(dict.fromkeys(found.columns)), found.tests)
+
+
+class _Reader:
+    def __init__(self, text: str, schema: pa.Schema) -> None:
+        self.text, self.schema = text, schema
+
+    def condition(self, node: Node) -> Condition:
+        match node:
+            case sql.Paren():
+                return self.condition(node.this)
+            case sql.And() | sql.Or():
+                left, right = self.condition(node.left), self.condition(node.right)
+                columns = left.columns + right.columns
+                if isinstance(node, sql.And):
+                    return Condition(left.expression & right.expression, columns, both(left.tests, right.tests))
+                return Condition(left.expression | right.expression, columns, either(left.tests, right.tests))
+            case sql.Not():
+                return self._negated(node.this)
+            case sql.Boolean():
+                return Condition(pc.scalar(bool(node.this)), ())
+            case sql.Column():
+                column = self._column(node)
+                return Condition(column.field, (column.name,))
+            case sql.Is():
+                return self._is(node)
+            case sql.In():
+                return self._in(node)
+            case sql.Between():
+                low = self._compared(">=", operator.ge, node.this, node.args["low"])
+                high = self._compared("<=", operator.le, node.this, node.args["high"])
+                return Condition(low.expression & high.expression, low.columns, both(low.tests, high.tests))
+            case sql.Like():
+                return self._like(node)
+        if type(node) in _OPS:
+            return self._compared(*_OPS[type(node)], node.left, node.right)
+        raise self._refused(node)
+
+    def _negated(self, node: Node) -> Condition:
+        if isinstance(node, sql.Paren):
+            return self._negated(node.this)
+        if isinstance(node, sql.Is):
+            return self._is(node, negated=True)
+        found = self.condition(node)
+        return Condition(~found.expression, found.columns)
+
+    def _compared(self, op: str, function: Callable[[Any, Any], Any], left: Node, right: Node) -> Condition:
+        if not _is_column(left) and _is_column(right):
+            mirrored = _MIRRORED.get(op, op)
+            return self._compared(mirrored, _function(mirrored), right, left)
+        if not _is_column(left):
+            raise self._refused(left)
+        column = self._column(left)
+        if _is_column(right):
+            other = self._column(right)
+            return Condition(function(column.field, other.field), (column.name, other.name))
+        value = self._value(right, column)
+        tests = ANY if column.nested or value.as_py() is None else ((Test(column.name, op, value.as_py()),),)
+        return Condition(function(column.field, pc.scalar(value)), (column.name,), tests)
+
+    def _is(self, node: sql.Is, negated: bool = False) -> Condition:
+        column = self._column(node.this)
+        what = node.expression
+        while isinstance(what, sql.Not):
+            what, negated = what.this, not negated
+        if isinstance(what, sql.Null):
+            valid = column.field.is_valid()
+            tests = ANY if column.nested or negated else ((Test(column.name, "null"),),)
+            return Condition(valid if negated else ~valid, (column.name,), tests)
+        if isinstance(what, sql.Boolean):
+            holds = pc.coalesce(column.field == pc.scalar(bool(what.this)), pc.scalar(False))
+            return Condition(~holds if negated else holds, (column.name,))
+        raise self._refused(node)
+
+    def _in(self, node: sql.In) -> Condition:
+        column = self._column(node.this)
+        if not node.expressions:
+            raise self._refused(node)
+        values = [self._value(one, column).as_py() for one in node.expressions]
+        held = [value for value in values if value is not None]
+        found = column.field.isin(pa.array(held, column.kind))
+        unknown = pc.scalar(pa.scalar(None, pa.bool_()))
+        known = pc.if_else(column.field.is_valid(), found, unknown)
+        if len(held) < len(values):  # null among them: never false
+            known = pc.if_else(known, known, unknown)
+        tests = ANY if column.nested else ((Test(column.name, "in", held),),)
+        return Condition(known, (column.name,), tests)
+
+    def _like(self, node: sql.Like) -> Condition:
+        column, pattern = self._column(node.this), node.expression
+        if not (isinstance(pattern, sql.Literal) and pattern.is_string and pa.types.is_string(column.kind)):
+            raise self._refused(node)
+        return Condition(pc.match_like(column.field, pattern.this), (column.name,))
+
+    def _column(self, node: Node) -> _Column:
+        if not _is_column(node):
+            raise self._refused(node)
+        names = [part.name for part in node.parts]
+        schema_field = self._field(self.schema, names[0])
+        kind = schema_field.type
+        path = [schema_field.name]
+        for name in names[1:]:
+            child = self._field(kind, name) if pa.types.is_struct(kind) else None
+            if child is None:
+                raise InvalidInput(f"the condition {self.text!r}: there is no column {'.'.join(names)}")
+            kind = child.type
+            path.append(child.name)
+        return _Column(path[0], pc.field(*path) if len(path) > 1 else pc.field(path[0]), kind, len(path) > 1)
+
+    def _field(self, fields: Any, name: str) -> pa.Field:
+        """The field of a name, in whichever case, as in Spark."""
+        every = list(fields)
+        exact = [field for field in every if field.name == name]
+        found = exact or [field for field in every if field.name.lower() == name.lower()]
+        if len(found) != 1:
+            names = ", ".join(field.name for field in every)
+            raise InvalidInput(f"the condition {self.text!r}: there is no column {name!r}; there are {names}")
+        return found[0]
+
+    def _value(self, node: Node, column: _Column) -> pa.Scalar:
+        """A constant in the type of the column that it stands beside, or one that Arrow compares with it."""
+        given, kind = self._constant(node), column.kind
+        if given is None:
+            return pa.scalar(None, kind)
+        try:
+            if isinstance(given, str) and not pa.types.is_string(kind):
+                if pa.types.is_timestamp(kind) and kind.tz is not None and not _has_zone(given):
+                    return pa.scalar(given).cast(pa.timestamp(kind.unit)).cast(pa.timestamp(kind.unit, "UTC"))
+                return pa.scalar(given).cast(kind)
+            if (pa.types.is_boolean(kind), pa.types.is_string(kind)) != (type(given) is bool, type(given) is str):
+                raise InvalidInput(f"the condition {self.text!r} compares {column.name} ({kind}) with {given!r}")
+            if isinstance(given, Decimal) and not pa.types.is_decimal(kind):
+                return pa.scalar(float(given))
+            return pa.scalar(given)
+        except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
+            raise InvalidInput(
+                f"the condition {self.text!r}: {given!r} is no value of {column.name} ({kind}): {problem}"
+            ) from problem
+
+    def _constant(self, node: Node) -> Any:
+        match node:
+            case sql.Paren():
+                return self._constant(node.this)
+            case sql.Null():
+                return None
+            case sql.Boolean():
+                return bool(node.this)
+            case sql.Literal():
+                if node.is_string:
+                    return node.this
+                return int(node.this) if node.this.isdigit() else Decimal(node.this)
+            case sql.Neg():
+                value = self._constant(node.this)
+                if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
+                    return -value
+            case sql.Cast() if isinstance(node.this, sql.Literal) and node.this.is_string:  # date '2024-01-31'
+                return node.this.this
+        raise self._refused(node)
+
+    def _refused(self, node: Node) -> InvalidInput:
+        return InvalidInput(
+            f"the condition {self.text!r}: {node.sql(dialect='spark')!r} is not supported: compare columns with "
+            "constants (=, <>, <, <=, >, >=, between, in, like, is null), joined by and, or, not"
+        )
+
+
+def _is_column(node: Node) -> bool:
+    return isinstance(node, sql.Column)
+
+
+def _function(op: str) -> Callable[[Any, Any], Any]:
+    return next(function for name, function in _OPS.values() if name == op)
+
+
+def _has_zone(text: str) -> bool:
+    tail = text[10:]
+    return text.endswith(("Z", "z")) or "+" in tail or "-" in tail

@@ -1,0 +1,63 @@
+"""The rows of a scan as a stream: a batch of them at a time is in memory, and a slice's logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pyarrow as pa
+
+from hoodie.formats.parquet.base_footer import read_footer
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.reading.file_slice_reader import base_batches, merged_batches
+from hoodie.reading.scan import Scan
+from hoodie.storage.protocol import Storage
+
+#: Threads that read footers.
+_THREADS = 16
+
+
+def scan_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+    """The rows that a scan is of, in the order of its slices.
+
+    Files are opened one after the other. Raises as `read_scan`
+    """
+    target = pa.schema([scan.schema.field(name) for name in scan.columns])
+    keep = scan.rows_kept
+    for slice_ in scan.slices:
+        for rows in slice_batches(scan, slice_):
+            found = (rows if keep is None else rows.filter(keep)).select(list(scan.columns))
+            if found.num_rows and not scan.columns:
+                yield pa.RecordBatch.from_struct_array(pa.array([{}] * found.num_rows, pa.struct([])))
+            else:
+                yield from found.cast(target).to_batches()
+
+
+def slice_batches(scan: Scan, slice_: FileSlice) -> Iterator[pa.Table]:
+    """The rows of one slice in the columns that a scan reads, those that its filter keeps and perhaps others."""
+    read = list(scan.read) or scan.schema.names[:1]  # rows are counted by a column that they have
+    if slice_.logs:
+        assert scan.reader is not None  # a scan with logs has one
+        return merged_batches(scan.reader, slice_, read)
+    assert slice_.base is not None  # a slice without logs has a base file
+    target = pa.schema([scan.schema.field(name) for name in read])
+    return base_batches(scan.state.storage, slice_.base, target, scan.tests)
+
+
+def count_rows(scan: Scan) -> int:
+    """How many rows a scan is of: by the footers of files, where no log or filter can change the number."""
+    if scan.rows_kept is not None:
+        return sum(batch.num_rows for batch in scan_batches(scan))
+    storage = scan.state.storage
+    bases = [slice_.base for slice_ in scan.plain if slice_.base is not None]
+    count = 0
+    if bases:
+        with ThreadPoolExecutor(min(len(bases), _THREADS), thread_name_prefix="hoodie") as pool:
+            count = sum(pool.map(lambda base: _rows_of(storage, base), bases))
+    merged: Iterator[int] = (rows.num_rows for slice_ in scan.logged for rows in slice_batches(scan, slice_))
+    return count + sum(merged)
+
+
+def _rows_of(storage: Storage, base: BaseFile) -> int:
+    with storage.open_input(base.path) as source:
+        return read_footer(source, base.path).rows

@@ -1,0 +1,61 @@
+"""What follows a commit for other engines: manifests, then the metastore. The commit stands if they fail."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Mapping
+from functools import partial
+
+from hoodie.config.options import Options
+from hoodie.config.sync import ManifestOptions, sync_enabled
+from hoodie.errors import ServiceFailed
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage
+from hoodie.sync.hive import sync_table
+from hoodie.sync.manifest import write_manifests
+from hoodie.table.state import TableState
+
+
+def manifests_after_commit(
+    storage: Storage,
+    options: Options,
+    instant: str,
+    *,
+    state: TableState | None = None,
+    removed: Collection[str] = (),
+) -> None:
+    """Bring the manifests up to date that the options ask for. What fails is the warning ServiceFailed.
+
+    instant         of the commit
+    state, removed  as for `write_manifests`
+    """
+    if options.read(ManifestOptions).chosen:
+        advice = "Engines go on reading the old lists; write them again with `hoodie manifest`, or by the next commit."
+        _guarded(
+            "writing the manifests",
+            instant,
+            advice,
+            partial(write_manifests, storage, options, removed=removed, state=state),
+        )
+
+
+def sync_after_commit(storage: Storage, options: Options, instant: str, spark_version: str = "") -> None:
+    """Sync the metastore if the options ask for it. What fails is the warning ServiceFailed.
+
+    instant        of the commit
+    spark_version  as for `sync_table`
+    """
+    if sync_enabled(options):
+        advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
+        run = partial(sync_table, storage, options, spark_version=spark_version)
+        _guarded("the sync to the metastore", instant, advice, run)
+
+
+def _guarded(service: str, instant: str, advice: str, run: Callable[[], object]) -> None:
+    try:
+        with typed_errors():
+            run()
+    except Exception as error:  # whatever it is: raised, it would say that the write failed
+        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+        problem = f"{type(error).__name__}: {error}{notes} {advice}"
+        warnings.warn(ServiceFailed(service, instant, problem), stacklevel=3)

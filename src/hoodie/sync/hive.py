@@ -1,0 +1,440 @@
+"""The sync of a table to a Hive metastore: its entries are made, or brought up to what the table is now.
+
+Everything is looked at before the first change; what is synced last is the instant that says up to where. So a sync
+that dies is done again by the next one, and a second sync changes nothing. Source: docs/format/engines.md 1 to 5.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.config.options import Options
+from hoodie.config.sync import HiveSyncOptions, MetaSyncOptions, check_sync
+from hoodie.errors import SyncRefused
+from hoodie.keygen.keygen import FieldKind, stored_key_generator
+from hoodie.schema.schema import with_meta_fields
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage, join
+from hoodie.sync.columns import changed_columns
+from hoodie.sync.entry import KNOWN_INPUTS, OUTPUT, SERDE, Entry, check_name, entry_names, make_entry
+from hoodie.sync.manifest import uri_base
+from hoodie.sync.metastore import Metastore, columns_of, connect, field_schemas, interface, user
+from hoodie.sync.partitions import (
+    PartitionEvents,
+    Values,
+    extractor_name,
+    partition_events,
+    partition_name,
+    values_of,
+    without_scheme,
+)
+from hoodie.sync.since import Synced, TouchedPartitions, newest_sync, touched_since
+from hoodie.table.state import KEEPS_SCHEMA, TableState, declared_schema, load_state
+
+LAST_SYNC = "last_commit_time_sync"
+LAST_COMPLETION = "last_commit_completion_time_sync"
+
+_TABLE_KINDS = ("EXTERNAL_TABLE", "MANAGED_TABLE")
+
+
+@dataclass(frozen=True, slots=True)
+class EntrySync:
+    """What was done to one entry.
+
+    name     database.table
+    created  it was made
+    altered  its columns, properties or formats were changed
+    added, moved, dropped  partitions
+    whole    all partitions were compared, not only those of new commits
+    """
+
+    name: str
+    created: bool = False
+    altered: bool = False
+    added: int = 0
+    moved: int = 0
+    dropped: int = 0
+    whole: bool = False
+
+    @property
+    def changed(self) -> bool:
+        return self.created or self.altered or bool(self.added or self.moved or self.dropped)
+
+    def __str__(self) -> str:
+        what = "created" if self.created else "altered" if self.altered else ""
+        counts = {"added": self.added, "moved": self.moved, "dropped": self.dropped}
+        parts = [what, *(f"{number} partitions {verb}" for verb, number in counts.items() if number)]
+        return f"{self.name}: {', '.join(filter(None, parts)) or 'no change'}"
+
+
+@dataclass(frozen=True, slots=True)
+class SyncResult:
+    """What a sync did.
+
+    metastore  the address that answered
+    instant    the commit that the entries are up to
+    entries    in the order in which they were written
+    calls      requests to the metastore, by name
+    """
+
+    metastore: str
+    instant: str
+    entries: tuple[EntrySync, ...] = ()
+    calls: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def changed(self) -> bool:
+        """Whether anything but the synced instant was changed."""
+        return any(entry.changed for entry in self.entries)
+
+    def __str__(self) -> str:
+        lines = [f"synced {self.instant or 'an empty table'} to {self.metastore}, {sum(self.calls.values())} requests"]
+        return "\n".join([*lines, *(f"  {entry}" for entry in self.entries)])
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    """One sync: the table, its settings as the metastore is to have them, and the connection."""
+
+    metastore: Metastore
+    state: TableState
+    hive: HiveSyncOptions
+    meta: MetaSyncOptions
+    base: str
+    fields: tuple[str, ...]
+    extractor: str
+    decode: bool
+    now: Synced
+    looked: dict[tuple[Synced, bool], TouchedPartitions] = field(default_factory=dict)
+
+    def touched(self, last: Synced, *, incremental: bool) -> TouchedPartitions:
+        """As `touched_since`; entries that were synced together share the look."""
+        key = (last, incremental)
+        if key not in self.looked:
+            self.looked[key] = touched_since(self.state, last, incremental=incremental)
+        return self.looked[key]
+
+    def location(self, partition: str) -> str:
+        return join(self.base, partition)
+
+    def values(self, partitions: Collection[str]) -> dict[Values, str]:
+        """Values -> partition path."""
+        found: dict[Values, str] = {}
+        for partition in sorted(partitions):
+            values = values_of(partition, self.extractor, self.fields, decode=self.decode)
+            if values in found:
+                raise SyncRefused(
+                    f"partition {partition!r}",
+                    f"it has the values {', '.join(values)}, as {found[values]!r} has: a metastore keeps one of them. "
+                    "Set another hoodie.datasource.hive_sync.partition_extractor_class",
+                )
+            found[values] = partition
+        return found
+
+
+@typed_errors()
+def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark_version: str = "") -> SyncResult:
+    """Register a table in a Hive metastore, or bring its entries up to date.
+
+    options        `hoodie.datasource.hive_sync.*`, `hoodie.datasource.meta.sync.*`, `hoodie.meta.sync.*`
+    whole          compare all partitions, not only those of commits since the last sync
+    spark_version  recorded with a new entry, for Spark; "": not said
+    Raises  InvalidOption; TableNotFound; MetastoreUnavailable when it does not answer: what was done by then stays, the
+            next sync goes on; SyncRefused when an entry of that name is of another table, or the columns, partitions or
+            names are none that Hive can hold: nothing has changed
+    """
+    check_sync(options)
+    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
+    state = load_state(storage)
+    database = hive.database or state.config.database or "default"
+    table = hive.table or state.config.name
+    check_name(database, "database")
+    check_name(table, "table")
+    keygen = stored_key_generator(state.config.properties)
+    fields = hive.partition_fields or tuple(part.name for part in keygen.partition_fields)
+    formatted = {part.name for part in keygen.partition_fields if part.kind is FieldKind.TIMESTAMP}
+    extractor = extractor_name(hive.extractor, fields, hive_style=keygen.hive_style)
+    if extractor == "NonPartitionedExtractor":
+        fields = ()
+    schema = _schema(state, formatted.intersection(fields))
+    base = uri_base(storage, options)
+    comments = _comments(state) if hive.comments else {}
+    version = meta.spark_version or spark_version
+    names = entry_names(table, merge_on_read=state.config.merge_on_read, hive=hive, meta=meta)
+    entries = [make_entry(name, database.lower(), base, schema, fields, comments, hive, version) for name in names]
+    entries = [replace(entry, name=entry.name.lower()) for entry in entries]
+    decode = meta.decode.strip().lower() == "true" if meta.decode.strip() else keygen.url_encode
+    with connect(hive.uris, hive.timeout) as metastore:
+        job = _Job(metastore, state, hive, meta, base, fields, extractor, decode, newest_sync(state))
+        plans = [_plan(job, entry, whole=whole) for entry in entries]
+        if not metastore.database_exists(database):
+            _make_database(metastore, database, hive)
+        done = tuple(_carry_out(job, plan) for plan in plans)
+        return SyncResult(metastore.address, job.now.instant, done, dict(metastore.calls))
+
+
+def _schema(state: TableState, as_text: Collection[str]) -> pa.Schema:
+    """The columns of the table as entries are to have them.
+
+    as_text  partition columns whose paths have a formatted time instead of the column's value
+    """
+    schema = declared_schema(state)
+    if schema is None:
+        raise SyncRefused(state.config.name, "the table has no columns yet: sync after its first commit")
+    for name in set(as_text).intersection(schema.names):
+        schema = schema.set(schema.get_field_index(name), pa.field(name, pa.string()))
+    return with_meta_fields(schema) if state.config.meta_fields else schema
+
+
+def _comments(state: TableState) -> dict[str, str]:
+    """`doc` of the top-level columns in the newest schema that commits have, by name in lower case."""
+    texts = (commit.schema for commit in state.commits() if commit.schema and commit.operation not in KEEPS_SCHEMA)
+    text = next(texts, state.config.create_schema)
+    if not text:
+        return {}
+    return {column["name"].lower(): column["doc"] for column in json.loads(text)["fields"] if column.get("doc")}
+
+
+def _make_database(metastore: Metastore, database: str, hive: HiveSyncOptions) -> None:
+    if not hive.create_database:
+        raise SyncRefused(
+            f"database {database}",
+            f"{metastore.address} has none of that name. Create it, name another one with "
+            "hoodie.datasource.hive_sync.database, or set hoodie.datasource.hive_sync.auto_create_database=true",
+        )
+    metastore.create_database(database)
+
+
+# --- looking ---
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is to be done to an entry.
+
+    existing  the metastore's; None: to be made
+    differs   its columns, properties or formats are to be changed
+    cascade   and its partitions' columns with them
+    behind    another sync has been here for a newer commit: nothing is to be done
+    """
+
+    entry: Entry
+    existing: Any | None
+    differs: bool
+    cascade: bool
+    events: PartitionEvents
+    whole: bool
+    behind: bool = False
+
+
+def _plan(job: _Job, entry: Entry, *, whole: bool) -> _Plan:
+    existing = job.metastore.table(entry.database, entry.name)
+    last = Synced()
+    columns_differ = differs = False
+    if existing is not None:
+        _require_same_table(existing, entry)
+        parameters = existing.parameters or {}
+        last = Synced(parameters.get(LAST_SYNC, ""), parameters.get(LAST_COMPLETION, ""))
+        columns_differ = changed_columns(columns_of(existing.sd.cols), entry.columns, entry.full_name)
+        differs = columns_differ or _differs(existing, entry)
+        if last.instant > job.now.instant and last.instant in _commits(job.state.reload()):
+            return _Plan(entry, existing, False, False, PartitionEvents({}, {}), False, behind=True)
+    if not job.fields:
+        return _Plan(entry, existing, differs, False, PartitionEvents({}, {}), False)
+    incremental = job.meta.incremental and not whole and existing is not None
+    touched = job.touched(last, incremental=incremental)
+    present = job.values(touched.present)
+    dropped = [values for values, _ in _fitting(job, touched.deleted)]
+    there = _registered(job, entry, existing, None if touched.whole else [*present, *dropped])
+    events = partition_events(present, there, whole=touched.whole, dropped=dropped, location=job.location)
+    return _Plan(entry, existing, differs, columns_differ, events, touched.whole)
+
+
+def _commits(state: TableState) -> set[str]:
+    return {instant.requested for instant in state.timeline.commits}
+
+
+def _fitting(job: _Job, deleted: Collection[str]) -> list[tuple[Values, str]]:
+    """Deleted partitions that can be in the metastore: a path that does not fit the extractor never got there."""
+    found = []
+    for partition in sorted(deleted):
+        try:
+            found.append((values_of(partition, job.extractor, job.fields, decode=job.decode), partition))
+        except SyncRefused:
+            continue
+    return found
+
+
+def _registered(job: _Job, entry: Entry, existing: Any | None, wanted: Collection[Values] | None) -> dict[Values, str]:
+    """Values -> location of the entry's partitions: of those wanted; None: of all."""
+    if existing is None:
+        return {}
+    if wanted is None:
+        names = job.metastore.partition_names(entry.database, entry.name)
+    else:
+        names = [partition_name(job.fields, values) for values in wanted]
+    found = job.metastore.partitions(entry.database, entry.name, names, job.hive.batch)
+    return {tuple(partition.values): partition.sd.location for partition in found}
+
+
+def _require_same_table(existing: Any, entry: Entry) -> None:
+    """Raises SyncRefused unless the metastore's entry is of this table, and of a kind that a sync may change."""
+    advice = (
+        "Sync to another name (hoodie.datasource.hive_sync.table, .database), or drop the entry there if it is not "
+        "needed, and sync again"
+    )
+    if existing.tableType not in _TABLE_KINDS:
+        raise SyncRefused(entry.full_name, f"the metastore has a {existing.tableType} of that name. {advice}")
+    if without_scheme(existing.sd.location or "") != without_scheme(entry.location):
+        problem = f"the metastore has a table of that name at {existing.sd.location}, and this one is at"
+        raise SyncRefused(entry.full_name, f"{problem} {entry.location}. {advice}")
+    if existing.sd.inputFormat not in KNOWN_INPUTS:
+        raise SyncRefused(
+            entry.full_name,
+            f"the metastore has a table of that name that is no entry of Hudi: it reads by {existing.sd.inputFormat}. "
+            f"{advice}",
+        )
+    have = [name.lower() for name in columns_of(existing.partitionKeys)]
+    want = [name.lower() for name in entry.keys]
+    if have != want:
+        raise SyncRefused(
+            entry.full_name,
+            f"its partition columns in the metastore are ({', '.join(have)}), those of the table ({', '.join(want)}), "
+            f"and Hive cannot change them. {advice}",
+        )
+
+
+def _differs(existing: Any, entry: Entry) -> bool:
+    """Whether the metastore's entry lacks something, but for its columns."""
+    parameters, serde = existing.parameters or {}, existing.sd.serdeInfo.parameters or {}
+    # Spark's version is that of the session that made the entry.
+    properties = {key: value for key, value in entry.properties.items() if key != "spark.sql.create.version"}
+    return (
+        not properties.items() <= parameters.items()
+        or not entry.serde.items() <= serde.items()
+        or existing.sd.inputFormat != entry.input_format
+        or any(_comment(column) != entry.comments.get(column.name.lower(), "") for column in existing.sd.cols)
+    )
+
+
+def _comment(column: Any) -> str:
+    return column.comment or ""
+
+
+# --- doing ---
+
+
+def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
+    if plan.behind:
+        return EntrySync(plan.entry.full_name)
+    metastore, entry, events, batch = job.metastore, plan.entry, plan.events, job.hive.batch
+    created = plan.existing is None and metastore.create_table(_new_table(entry))
+    if plan.existing is None and not created:  # another sync has just made it
+        return _carry_out(job, _plan(job, entry, whole=True))
+    existing = metastore.table(entry.database, entry.name) if created else plan.existing
+    if plan.differs and events:
+        existing = _alter(job, plan, existing, recorded=None)
+    named = (entry.database, entry.name)
+    if events.add:
+        parts = [_partition(entry, values, job.location(path)) for values, path in events.add.items()]
+        metastore.add_partitions(*named, parts, batch)
+    if events.alter:
+        names = [partition_name(job.fields, values) for values in events.alter]
+        moved = metastore.partitions(*named, names, batch)
+        for partition in moved:
+            partition.sd.location = job.location(events.alter[tuple(partition.values)])
+        metastore.alter_partitions(*named, moved, batch)
+    if events.drop:
+        metastore.drop_partitions(*named, [partition_name(job.fields, values) for values in events.drop], batch)
+    done = EntrySync(
+        entry.full_name, created, plan.differs, len(events.add), len(events.alter), len(events.drop), plan.whole
+    )
+    if not job.meta.conditional or done.changed:
+        _alter(job, plan, existing, recorded=job.now)
+    return done
+
+
+def _alter(job: _Job, plan: _Plan, table: Any, recorded: Synced | None) -> Any:
+    """Give the metastore's entry what it lacks, and the synced instant; nothing when it has all of that.
+
+    table     the entry as it was read
+    recorded  None: the instant is recorded later
+    returns   the entry as it is then
+    """
+    entry = plan.entry
+    before = _texts(table)
+    parameters = {**(table.parameters or {}), **entry.properties}
+    if recorded is not None and recorded.instant:
+        parameters |= {LAST_SYNC: recorded.instant, LAST_COMPLETION: recorded.completion}
+    # A shorter schema has fewer parts: those of the old one would be read with it.
+    stale = [key for key in parameters if _is_schema_part(key) and key not in entry.properties]
+    table.parameters = {key: value for key, value in parameters.items() if key not in stale}
+    table.sd.serdeInfo.parameters = {**(table.sd.serdeInfo.parameters or {}), **entry.serde}
+    table.sd.inputFormat, table.sd.outputFormat = entry.input_format, OUTPUT
+    table.sd.serdeInfo.serializationLib = SERDE
+    if plan.differs:
+        table.sd.cols = field_schemas(entry.columns, entry.comments)
+    if _texts(table) != before:
+        job.metastore.alter_table(table, cascade=plan.cascade)
+    return table
+
+
+def _is_schema_part(key: str) -> bool:
+    return key.startswith(("spark.sql.sources.schema.part.", "spark.sql.sources.schema.partCol."))
+
+
+def _texts(table: Any) -> tuple[object, ...]:
+    """What of an entry a sync changes."""
+    columns = tuple((column.name, column.type, _comment(column)) for column in table.sd.cols)
+    formats = (table.sd.inputFormat, table.sd.outputFormat, table.sd.serdeInfo.serializationLib)
+    return columns, formats, dict(table.parameters or {}), dict(table.sd.serdeInfo.parameters or {})
+
+
+def _new_table(entry: Entry) -> Any:
+    hive = interface()
+    return hive.Table(
+        tableName=entry.name,
+        dbName=entry.database,
+        owner=user(),
+        createTime=int(time.time()),
+        lastAccessTime=0,
+        retention=0,
+        sd=_storage(entry, entry.location),
+        partitionKeys=field_schemas(entry.keys, {}),
+        parameters=dict(entry.properties),
+        tableType="MANAGED_TABLE" if entry.managed else "EXTERNAL_TABLE",
+    )
+
+
+def _partition(entry: Entry, values: Values, location: str) -> Any:
+    return interface().Partition(
+        values=list(values),
+        dbName=entry.database,
+        tableName=entry.name,
+        createTime=int(time.time()),
+        lastAccessTime=0,
+        sd=_storage(entry, location),
+        parameters={},
+    )
+
+
+def _storage(entry: Entry, location: str) -> Any:
+    hive = interface()
+    return hive.StorageDescriptor(
+        cols=field_schemas(entry.columns, entry.comments),
+        location=location,
+        inputFormat=entry.input_format,
+        outputFormat=OUTPUT,
+        compressed=False,
+        numBuckets=0,
+        serdeInfo=hive.SerDeInfo(serializationLib=SERDE, parameters=dict(entry.serde)),
+        bucketCols=[],
+        sortCols=[],
+        parameters={},
+    )

@@ -1,0 +1,185 @@
+"""Manifests: files that list the newest base files of a table, for engines that do not know its timeline.
+
+Each file is replaced as a whole, so a reader has the old list or the new one. Of a Merge-on-Read table they list what a
+read-optimized read sees. Source: docs/format/engines.md 7.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from hoodie.config.options import Options, read_options
+from hoodie.config.sync import ManifestFormat, ManifestOptions, MetaSyncOptions
+from hoodie.errors import InvalidInput
+from hoodie.locks import lock_for
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage, join, split
+from hoodie.sync.manifest_state import ManifestState, decode_state, new_commits
+from hoodie.table.state import TableState, load_state
+from hoodie.timeline.load import read_commit
+from hoodie.view.load import load_view
+from hoodie.view.parallel import in_threads
+from hoodie.view.slices import latest_base_files
+
+SYMLINK_FOLDER = ".hoodie/symlink-manifest"
+SYMLINK_NAME = "manifest"
+CSV_NAMES = ".hoodie/manifest/latest-snapshot.csv"
+CSV_URIS = ".hoodie/absolute-path-manifest/latest-snapshot.csv"
+STATE_FILE = ".hoodie/manifest-state/state.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestResult:
+    """What was written.
+
+    instant     the newest commit that the manifests show; "" of an empty table
+    formats     "symlink", "csv"
+    partitions  partition paths that were looked at
+    whole       whether these were all of the table's
+    files       base files in these partitions
+    """
+
+    instant: str = ""
+    formats: tuple[str, ...] = ()
+    partitions: tuple[str, ...] = ()
+    whole: bool = False
+    files: int = 0
+
+    def __str__(self) -> str:
+        if not self.partitions and not self.whole:
+            return f"manifests ({', '.join(self.formats)}): up to date as of {self.instant}"
+        scope = "all partitions" if self.whole else f"{len(self.partitions)} partitions"
+        return f"manifests ({', '.join(self.formats)}) as of {self.instant}: {self.files} base files of {scope}"
+
+
+@typed_errors()
+def write_manifests(
+    storage: Storage,
+    options: Options,
+    *,
+    formats: Collection[str] | None = None,
+    whole: bool = False,
+    removed: Collection[str] = (),
+    state: TableState | None = None,
+) -> ManifestResult:
+    """Bring the manifests of a table up to date: those of the partitions that commits since the last time touched.
+
+    formats  "symlink", "csv"; None: those of `hoodie.sync.manifest`
+    whole    look at all partitions, whatever was written last
+    removed  partitions that cleaning removed: their symlink manifests go, unless they have rows again
+    state    the table as it was loaded just now; None: it is loaded
+    Raises   InvalidOption on an unknown format; TableNotFound; InvalidInput when a file's name has a line break;
+             LockTimeout while another process writes them. The manifests that were written by then stay: the next call
+             goes on
+    With a lock provider only one process writes them at a time, so that none puts an older list over a newer one.
+    """
+    asked = options.read(ManifestOptions)
+    if formats is not None:
+        asked = read_options(ManifestOptions, {"hoodie.sync.manifest": ",".join(formats)})
+    chosen = asked.chosen
+    if not chosen:
+        return ManifestResult()
+    with lock_for(options, storage, name="manifest") as lock:
+        state = load_state(storage) if state is None or lock.real else state
+        base = uri_base(storage, options)
+        before = _recorded(storage)
+        now = ManifestState.of(state.timeline, chosen, base)
+        result = ManifestResult(state.timeline.newest_commit, now.formats)
+        if before == now and not (whole or removed):
+            return result
+        listed = _listed(storage, base) if ManifestFormat.CSV in chosen else []
+        commits = None if whole or listed is None else new_commits(before, now)
+        partitions = None if commits is None else {*touched(state, commits), *removed}
+        if partitions is None or partitions:
+            files = _newest_files(state, partitions)
+            if ManifestFormat.SYMLINK in chosen:
+                _write_symlinks(storage, base, files, partitions)
+            if ManifestFormat.CSV in chosen:
+                kept = [] if partitions is None else [p for p in listed or [] if split(p)[0] not in partitions]
+                _write_csv(storage, base, files, kept)
+            count = sum(map(len, files.values()))
+            result = replace(result, partitions=tuple(files), whole=partitions is None, files=count)
+        storage.write(STATE_FILE, now.encode())
+    return result
+
+
+def uri_base(storage: Storage, options: Options) -> str:
+    """The base path as a URI that other engines understand, without a trailing slash; not percent-encoded, as Hadoop's
+    paths are not."""
+    given = options.read(MetaSyncOptions).base_path.rstrip("/")
+    root = given or storage.root
+    return f"file://{root}" if root.startswith("/") else root
+
+
+def touched(state: TableState, commits: Collection[str]) -> tuple[str, ...]:
+    """The partitions in which commits wrote or replaced file groups, sorted."""
+    found: set[str] = set()
+    for instant in state.timeline.commits:
+        if instant.requested in commits:
+            metadata = read_commit(state.storage, state.timeline, instant)
+            found |= metadata.stats.keys() | metadata.replaced.keys()
+    return tuple(sorted(found))
+
+
+def _recorded(storage: Storage) -> ManifestState | None:
+    try:
+        return decode_state(storage.read(STATE_FILE))
+    except FileNotFoundError:
+        return None
+
+
+def _listed(storage: Storage, base: str) -> list[str] | None:
+    """The paths that the list of the whole table has, relative to the base; None when there is none."""
+    try:
+        text = storage.read(CSV_URIS).decode()
+    except FileNotFoundError:
+        return None
+    return [line.removeprefix(f"{base}/") for line in text.split("\n")[:-1]]
+
+
+def _newest_files(state: TableState, partitions: Collection[str] | None) -> dict[str, list[str]]:
+    """Paths of the newest base files by partition path; None: of all partitions. Partitions without any are empty."""
+    view = load_view(state.storage, state.timeline, state.config, partitions)
+    files: dict[str, list[str]] = {partition: [] for partition in view.partitions}
+    for group, file in latest_base_files(view).items():
+        if "\n" in file.path or "\r" in file.path:
+            raise InvalidInput(f"{file.path!r}: a manifest has one file a line, and this name has a line break")
+        files[group.partition].append(file.path)
+    return {partition: sorted(paths) for partition, paths in files.items()}
+
+
+def _write_symlinks(
+    storage: Storage, base: str, files: Mapping[str, Sequence[str]], partitions: Collection[str] | None
+) -> None:
+    """One file a partition. A partition whose rows are gone keeps an empty one, as a catalog may still name its folder,
+    until cleaning removes the partition."""
+
+    def write(partition: str) -> None:
+        storage.write(symlink_path(partition), _lines(f"{base}/{path}" for path in files[partition]))
+
+    in_threads(write, list(files))
+    if partitions is None:
+        folders = storage.list_tree(SYMLINK_FOLDER)
+        partitions = {folder.removeprefix(SYMLINK_FOLDER).removeprefix("/") for folder in folders}
+    for partition in sorted(set(partitions) - files.keys()):
+        storage.delete(symlink_path(partition))
+
+
+def _write_csv(storage: Storage, base: str, files: Mapping[str, Sequence[str]], kept: Iterable[str]) -> None:
+    """The two lists of the whole table.
+
+    kept  paths that were listed of partitions that were not looked at now
+    """
+    paths = sorted([*kept, *(path for found in files.values() for path in found)])
+    storage.write(CSV_URIS, _lines(f"{base}/{path}" for path in paths))
+    storage.write(CSV_NAMES, _lines(split(path)[1] for path in paths))
+
+
+def symlink_path(partition: str) -> str:
+    """The path of a partition's manifest, relative to the base path."""
+    return join(join(SYMLINK_FOLDER, partition) if partition else SYMLINK_FOLDER, SYMLINK_NAME)
+
+
+def _lines(texts: Iterable[str]) -> bytes:
+    return "".join(f"{text}\n" for text in texts).encode()

@@ -1,0 +1,57 @@
+"""What an upsert would do, as a value to look at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.index.pruning import IndexStats
+from hoodie.model.meta import PARTITION_PATH
+from hoodie.plan.write import PartitionProfile, WritePlan
+from hoodie.writing.driver import plan_on_driver, thread_pool
+from hoodie.writing.job import Checked
+from hoodie.writing.planning import BatchPlan
+
+
+@dataclass(frozen=True, slots=True)
+class WriteExplanation:
+    """The plan of a write that has not happened. New file groups have ids that the real write will not have."""
+
+    profile: Mapping[str, PartitionProfile]  # by partition path
+    plan: WritePlan
+    route: str  # the engine: "driver" or "executors"
+    index_type: str
+    index: IndexStats
+    index_why: str = ""  # why it is this index
+
+    def __str__(self) -> str:
+        inserts = sum(rows.inserts for rows in self.profile.values())
+        updates = sum(sum(rows.updates.values()) for rows in self.profile.values())
+        lines = [
+            f"upsert of {inserts} new and {updates} present keys in {len(self.profile)} partitions, {self.route}",
+            f"index {self.index_type} ({self.index_why}): {self.index}",
+            f"{len(self.plan.tasks)} tasks read {self.plan.bytes_read} bytes; a record is taken to need "
+            f"{self.plan.record_size} bytes",
+        ]
+        for task in self.plan.tasks:
+            what = "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
+            lines.append(
+                f"  {task.group.partition or '(no partition)'}: {what}: {task.updates} updates, {task.inserts} inserts"
+            )
+        return "\n".join(lines)
+
+
+def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:
+    """Locate and plan keyed rows, as driver threads would write them."""
+    partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
+    files = checked.files(checked.state, partitions)
+    with thread_pool(checked.settings) as pool:
+        return plan_on_driver(checked, checked.state, rows, files, pool).planned
+
+
+def explained(checked: Checked, planned: BatchPlan, route: str) -> WriteExplanation:
+    """A plan as people see it."""
+    index, why = checked.index.name, checked.lookup.why
+    return WriteExplanation(planned.profile, planned.plan, route, index, planned.index, why)

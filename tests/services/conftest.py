@@ -1,0 +1,19 @@
+"""A real Hive metastore for the tests of this folder; HOODIE_TEST_METASTORE=thrift://host:port names one that runs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from support.metastore import running_metastore
+
+
+@pytest.fixture(scope="session")
+def metastore_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if given := os.environ.get("HOODIE_TEST_METASTORE"):
+        yield given
+        return
+    with running_metastore(tmp_path_factory.mktemp("metastore")) as server:
+        yield server.uri

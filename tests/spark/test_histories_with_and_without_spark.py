@@ -1,0 +1,90 @@
+"""The same history of writes by a Spark session and without one: the same table, by the same counts."""
+
+from __future__ import annotations
+
+import itertools
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import hoodie
+from hoodie.config.write import WriteOperation
+from hoodie.errors import HudiCannotRead
+from hoodie.testing.strategies import Shape, Step, histories, shapes
+from support.history_model import OVERWRITE, TableModel, text_of
+
+#: Told by the clock or drawn at random.
+NOT_COMPARED = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
+SEEDS = {"COPY_ON_WRITE": 11, "MERGE_ON_READ": 12}
+
+
+def make(session: tuple[SparkSession, ...], path: Path, shape: Shape, table_type: str) -> hoodie.HoodieTable[Any]:
+    return hoodie.create_table(  # type: ignore[call-overload, no-any-return]
+        *session,
+        str(path),
+        name="drawn",
+        record_key=shape.keys,
+        partition_by=shape.partition,
+        ordering=shape.ordering,
+        table_type=table_type,
+        options={
+            "hoodie.datasource.write.hive_style_partitioning": shape.hive_style,
+            "hoodie.datasource.write.partitionpath.urlencode": shape.url_encode,
+        },
+    )
+
+
+def take(table: hoodie.HoodieTable[Any], step: Step, rows: Any, paths: list[str]) -> tuple[int, int, int]:
+    if step.operation is WriteOperation.DELETE_PARTITION:
+        done = table.delete_partitions(paths, options=step.options)
+    else:
+        done = getattr(table, step.operation.value)(rows, options=step.options)
+    return done.inserted, done.updated, done.deleted
+
+
+@pytest.mark.parametrize("table_type", SEEDS)
+def test_the_same_history_gives_the_same_table(spark: SparkSession, tmp_path: Path, table_type: str) -> None:
+    numbers = itertools.count()
+
+    @seed(SEEDS[table_type])
+    @settings(max_examples=3, database=None, phases=[Phase.generate])
+    @given(st.data())
+    def the_same_table(data: st.DataObject) -> None:
+        shape = data.draw(shapes(), label="shape")
+        steps = data.draw(histories(shape, least=3, most=4, faults=False), label="history")
+        path = tmp_path / str(next(numbers))
+        compare(spark, path, shape, table_type, steps)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", HudiCannotRead)
+        the_same_table()
+
+
+def compare(spark: SparkSession, path: Path, shape: Shape, table_type: str, steps: tuple[Step, ...]) -> None:
+    by_spark = make((spark,), path / "spark", shape, table_type)
+    alone = make((), path / "alone", shape, table_type)
+    model = TableModel(shape, OVERWRITE)  # only for the paths of its partitions
+    for step in steps:
+        paths = [model.path_of(value) for value in step.partitions]
+        if not set(paths) <= {slice_.group.partition for slice_ in alone.file_slices()}:
+            continue
+        frame = spark.createDataFrame(step.table) if step.rows or step.table.num_columns else None
+        assert take(alone, step, step.table, paths) == take(by_spark, step, frame, paths)
+        spark_rows = by_spark.snapshot().toArrow()
+        rows = alone.snapshot().to_arrow()
+        assert rows.schema.names == spark_rows.schema.names
+        assert text(rows) == text(spark_rows.cast(rows.schema))
+        assert alone.schema == by_spark.schema
+    # Each reads what the other wrote.
+    assert text(hoodie.open_table(by_spark.path).snapshot().to_arrow()) == text(alone.snapshot().to_arrow())
+    assert alone.examine() == by_spark.examine() == ()
+
+
+def text(rows: pa.Table) -> list[str]:
+    return text_of(rows.drop_columns(NOT_COMPARED))

@@ -1,0 +1,103 @@
+"""A real Hive metastore on loopback, on a Derby database of its own: from the jars of pyspark."""
+
+from __future__ import annotations
+
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.zookeeper import JARS, java
+
+_PATIENCE = 180.0
+_OPENS = [
+    f"--add-opens=java.base/{package}=ALL-UNNAMED"
+    for package in (
+        *("java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio"),
+        *("java.util", "java.util.concurrent", "sun.nio.ch"),
+    )
+]
+_EXPORTS = ["--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
+_SETTINGS = {
+    "javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName={folder}/db;create=true",
+    "hive.metastore.warehouse.dir": "{folder}/warehouse",
+    "datanucleus.schema.autoCreateAll": "true",
+    "hive.metastore.schema.verification": "false",
+    "hive.async.log.enabled": "false",  # its jar is not among those of pyspark
+    "datanucleus.connectionPoolingType": "HikariCP",
+    "hive.in.test": "true",
+}
+
+
+class Metastore:
+    """A server that can be stopped and started again on the same database."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def uri(self) -> str:
+        return f"thrift://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        conf = self.folder / "conf"
+        conf.mkdir(parents=True, exist_ok=True)
+        (conf / "hive-site.xml").write_text(hive_site({k: v.format(folder=self.folder) for k, v in _SETTINGS.items()}))
+        with (self.folder / "log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    *(java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_OPENS, *_EXPORTS),
+                    *(f"-Djava.io.tmpdir={self.folder}", f"-Dderby.stream.error.file={self.folder}/derby.log"),
+                    *("-cp", f"{conf}:{JARS}/*", "org.apache.hadoop.hive.metastore.HiveMetaStore"),
+                    *("-p", str(self.port)),
+                ],
+                cwd=self.folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+        await_port(self.port, self._process, self.folder / "log")
+
+    def stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return int(free.getsockname()[1])
+
+
+def hive_site(settings: dict[str, str]) -> str:
+    entries = (f"<property><name>{key}</name><value>{value}</value></property>" for key, value in settings.items())
+    return f"<configuration>{''.join(entries)}</configuration>"
+
+
+def await_port(port: int, process: subprocess.Popen[bytes], log: Path, patience: float = _PATIENCE) -> None:
+    """Wait until a server answers. Raises RuntimeError with the end of its log when it does not."""
+    end = time.monotonic() + patience
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), timeout=1).close()
+            return
+        except OSError:
+            if process.poll() is not None or time.monotonic() > end:
+                raise RuntimeError(f"no server on port {port}: {log.read_text()[-3000:]}") from None
+            time.sleep(0.2)
+
+
+@contextmanager
+def running_metastore(folder: Path) -> Iterator[Metastore]:
+    server = Metastore(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()

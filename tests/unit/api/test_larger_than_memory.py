@@ -1,0 +1,133 @@
+"""Batches larger than what may be held: they pass through temporary files, and so much memory is enough."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidInput
+
+SPILLS = {"hoodie.spark.driver.max.batch.bytes": 0}
+
+
+def make(path: Path, **more: object) -> hoodie.HoodieTable[hoodie.Rows]:
+    return hoodie.create_table(path, name="t", record_key="id", partition_by="p", ordering="ts", **more)  # type: ignore[call-overload, no-any-return]
+
+
+def rows(count: int, first: int = 0, ts: int = 1) -> pa.Table:
+    ids = range(first, first + count)
+    return pa.table({"id": list(ids), "p": [f"p{n % 3}" for n in ids], "ts": [ts] * count, "v": [n * 2 for n in ids]})
+
+
+def content(table: hoodie.HoodieTable[hoodie.Rows]) -> list[tuple[object, ...]]:
+    found = table.snapshot(columns=["id", "p", "ts", "v"]).to_arrow().sort_by("id")
+    return list(zip(*found.to_pydict().values(), strict=True))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    "index",
+    [
+        {},
+        {"hoodie.index.type": "BLOOM"},
+        {"hoodie.index.type": "GLOBAL_SIMPLE"},
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 2},
+    ],
+    ids=lambda index: index.get("hoodie.index.type", "default"),
+)
+def test_a_spilled_batch_does_what_one_in_memory_does(
+    tmp_path: Path, table_type: str, index: dict[str, object]
+) -> None:
+    spilled = make(tmp_path / "spilled", table_type=table_type, options={**index, **SPILLS})
+    held = make(tmp_path / "held", table_type=table_type, options=index)
+    late = pa.concat_tables([rows(40, 60, ts=0), rows(10, 95, ts=2), rows(10, 95, ts=3)])
+    for write in (
+        lambda table: table.upsert(rows(100).to_reader(max_chunksize=7)),
+        lambda table: table.upsert(late),
+        lambda table: table.delete(rows(30)),
+        lambda table: table.insert(rows(20, 200)),
+        lambda table: table.insert_overwrite(rows(9, 300)),
+    ):
+        one, other = write(spilled), write(held)
+        assert (one.inserted, one.updated, one.deleted) == (other.inserted, other.updated, other.deleted)
+        assert content(spilled) == content(held)
+    assert spilled.examine() == ()
+
+
+@pytest.mark.parametrize("mode", ["NONE", "GLOBAL_SORT", "PARTITION_SORT"])
+def test_a_spilled_bulk_insert_is_sorted_as_asked(tmp_path: Path, mode: str) -> None:
+    table = make(tmp_path / "t", options={**SPILLS, "hoodie.bulkinsert.sort.mode": mode})
+    backwards = rows(60).sort_by([("id", "descending")])
+    table.bulk_insert(backwards)
+    assert content(table) == [(n, f"p{n % 3}", 1, n * 2) for n in range(60)]
+    keys = table.snapshot(partitions=["p0"]).to_arrow().column("_hoodie_record_key").to_pylist()
+    assert keys == (sorted(keys) if mode != "NONE" else sorted(keys, key=int, reverse=True))
+
+
+def test_a_spilled_batch_that_cannot_be_written_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
+    (tmp_path / "temporary").mkdir()
+    table = make(tmp_path / "t", options=SPILLS)
+    with pytest.raises(InvalidInput, match="1 rows have a record key that is null"):
+        table.upsert(rows(3).set_column(0, "id", pa.array([1, None, 3])))
+    with pytest.raises(InvalidInput, match="1 rows have no ordering value"):
+        table.upsert(rows(3).set_column(2, "ts", pa.array([1, None, 3])))
+    assert table.history() == []
+    table.upsert(rows(3))
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+WRITES = """
+import resource, sys
+import numpy as np, pyarrow as pa
+import hoodie
+
+table = hoodie.create_table(
+    sys.argv[1], name="t", record_key="id", partition_by="p", options={"hoodie.spark.driver.max.batch.bytes": 16 << 20}
+)
+table.insert(pa.table({"id": ["warm"], "p": ["warm"], "v": ["v"], "w": [0]}))
+filler = pa.array(np.char.mod("%0180d", np.arange(20_000)))
+
+def batches(count, rows=20_000):
+    for number in range(count):
+        ids = np.arange(number * rows, (number + 1) * rows)
+        paths = pa.array(np.char.mod("p%02d", ids % 16))
+        yield pa.record_batch({"id": pa.array(ids).cast("string"), "p": paths, "v": filler, "w": pa.array(ids)})
+
+schema = next(batches(1, 20_000)).schema
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+table.upsert(pa.RecordBatchReader.from_batches(schema, batches(int(sys.argv[2]))))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+READS = """
+import resource, sys
+import hoodie
+
+table = hoodie.open_table(sys.argv[1])
+table.snapshot(partitions=["warm"]).to_arrow()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(sum(len(batch) for batch in table.snapshot().to_batches()))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+
+
+def printed(source: str, *arguments: object) -> list[int]:
+    command = [sys.executable, "-c", source, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [int(line) for line in done.stdout.split()]
+
+
+def test_the_memory_of_a_load_and_of_a_read_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    batches, size = 100, 4_600  # KB that a batch takes in memory
+    (written,) = printed(WRITES, tmp_path / "t", batches)
+    rows, read = printed(READS, tmp_path / "t")
+    assert rows == batches * 20_000 + 1
+    assert written < batches * size * 0.75
+    assert read < batches * size * 0.75

@@ -1,0 +1,233 @@
+"""Tables that are opened without a Spark session: what goes in, what comes out, and that PySpark is not needed."""
+
+from __future__ import annotations
+
+import datetime as dt
+import subprocess
+import sys
+from pathlib import Path
+
+import duckdb
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidInput, MissingPackage, SchemaMismatch, TableNotFound, UnsupportedTable
+
+ROWS = pa.table(
+    {
+        "id": pa.array([1, 2, 3, 4], pa.int64()),
+        "city": ["oslo", "rome", "oslo", None],
+        "ts": pa.array([1, 1, 1, 1], pa.int64()),
+        "amount": [1.5, 2.5, -1.0, 4.0],
+    }
+)
+
+
+def make(path: Path, **more: object) -> hoodie.HoodieTable[hoodie.Rows]:
+    settings = {"record_key": "id", "partition_by": "city", "ordering": "ts", **more}
+    return hoodie.create_table(str(path / "t"), name="t", **settings)  # type: ignore[arg-type]
+
+
+def ids(rows: hoodie.Rows) -> list[int]:
+    return sorted(rows.to_arrow().column("id").to_pylist())
+
+
+WITHOUT_PYSPARK = """
+import importlib.abc, sys
+
+class Without(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in {"pyspark", "py4j"}:
+            raise ImportError(f"{name} is not installed")
+
+sys.meta_path.insert(0, Without())
+import hoodie, pyarrow as pa
+
+table = hoodie.create_table(sys.argv[1], name="t", record_key="id", table_type="MERGE_ON_READ")
+rows = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
+table.upsert(rows)
+first = table.upsert(rows.slice(0, 1))
+table.delete(pa.table({"id": [3]}))
+assert table.snapshot().to_arrow().num_rows == table.count() == 2
+assert table.read(rows.slice(1, 1)).rows.count() == 1
+assert table.as_of(first.instant).count() == 3
+assert table.changes("earliest").count() == 2
+table.compact(table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1}))
+table.savepoint()
+table.clean(), table.archive(), table.history(), table.file_slices(), table.detail(), table.schema
+assert table.examine() == ()
+assert len(hoodie.scan(sys.argv[1]).files) == 1
+assert hoodie.open_table(path=sys.argv[1]).count() == 2
+print("fine")
+"""
+
+
+def test_a_table_lives_its_life_where_pyspark_is_not_installed(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_PYSPARK, str(tmp_path / "t")], capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "fine\n", done.stderr
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        lambda: ROWS,
+        lambda: ROWS.to_reader(max_chunksize=2),
+        lambda: ROWS.to_batches()[0],
+        lambda: ROWS.to_pandas().set_index("amount", drop=False),
+        lambda: pl.from_arrow(ROWS),
+        lambda: duckdb.from_arrow(ROWS),
+    ],
+    ids=["table", "reader", "batch", "pandas", "polars", "duckdb"],
+)
+def test_all_that_speaks_arrow_is_written_and_read_back(tmp_path: Path, given) -> None:
+    table = make(tmp_path)
+    assert table.upsert(given()).inserted == 4
+    found = table.snapshot(columns=ROWS.column_names).to_arrow().sort_by("id")
+    assert found == ROWS
+    assert table.delete(given()).deleted == 4
+    assert table.count() == 0
+
+
+def test_the_rows_of_a_table_come_as_whatever_is_asked_for(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(ROWS)
+    rows = table.snapshot(columns=["id", "amount"])
+    expected = ROWS.select(["id", "amount"])
+    assert rows.schema == expected.schema
+    assert rows.to_arrow().sort_by("id") == expected
+    assert rows.to_pandas().sort_values("id")["amount"].tolist() == expected.column("amount").to_pylist()
+    assert rows.to_polars().sort("id").equals(pl.from_arrow(expected))
+    assert pl.DataFrame(rows).sort("id").equals(pl.from_arrow(expected))
+    relation = rows.to_duckdb()
+    assert [relation.aggregate("sum(amount)").fetchall() for _ in range(2)] == [[(7.0,)], [(7.0,)]]
+    assert pa.Table.from_batches(rows.to_batches()).sort_by("id") == expected
+    assert pa.table(rows).sort_by("id") == expected
+    assert rows.count() == len(rows) == 4
+    assert make(tmp_path / "other").upsert(table.snapshot()).inserted == 4
+
+
+def test_what_is_not_rows_is_refused_and_changes_nothing(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    for bad in ({"id": [1]}, 7, ["a"], object()):
+        with pytest.raises(InvalidInput):
+            table.upsert(bad)
+    for column, kind in ((pa.array([1], pa.duration("s")), "interval"), (pa.array([dt.time(1)]), "time")):
+        with pytest.raises(SchemaMismatch, match=kind):
+            table.upsert(ROWS.slice(0, 1).append_column("x", column))
+    with pytest.raises(SchemaMismatch, match="'city' is missing"):
+        table.upsert(ROWS.drop_columns(["city"]))
+    with pytest.raises(InvalidInput, match="1 rows have a record key that is null"):
+        table.upsert(ROWS.set_column(0, "id", pa.array([1, None, 2, 3], pa.int64())))
+    assert table.history() == []
+    assert not list((tmp_path / "t").rglob("*.parquet"))
+    with pytest.raises(TableNotFound):
+        hoodie.open_table(tmp_path / "nothing")
+    with pytest.raises(InvalidInput, match="expected a SparkSession before the path, not int"):
+        hoodie.open_table(3, str(tmp_path / "t"))  # type: ignore[call-overload]
+
+
+def test_times_in_nanoseconds_are_taken_where_nothing_is_lost(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "t", name="t", record_key="id")
+    moment = pd.Timestamp("2024-01-31 10:00:00.123456")
+    table.upsert(pd.DataFrame({"id": [1], "at": pd.Series([moment], dtype="datetime64[ns]")}))
+    assert table.snapshot().to_arrow().column("at").to_pylist() == [moment.to_pydatetime()]
+    finer = pd.DataFrame({"id": [1], "at": pd.Series([moment + pd.Timedelta(1, "ns")], dtype="datetime64[ns]")})
+    with pytest.raises(SchemaMismatch, match="nanoseconds"):
+        table.upsert(finer)
+
+
+def test_rows_go_by_a_condition(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.insert(ROWS)
+    assert table.delete("amount < 0 or city = 'rome'").deleted == 2
+    assert ids(table.snapshot()) == [1, 4]
+    assert table.delete([("amount", ">", 3.0)]).deleted == 1
+    assert table.delete("amount > 100").deleted == 0
+    with pytest.raises(InvalidInput, match="no column 'amuont'"):
+        table.delete("amuont > 1")
+    assert ids(table.snapshot()) == [1]
+
+
+def test_partitions_that_a_filter_rules_out_are_not_read(tmp_path: Path) -> None:
+    table = make(tmp_path, options={"hoodie.datasource.write.hive_style_partitioning": True})
+    table.insert(ROWS)
+    for filters in ("city = 'oslo'", [("city", "=", "oslo")], "city in ('oslo', 'bergen')", "city < 'p' and id < 10"):
+        rows = table.snapshot(filters=filters)
+        assert rows.scan is not None
+        # A null is in a partition that tells nothing of the column.
+        assert rows.scan.partitions == ("city=__HIVE_DEFAULT_PARTITION__", "city=oslo")
+        assert ids(rows) == [1, 3]
+    assert ids(table.snapshot(filters="city is null")) == [4]
+    assert "in partitions that the filter rules out" in str(table.explain_snapshot(filters="city = 'oslo'"))
+
+
+def test_row_groups_that_a_filter_rules_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hoodie.reading import file_slice_reader, row_groups, snapshot
+
+    table = hoodie.create_table(
+        tmp_path / "t", name="t", record_key="id", options={"hoodie.parquet.block.size": 16_000}
+    )
+    many = pa.table({"id": [f"{n:06d}" for n in range(50_000)], "v": range(50_000)})
+    table.bulk_insert(many, options={"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"})
+    seen: list[tuple[int, int]] = []
+
+    def counting(parquet, *rest):
+        found = row_groups.row_groups(parquet, *rest)
+        seen.append((len(found), parquet.num_row_groups))
+        return found
+
+    monkeypatch.setattr(file_slice_reader, "row_groups", counting)
+    monkeypatch.setattr(snapshot, "row_groups", counting)
+    rows = table.snapshot(columns=["v"], filters="v between 100 and 110")
+    assert rows.to_arrow().column("v").to_pylist() == list(range(100, 111))
+    assert sum(len(batch) for batch in rows.to_batches()) == 11
+    assert len(seen) == 2
+    for read, there in seen:
+        assert there > 3
+        assert read == 1
+
+
+def test_a_scan_names_the_current_files_and_refuses_where_logs_have_rows(tmp_path: Path) -> None:
+    table = make(tmp_path, table_type="MERGE_ON_READ")
+    table.insert(ROWS)
+    table.insert(ROWS.slice(0, 1).set_column(0, "id", pa.array([9])))
+    files = hoodie.scan(table.path).files
+    assert len(list(Path(table.path).rglob("*.parquet"))) > len(files) == 3
+    assert pl.scan_parquet(list(files)).select("id").collect().sort("id")["id"].to_list() == [1, 2, 3, 4, 9]
+    table.upsert(ROWS.slice(0, 1))
+    with pytest.raises(UnsupportedTable, match="1 log file would be left out"):
+        hoodie.scan(table.path).files  # noqa: B018
+    assert len(hoodie.scan(table.path, kind="read_optimized").files) == 3
+
+
+def test_what_a_table_is_can_be_asked(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    assert len(table.schema) == 0
+    table.upsert(ROWS)
+    found = table.detail()
+    assert (found.name, found.table_type, found.record_key, found.partition_by) == (
+        "t", "COPY_ON_WRITE", ("id",), ("city",),
+    )  # fmt: skip
+    assert (found.partitions, found.base_files, found.log_files, found.commits) == (3, 3, 0, 1)
+    assert found.bytes == sum(path.stat().st_size for path in Path(table.path).rglob("*.parquet"))
+    assert table.schema == found.schema == ROWS.schema
+    assert bool(make(tmp_path / "empty"))
+
+
+def test_a_missing_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    table.upsert(ROWS)
+    for module, extra, call in (
+        ("polars", "polars", lambda: table.snapshot().to_polars()),
+        ("duckdb", "duckdb", lambda: table.snapshot().to_duckdb()),
+        ("sqlglot", "sql", lambda: table.snapshot(filters="id = 1")),
+    ):
+        monkeypatch.setitem(sys.modules, module, None)
+        monkeypatch.delitem(sys.modules, "hoodie.reading.sql_filter", raising=False)
+        with pytest.raises(MissingPackage, match=rf"pip install 'hoodie\[{extra}\]'"):
+            call()

@@ -1,0 +1,149 @@
+"""Errors are one line with a status, and credentials are in no output."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hoodie.cli import secrets
+from hoodie.cli.main import main
+from hoodie.cli.words import OTHER_WORDS, other_words
+from hoodie.errors import CredentialsRejected
+from support.lake import Terminal
+
+SECRET = "wJalrXUtnFEMIK7MDENG"
+
+
+def broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
+    def fails(*given: Any, **more: Any) -> None:
+        raise error
+
+    monkeypatch.setattr("hoodie.cli.summary.summarize", fails)
+
+
+def test_an_error_is_one_line_and_its_notes_are_in_it(
+    lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = CredentialsRejected(13, "refused\nby the store")
+    error.add_note("The lock stays.")
+    broken(monkeypatch, error)
+    out, err = hoodie.both("show", lake / "a", status=3)
+    (line,) = err.splitlines()
+    assert out == ""
+    assert line.startswith("hoodie: refused by the store. The credentials are missing")
+    assert line.endswith("The lock stays.")
+
+
+def test_an_unexpected_error_is_one_line_too_and_debug_shows_where_it_comes_from(
+    lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken(monkeypatch, KeyError("surprise"))
+    _, err = hoodie.both("show", lake / "a", status=3)
+    assert len(err.splitlines()) == 1
+    assert "KeyError: 'surprise'" in err
+    assert "--debug" in err
+    _, err = hoodie.both("show", lake / "a", "--debug", status=3)
+    assert "Traceback (most recent call last)" in err
+    assert "in fails" in err
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["shw"],
+        ["show"],
+        ["show", "--nonsense", "table"],
+        ["history", "table", "--limit", "-1"],
+        ["history", "table", "--action", "dance"],
+        ["query", "table", "--as-of", "noon"],
+        ["show", "table", "--jobs", "0"],
+        ["show", "--from", "/nowhere/tables.txt"],
+        ["stats", "table", "--option", "hoodie.nonsense=1"],
+        ["savepoint"],
+        ["completion", "tcsh"],
+        [],
+    ],
+    ids=" ".join,
+)
+def test_wrong_usage_has_status_2_and_touches_nothing(words: list[str], hoodie: Terminal) -> None:
+    out, err = hoodie.both(*words, status=2)
+    assert out == ""
+    assert err
+
+
+def test_wrong_usage_is_a_document_too(hoodie: Terminal) -> None:
+    found = hoodie.document("history", "table", "--limit", "x", status=2)
+    assert (found["tables"], found["error"]["type"]) == ([], "UsageError")
+    assert "'x' is not a valid integer" in found["error"]["message"]
+
+
+def test_credentials_are_masked_in_errors_and_tracebacks(
+    lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(secrets, "_known", set())
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "environment-" + SECRET)
+    told = f"key AKIAXAMPLE, secret {SECRET}, environment-{SECRET}, nested-{SECRET}, https://me:{SECRET}@host/x refused"
+    broken(monkeypatch, RuntimeError(told))
+    given = ["--storage-option", "key=AKIAXAMPLE", "--storage-option", f"secret={SECRET}", "--storage-option"]
+    given += [json.dumps({"aws_session_token": f"nested-{SECRET}"}).join(["client_kwargs=", ""])]
+    for words in ([], ["--debug"], ["--json"], ["--json", "--debug"]):
+        out, err = hoodie.both("show", lake / "a", *given, *words, status=3)
+        assert "refused" in out + err
+        assert SECRET not in out + err
+        assert "AKIAXAMPLE" not in out + err
+
+
+@pytest.mark.parametrize("path", [f"s3://me:{SECRET}@bucket/table", f"nosuch://me:{SECRET}@bucket/table"])
+def test_credentials_in_a_uri_are_masked(path: str, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    import socket
+
+    def refused(*given: Any, **more: Any) -> None:
+        raise OSError(f"no way to {path}")
+
+    monkeypatch.setattr(socket.socket, "connect", refused)
+    monkeypatch.setattr("hoodie.storage.retry.ATTEMPTS", 1)
+    monkeypatch.setattr("hoodie.cli.calls.storage_for", refused)
+    for words in ([], ["--json"], ["--debug"]):
+        assert main(["show", path, *words]) != 0
+        said = hoodie.capsys.readouterr()
+        assert "bucket" in said.out + said.err
+        assert SECRET not in said.out + said.err
+
+
+def test_a_malformed_storage_option_is_not_repeated(hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    _, err = hoodie.both("show", "table", "--storage-option", SECRET, status=2)
+    assert SECRET not in err
+    assert "is not KEY=VALUE" in err
+    monkeypatch.setenv("HOODIE_STORAGE_OPTIONS", SECRET)
+    _, err = hoodie.both("show", "table", status=2)
+    assert SECRET not in err
+
+
+def test_storage_options_reach_the_driver(hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Any] = []
+
+    def storage_for(path: str, options: Any) -> None:
+        seen.append((path, options))
+        raise FileNotFoundError(path)
+
+    monkeypatch.setattr("hoodie.cli.calls.storage_for", storage_for)
+    monkeypatch.setenv("HOODIE_STORAGE_OPTIONS", "anon=true endpoint_url=http://minio:9000")
+    hoodie("show", "s3://bucket/table", status=3)
+    assert seen == [("s3://bucket/table", {"anon": True, "endpoint_url": "http://minio:9000"})]
+
+
+def test_ctrl_c_is_no_traceback(lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken(monkeypatch, KeyboardInterrupt())
+    _, err = hoodie.both("show", lake / "a", status=130)
+    assert err.strip() == "hoodie: interrupted"
+
+
+def test_every_word_of_hudi_stands_for_a_command(hoodie: Terminal) -> None:
+    for words, known in OTHER_WORDS.items():
+        assert other_words([*words, "table"])[: len(known)] != list(words)
+        out, _ = hoodie.both(*words, "--help")
+        assert out.startswith("Usage: hoodie "), words
+    assert other_words(["compactor", "show", "t"]) == ["compaction", "plan", "t"]

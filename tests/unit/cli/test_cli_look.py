@@ -1,0 +1,161 @@
+"""Commands that look at tables: what they say is what is on the timeline and on storage."""
+
+from __future__ import annotations
+
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
+from hoodie.testing.tables import ArrowTable
+from support.compacting import OPTIONS, schedule
+from support.lake import Terminal, unpacked
+
+
+def instants(path: Path) -> list[str]:
+    return [instant.requested for instant in load_state(LocalStorage(path)).timeline.commits]
+
+
+def test_ls_lists_tables_at_any_depth_and_no_other_folder(lake: Path, hoodie: Terminal) -> None:
+    found = hoodie.result("ls", lake.parent)["tables"]
+    assert [(line["path"], line["name"], line["commits"]) for line in found] == [
+        (str(lake / name), "trips", 3) for name in ("a", "b")
+    ]
+    assert found[0]["newest"] == instants(lake / "a")[-1]
+    assert hoodie("ls", lake.parent, "--depth", "0") == ["no tables"]
+    assert hoodie.result("ls", lake / "a")["tables"][0]["path"] == str(lake / "a")
+    hoodie("ls", lake / "nowhere", status=3)
+
+
+def test_ls_names_a_damaged_table_and_goes_on(lake: Path, hoodie: Terminal) -> None:
+    (lake / "a" / ".hoodie" / "hoodie.properties").write_text("hoodie.table.name=trips\nhoodie.table.version=x\n")
+    first, second = hoodie.result("ls", lake)["tables"]
+    assert "hoodie.table.version" in first["problem"]
+    assert second["problem"] == ""
+
+
+def test_show_says_what_a_table_is(lake: Path, hoodie: Terminal) -> None:
+    found = hoodie.result("show", lake / "a")
+    assert (found["name"], found["type"], found["record_key"]) == ("trips", "MERGE_ON_READ", ["id"])
+    assert [column["name"] for column in found["columns"]] == ["id", "city", "ts", "note"]
+    assert [column["type"] for column in found["columns"]] == ["string", "string", "long", "string"]
+    first, *_, last = instants(lake / "a")
+    assert (found["first"], found["last"]["instant"], found["last"]["deleted"]) == (first, last, 1)
+    assert found["cannot_write"] == found["cannot_read"] == ""
+    schedule(LocalStorage(lake / "a"))
+    hoodie("savepoint", "create", lake / "a")
+    found = hoodie.result("desc", lake / "a")
+    assert [(line["action"], line["state"]) for line in found["pending"]] == [("compaction", "REQUESTED")]
+    assert found["savepoints"] == [last]
+    assert any(line.startswith("type") and "MERGE_ON_READ, version 6" in line for line in hoodie("show", lake / "a"))
+
+
+def test_show_says_why_a_table_of_another_writer_is_only_read(tmp_path: Path, hoodie: Terminal) -> None:
+    path = unpacked("cow_metadata_table", tmp_path)
+    found = hoodie.result("show", path)
+    assert found["cannot_read"] == ""
+    assert "metadata table" in found["cannot_write"]
+    assert found["metadata"] == ["column_stats", "files", "record_index"]
+    kept = hoodie.result("metadata", path)
+    assert kept["exists"]
+    assert [(part["name"], part["state"]) for part in kept["partitions"]] == [
+        (name, "ready") for name in found["metadata"]
+    ]
+    assert all(part["bytes"] > 0 for part in kept["partitions"])
+    assert kept["behind"] == 0
+
+
+def test_history_tells_what_each_commit_did(lake: Path, hoodie: Terminal) -> None:
+    lines = hoodie.result("history", lake / "a")["instants"]
+    assert [line["instant"] for line in lines] == instants(lake / "a")[::-1]
+    assert [(line["operation"], line["inserted"], line["updated"], line["deleted"]) for line in lines] == [
+        ("DELETE", 0, 0, 1),
+        ("UPSERT", 0, 2, 0),
+        ("UPSERT", 5, 0, 0),
+    ]
+    newest = hoodie.result("commits", "show", lake / "a", "--limit", "1")
+    assert (len(newest["instants"]), newest["more"]) == (1, 2)
+    planned = schedule(LocalStorage(lake / "a"))
+    assert [line["instant"] for line in hoodie.result("history", lake / "a", "--pending")["instants"]] == [planned]
+    every = hoodie.result("timeline", "show", "active", lake / "a")["instants"]
+    assert [line["action"] for line in every] == ["compaction", "deltacommit", "deltacommit", "deltacommit"]
+    assert hoodie.result("history", lake / "a", "--action", "clean")["instants"] == []
+
+
+def test_history_goes_on_in_the_archive(tmp_path: Path, hoodie: Terminal) -> None:
+    path = unpacked("cow_archived", tmp_path)
+    active = hoodie.result("history", path, "--limit", "0")["instants"]
+    both = hoodie.result("commits", "showarchived", path, "--limit", "0")["instants"]
+    assert both[: len(active)] == active
+    archived = both[len(active) :]
+    assert archived
+    assert all(line["archived"] for line in archived)
+    assert [line["instant"] for line in both] == sorted((line["instant"] for line in both), reverse=True)
+
+
+def test_files_are_those_of_the_newest_slices(lake: Path, hoodie: Terminal) -> None:
+    lines = hoodie.result("files", lake / "a")["slices"]
+    assert [(line["partition"], line["logs"]) for line in lines] == [("bern", 0), ("oslo", 2), ("rome", 1)]
+    for line in lines:
+        assert (lake / "a" / line["partition"] / line["base"]).stat().st_size == line["base_bytes"]
+    assert [line["partition"] for line in hoodie.result("files", lake / "a", "--partition", "oslo")["slices"]] == [
+        "oslo"
+    ]
+    storage = LocalStorage(lake / "a")
+    schedule(storage)
+    hoodie("compaction", "run", lake / "a", "--engine", "local")
+    current = hoodie.result("files", lake / "a")["slices"]
+    assert [line["logs"] for line in current] == [0, 0, 0]
+    every = hoodie.result("show", "fsview", "all", lake / "a")["slices"]
+    assert [line for line in every if line["current"]] == current
+    assert len(every) == 5
+
+
+def test_stats_measure_files_and_amplification(lake: Path, hoodie: Terminal) -> None:
+    found = hoodie.result("stats", lake / "a")
+    sizes = [path.stat().st_size for path in (lake / "a").rglob("*.parquet")]
+    logs = [path.stat().st_size for path in (lake / "a").rglob(".*.log.*")]
+    assert (found["base_files"], found["base_bytes"]) == (3, sum(sizes))
+    assert (found["log_files"], found["log_bytes"]) == (3, sum(logs))
+    assert found["base_sizes"][0] == min(sizes)
+    assert found["base_sizes"][3] == max(sizes)
+    assert found["log_share"] == pytest.approx(sum(logs) / sum(sizes), abs=1e-3)
+    assert found["rows_changed"] == 8
+    assert (found["older_files"], found["older_bytes"]) == (0, 0)
+    schedule(LocalStorage(lake / "a"))
+    hoodie("compaction", "run", lake / "a", "--engine", "local")
+    found = hoodie.result("stats", lake / "a")
+    assert found["log_files"] == 0
+    assert found["older_files"] == 5  # three logs, and the base files that they belong to
+    every = [
+        path.stat().st_size for path in (lake / "a").rglob("*.*") if path.suffix == ".parquet" or ".log." in path.name
+    ]
+    assert found["older_bytes"] == sum(every) - found["base_bytes"]
+
+
+def test_metadata_masks_credentials_among_properties(lake: Path, hoodie: Terminal) -> None:
+    properties = lake / "a" / ".hoodie" / "hoodie.properties"
+    properties.write_text(properties.read_text() + "hoodie.own.jdbc.password=swordfish\n")
+    out, _ = hoodie.both("metadata", lake / "a")
+    assert "swordfish" not in out
+    assert "hoodie.own.jdbc.password=***" in out
+    assert "hoodie.table.recordkey.fields=id" in out
+    assert not hoodie.result("metadata", lake / "a")["exists"]
+
+
+def test_an_empty_table_is_shown(tmp_path: Path, hoodie: Terminal) -> None:
+    ArrowTable.create(LocalStorage(tmp_path / "t"), OPTIONS)
+    found = hoodie.result("show", tmp_path / "t")
+    assert (found["commits"], found["last"], found["columns"]) == (0, None, [])
+    assert hoodie("history", tmp_path / "t") == ["no instants"]
+    assert hoodie("files", tmp_path / "t") == ["no files"]
+    assert hoodie.result("stats", tmp_path / "t")["amplification"] == 0.0
+    assert hoodie("query", tmp_path / "t") == ["no rows ()"]
+
+
+def test_version_names_what_is_installed(hoodie: Terminal) -> None:
+    found = hoodie.result("version")
+    assert found["packages"]["pyarrow"] == metadata.version("pyarrow")
+    assert found["writes"] == 6

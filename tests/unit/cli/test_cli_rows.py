@@ -1,0 +1,188 @@
+"""query, changes and export give the rows that the library's reads give."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+
+from hoodie.cli import exporting
+from hoodie.cli.rows import condition
+from hoodie.errors import InvalidInput
+from hoodie.reading.incremental import read_changes_arrow
+from hoodie.reading.snapshot import read_arrow
+from support.lake import Terminal, unpacked
+
+USER = ["id", "city", "ts", "note"]
+
+
+def expected(path: Path, **asked: object) -> list[list[object]]:
+    rows = read_arrow(path, columns=USER, **asked)  # type: ignore[arg-type]
+    return [list(row.values()) for row in rows.to_pylist()]
+
+
+def test_query_gives_the_rows_of_a_snapshot(lake: Path, hoodie: Terminal) -> None:
+    found = hoodie.result("query", lake / "a")
+    assert found == {"columns": USER, "rows": expected(lake / "a"), "more": False}
+    meta = hoodie.result("query", lake / "a", "--meta")["columns"]
+    assert meta == read_arrow(lake / "a").column_names
+    few = hoodie.result("query", lake / "a", "--limit", 2, "--columns", "note, id")
+    assert few == {"columns": ["note", "id"], "rows": [row[3::-3] for row in expected(lake / "a")[:2]], "more": True}
+    assert "the first 2 rows" in hoodie("query", lake / "a", "--limit", 2)[-1]
+
+
+@pytest.mark.parametrize(
+    ("words", "filters"),
+    [
+        (["ts >= 2"], [("ts", ">=", 2)]),
+        (["city=oslo"], [("city", "==", "oslo")]),
+        (["city in oslo, bern", "ts<2"], [("city", "in", ["oslo", "bern"]), ("ts", "<", 2)]),
+        (["note != 'first'"], [("note", "!=", "first")]),
+    ],
+)
+def test_query_keeps_rows_that_meet_all_conditions(
+    lake: Path, hoodie: Terminal, words: list[str], filters: list[object]
+) -> None:
+    given = [part for word in words for part in ("--filter", word)]
+    rows = hoodie.result("query", lake / "a", *given)["rows"]
+    assert rows == expected(lake / "a", filters=filters)
+    assert rows
+
+
+def test_query_reads_partitions_and_earlier_states(lake: Path, hoodie: Terminal) -> None:
+    first = hoodie.result("show", lake / "a")["first"]
+    assert hoodie.result("query", lake / "a", "--partition", "rome")["rows"] == expected(
+        lake / "a", partitions=["rome"]
+    )
+    then = hoodie.result("query", lake / "a", "--as-of", first)["rows"]
+    assert then == expected(lake / "a", as_of=first)
+    assert then != expected(lake / "a")
+
+
+def test_changes_are_those_of_the_range(lake: Path, hoodie: Terminal) -> None:
+    first = hoodie.result("show", lake / "a")["first"]
+    found = hoodie.result("changes", lake / "a", "--begin", first)
+    rows = read_changes_arrow(lake / "a", first, columns=USER).to_pylist()
+    assert found["rows"] == [list(row.values()) for row in rows]
+    assert found["rows"]
+    assert len(hoodie.result("changes", lake / "a")["rows"]) == 4
+    hoodie("changes", lake / "a", "--begin", "yesterday", status=2)
+
+
+def test_rows_are_printed_as_csv_and_json_and_written_as_parquet(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    import os
+    import subprocess
+    import sys
+
+    command = [sys.executable, "-m", "hoodie.cli", "query", str(lake / "a"), "--format"]
+    ran = subprocess.run([*command, "csv"], capture_output=True, text=True, env={**os.environ})
+    assert ran.returncode == 0, ran.stderr
+    header, *rows = csv.reader(io.StringIO(ran.stdout))
+    assert (header, rows) == (USER, [[str(value) for value in row] for row in expected(lake / "a")])
+    for form in ("csv", "json", "parquet"):
+        file = tmp_path / f"rows.{form}"
+        assert hoodie("query", lake / "a", "--format", form, "--output", file) == [f"4 rows written to {file}"]
+    assert pq.read_table(tmp_path / "rows.parquet").equals(read_arrow(lake / "a", columns=USER))
+    lines = [json.loads(line) for line in (tmp_path / "rows.json").read_text().splitlines()]
+    assert [list(line.values()) for line in lines] == expected(lake / "a")
+    hoodie("query", lake / "a", "--format", "parquet", status=2)
+    hoodie("query", lake / "a", "--output", tmp_path / "x", status=2)
+    hoodie("query", lake / "a", lake / "b", "--format", "csv", status=2)
+
+
+def test_a_failed_query_leaves_no_file(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    next((lake / "a" / "oslo").glob("*.parquet")).write_bytes(b"PAR1 no parquet")
+    hoodie("query", lake / "a", "--format", "csv", "--output", tmp_path / "rows.csv", status=3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lake"]
+
+
+@pytest.mark.parametrize("text", ["ts", "ts >", "= 3", "ts >= soon", "nope = 1"])
+def test_a_malformed_condition_is_refused(text: str) -> None:
+    with pytest.raises(InvalidInput):
+        condition(text, pa.schema([("ts", pa.int64()), ("note", pa.string())]))
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        (pa.int32(), "7"),
+        (pa.float64(), "7.5"),
+        (pa.bool_(), "true"),
+        (pa.date32(), "2026-01-31"),
+        (pa.timestamp("us"), "2026-01-31 12:00:00"),
+        (pa.timestamp("us", "UTC"), "2026-01-31T12:00:00"),
+        (pa.decimal128(10, 2), "7.50"),
+    ],
+)
+def test_a_value_has_the_type_of_its_column(kind: pa.DataType, text: str) -> None:
+    column, how, value = condition(f"x <= {text}", pa.schema([("x", kind)]))
+    assert (column, how) == ("x", "<=")
+    assert pa.scalar(value, kind).type == kind
+
+
+def test_values_of_every_type_have_a_form_in_json(tmp_path: Path, hoodie: Terminal) -> None:
+    path = unpacked("cow_types", tmp_path)
+    found = hoodie.result("query", path, "--limit", 3)
+    assert len(found["rows"]) == 3
+    out = hoodie("query", path, "--limit", 3)
+    assert len(out) == 5
+    _, err = hoodie.both("query", path, "--format", "csv", status=3)
+    assert "CSV has no form for nested columns" in err
+
+
+# --- export ---
+
+
+def test_an_export_has_the_rows_of_the_snapshot(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    before = sorted(lake.rglob("*"))
+    would = hoodie.result("export", lake / "a", "--to", tmp_path / "out", "--dry-run")
+    assert would["dry_run"]
+    assert not (tmp_path / "out").exists()
+    done = hoodie.result("export", lake / "a", "--to", tmp_path / "out" / "deep")
+    assert (done["files"], done["rows"]) == (["part-00000.parquet"], 4)
+    assert done["as_of"] == hoodie.result("show", lake / "a")["last"]["instant"]
+    assert sorted(path.name for path in (tmp_path / "out" / "deep").iterdir()) == ["_SUCCESS", "part-00000.parquet"]
+    assert pq.read_table(tmp_path / "out" / "deep" / "part-00000.parquet").equals(read_arrow(lake / "a", columns=USER))
+    assert sorted(lake.rglob("*")) == before
+
+
+def test_several_tables_and_changes_are_exported_as_csv(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    first = hoodie.result("show", lake / "a")["first"]
+    words = ["--to", tmp_path / "out", "--format", "csv", "--begin", first]
+    found = hoodie.document("export", f"{lake}/*", *words)
+    assert [table["result"]["to"] for table in found["tables"]] == [str(tmp_path / "out" / name) for name in "ab"]
+    rows = pyarrow.csv.read_csv(tmp_path / "out" / "b" / "part-00000.csv")
+    assert rows.equals(read_changes_arrow(lake / "b", first, columns=USER))
+
+
+def test_an_export_is_made_of_files_of_bounded_input(
+    lake: Path, tmp_path: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(exporting, "_FILE_BYTES", 1)
+    done = hoodie.result("export", lake / "a", "--to", tmp_path / "out")
+    assert done["files"] == [f"part-{number:05d}.parquet" for number in range(3)]
+    rows = pa.concat_tables(pq.read_table(tmp_path / "out" / name) for name in done["files"])
+    assert rows.equals(read_arrow(lake / "a", columns=USER))
+
+
+@pytest.mark.parametrize("to", ["{}/out", "memory://cli-export/out"], ids=["disk", "store"])
+def test_an_export_that_fails_leaves_nothing(
+    lake: Path, tmp_path: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch, to: str
+) -> None:
+    monkeypatch.setattr(exporting, "_FILE_BYTES", 1)
+    (broken,) = (lake / "a" / "rome").glob("*.parquet")
+    content = broken.read_bytes()
+    broken.write_bytes(b"PAR1 no parquet")
+    to = to.format(tmp_path)
+    hoodie("export", lake / "a", "--to", to, status=3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lake"]
+    broken.write_bytes(content)
+    assert hoodie.result("export", lake / "a", "--to", to)["rows"] == 4  # the folder is as if nothing had been
+    before = hoodie.both("export", lake / "a", "--to", to, status=3)[1]
+    assert "there is something in this folder" in before

@@ -1,0 +1,154 @@
+"""Exporters tell what commits did and what tables are like; page, dashboard and alerts name what there is."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import prometheus_client
+import pyarrow as pa
+import pytest
+from opentelemetry.sdk.metrics import MeterProvider
+from opentelemetry.sdk.metrics.export import InMemoryMetricReader
+
+from hoodie.errors import InvalidInput
+from hoodie.metrics import otel, prometheus
+from hoodie.metrics.measures import METRICS, MetricKind
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage import storage_for
+from hoodie.testing.storage import MemoryStorage
+from support.reported import DUE, table_with_history
+
+ROOT = Path(__file__).parents[3]
+ROWS = pa.table({"id": ["t0", "t1", "new"], "city": ["oslo", "rome", "rome"], "ts": [9, 9, 9]})
+
+
+def value(registry: Any, name: str, **labels: str) -> float | None:
+    found: float | None = registry.get_sample_value(name, {"table": "trips", **labels})
+    return found
+
+
+def test_prometheus_is_told_of_writes_and_compactions() -> None:
+    registry = prometheus_client.CollectorRegistry()
+    table = table_with_history(MemoryStorage())
+    with prometheus.export(registry):
+        result = table.upsert(ROWS)
+        compact(table.storage, {}, schedule_compaction(table.storage, DUE))
+    table.upsert(ROWS)
+    assert value(registry, "hoodie_commits_total", operation="UPSERT") == 1
+    assert value(registry, "hoodie_commits_total", operation="COMPACT") == 1
+    changes = {change: value(registry, "hoodie_rows_total", operation="UPSERT", change=change) for change in CHANGES}
+    assert changes == {"inserted": 1, "updated": 2, "deleted": 0}
+    assert value(registry, "hoodie_rows_total", operation="COMPACT", change="updated") is None
+    assert value(registry, "hoodie_written_bytes_total", operation="UPSERT") == result.metadata.bytes_written
+    assert value(registry, "hoodie_files_written_total", operation="UPSERT") == len(result.files)
+    assert value(registry, "hoodie_commit_seconds_count", operation="UPSERT") == 1
+    assert value(registry, "hoodie_commit_seconds_sum", operation="UPSERT") == pytest.approx(
+        sum(result.seconds.values()), rel=0.5
+    )
+    assert value(registry, "hoodie_phase_seconds_total", phase="write")
+    assert value(registry, "hoodie_newest_commit_seconds")
+
+
+CHANGES = ("inserted", "updated", "deleted")
+
+
+def test_a_table_is_measured_when_asked() -> None:
+    registry = prometheus_client.CollectorRegistry()
+    table = table_with_history(MemoryStorage())
+    with prometheus.export(registry) as exporter:
+        assert value(registry, "hoodie_table_base_bytes") is None
+        exporter.observe(table)
+        slices = table.slices()
+        assert value(registry, "hoodie_table_base_bytes") == sum(s.base.size for s in slices if s.base)
+        assert value(registry, "hoodie_table_log_bytes") == sum(log.size for s in slices for log in s.logs)
+        assert value(registry, "hoodie_table_file_groups") == 3
+        assert value(registry, "hoodie_table_pending_writes") == 0
+        schedule_compaction(table.storage, DUE)
+        exporter.observe(table)
+        assert value(registry, "hoodie_table_pending_writes") == 1
+        age = value(registry, "hoodie_table_commit_age_seconds")
+        assert age is not None
+        assert 0 <= age < 60
+
+
+def test_two_exporters_to_one_registry_are_refused() -> None:
+    registry = prometheus_client.CollectorRegistry()
+    with prometheus.export(registry), pytest.raises(InvalidInput, match="already"):
+        prometheus.export(registry)
+
+
+def test_open_telemetry_is_told_the_same() -> None:
+    reader = InMemoryMetricReader()
+    table = table_with_history(MemoryStorage())
+    with otel.export(MeterProvider(metric_readers=[reader])) as exporter:
+        result = table.upsert(ROWS)
+        exporter.observe(table)
+    data = reader.get_metrics_data()
+    assert data is not None
+    found = {
+        metric.name: metric.data.data_points
+        for resource in data.resource_metrics
+        for scope in resource.scope_metrics
+        for metric in scope.metrics
+    }
+    (commits,) = found["hoodie.commits"]
+    assert (dict(commits.attributes or {}), commits.value) == ({"table": "trips", "operation": "UPSERT"}, 1)
+    (size,) = found["hoodie.written_bytes"]
+    assert size.value == result.metadata.bytes_written
+    (base,) = found["hoodie.table.base_bytes"]
+    assert base.value == sum(s.base.size for s in table.slices() if s.base)
+    (seconds,) = found["hoodie.commit_seconds"]
+    assert seconds.count == 1
+
+
+def test_no_option_of_the_storage_is_in_the_metrics() -> None:
+    secret = "hush-7f3a"
+    registry = prometheus_client.CollectorRegistry()
+    with prometheus.export(registry) as exporter:
+        table = table_with_history(storage_for("memory://measured/trips", {"token": secret}))
+        exporter.observe(table)
+    text = prometheus_client.generate_latest(registry).decode()
+    assert 'table="trips"' in text
+    assert secret not in text
+
+
+# --- the page, the dashboard and the alerts ---
+
+
+def exported() -> set[str]:
+    """The names of series as Prometheus has them."""
+    endings = {
+        MetricKind.COUNTER: ("_total",),
+        MetricKind.GAUGE: ("",),
+        MetricKind.HISTOGRAM: ("_bucket", "_sum", "_count"),
+    }
+    return {metric.name + ending for metric in METRICS for ending in endings[metric.kind]}
+
+
+def named(text: str) -> set[str]:
+    return set(re.findall(r"\bhoodie_[a-z_]+", text))
+
+
+def test_the_dashboard_and_the_alerts_ask_for_metrics_that_there_are() -> None:
+    dashboard = json.loads((ROOT / "docs" / "metrics-dashboard.json").read_text())
+    expressions = [target["expr"] for panel in dashboard["panels"] for target in panel.get("targets", [])]
+    assert len(expressions) >= 8
+    assert all(named(expression) for expression in expressions)
+    assert named(" ".join(expressions)) <= exported()
+    places = [(panel["gridPos"]["x"], panel["gridPos"]["y"]) for panel in dashboard["panels"]]
+    assert len(set(places)) == len(places)
+    alerts = (ROOT / "docs" / "metrics-alerts.yml").read_text()
+    assert len(re.findall(r"- alert: ", alerts)) >= 4
+    assert named(alerts) <= exported()
+
+
+def test_the_page_has_all_metrics() -> None:
+    page = (ROOT / "docs" / "metrics.md").read_text()
+    for metric in METRICS:
+        ending = "_total" if metric.kind is MetricKind.COUNTER else ""
+        line = f"| `{metric.name}{ending}` | {metric.kind.value} | {', '.join(metric.labels)} | {metric.help} |"
+        assert line in page, line

@@ -1,0 +1,194 @@
+"""The report of a table: what it says, against the table; and that it asks for nothing from outside."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pyarrow as pa
+import pytest
+
+from hoodie.model.instant import Action, Instant, State
+from hoodie.report.charts import Part, stacked_bars, timeline
+from hoodie.report.facts import table_facts
+from hoodie.report.make import make_report
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import preview_compaction, schedule_compaction
+from hoodie.storage import storage_for
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.load import read_compaction_plan
+from support.reported import DUE, EVIL, table_with_history
+
+VOID = {"meta", "br", "link", "img", "input", "hr"}
+
+
+class Balanced(HTMLParser):
+    """Sees that each element is closed; keeps attributes and text."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+
+def parsed(html: str) -> Balanced:
+    page = Balanced()
+    page.feed(html)
+    page.close()
+    assert page.open == []
+    return page
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_report_is_one_well_formed_page_that_asks_for_nothing(kind: str) -> None:
+    page = parsed(make_report(table_with_history(MemoryStorage(), kind).state(), {}).html)
+    tags = {tag for tag, _ in page.seen}
+    assert not tags & {"script", "link", "img", "iframe", "object"}
+    assert not [name for _, attributes in page.seen for name in attributes if name in ("src", "href", "srcset")]
+    assert "default-src 'none'" in str([attributes for tag, attributes in page.seen if tag == "meta"])
+    assert {"svg", "table", "section"} <= tags
+
+
+def test_the_pictures_are_well_formed() -> None:
+    html = make_report(table_with_history(MemoryStorage()).state(), {}).html
+    pictures = re.findall(r"<svg.*?</svg>", html)
+    assert len(pictures) >= 5
+    for picture in pictures:
+        root = ElementTree.fromstring(picture)
+        assert root.get("aria-label")
+        _, _, width, height = map(float, root.get("viewBox", "").split())
+        for rectangle in root.iter("rect"):
+            x, w = float(rectangle.get("x", "")), float(rectangle.get("width", ""))
+            assert -1 <= x <= x + w <= width + 3, ElementTree.tostring(rectangle)
+            assert float(rectangle.get("height", "")) <= height
+
+
+def test_names_from_the_table_are_escaped() -> None:
+    html = make_report(table_with_history(MemoryStorage()).state(), {}).html
+    assert EVIL not in html
+    assert "<script" not in html
+    assert "before &lt;fares&gt;" in html
+
+
+def test_the_facts_are_those_of_the_table() -> None:
+    table = table_with_history(MemoryStorage())
+    facts = table_facts(table.state(), {})
+    slices = table.slices()
+    assert facts.base_bytes == sum(s.base.size for s in slices if s.base)
+    assert facts.log_bytes == sum(log.size for s in slices for log in s.logs) > 0
+    assert facts.groups == len(slices) == 3
+    assert [part.path for part in facts.partitions] == sorted([EVIL, "oslo", "rome"])
+    assert [commit.operation for commit in facts.commits].count("COMPACT") == 1
+    assert [commit.instant for commit in facts.commits] == [i.requested for i in table.state().timeline.commits]
+    upserts = [commit for commit in facts.commits if commit.operation == "UPSERT"]
+    assert (upserts[0].inserted, upserts[0].updated, upserts[0].amplification) == (30, 0, 1.0)
+    assert (upserts[-1].inserted, upserts[-1].updated) == (0, 30)
+    data = [f for files in table.storage.list_tree("", skip=(".hoodie",)).values() for f in files]
+    every = sum(file.size for file in data if ".parquet" in file.name or ".log." in file.name)
+    assert facts.base_bytes + facts.log_bytes + facts.older == every
+    assert len(facts.ratios) == 3
+    assert [savepoint.comment for savepoint in facts.savepoints] == ["before <fares>"]
+
+
+def test_what_services_would_do_is_what_they_do() -> None:
+    table = table_with_history(MemoryStorage())
+    compact(table.storage, {}, schedule_compaction(table.storage, DUE))
+    table.upsert(pa.table({"id": [f"t{i}" for i in range(3)], "city": ["oslo", "rome", EVIL], "ts": [9] * 3}))
+    options = {"hoodie.cleaner.commits.retained": "1"}
+    facts = table_facts(table.state(), {**options, **DUE})
+    preview = preview_compaction(table.state(), DUE)
+    assert facts.compaction == preview
+    assert preview.due
+    assert not preview_compaction(table.state(), {}).due
+    done = clean(table.storage, options)
+    assert facts.cleaning.files == len(done.paths) > 0
+    instant = schedule_compaction(table.storage, DUE)
+    state = table.state()
+    (pending,) = state.timeline.pending_compactions
+    assert pending.requested == instant
+    assert preview.groups == len(read_compaction_plan(state.storage, state.timeline, pending).operations) == 3
+    assert preview.log_bytes == facts.log_bytes
+
+
+def test_an_empty_table_has_a_report() -> None:
+    options = {"hoodie.table.name": "new", "hoodie.datasource.write.recordkey.field": "id"}
+    html = make_report(ArrowTable.create(MemoryStorage(), options).state(), {}).html
+    assert "Nothing was written yet." in "".join(parsed(html).text)
+
+
+def test_a_report_changes_nothing() -> None:
+    storage = MemoryStorage()
+    table = table_with_history(storage)
+    before = dict(storage.list_tree(""))
+    make_report(table.state(), DUE)
+    assert storage.list_tree("") == before
+
+
+def test_a_table_of_thousands_of_partitions_has_a_page_that_loads() -> None:
+    table = ArrowTable.create(
+        MemoryStorage(),
+        {
+            "hoodie.table.name": "wide",
+            "hoodie.datasource.write.recordkey.field": "id",
+            "hoodie.datasource.write.partitionpath.field": "part",
+        },
+    )
+    count = 300
+    table.bulk_insert(pa.table({"id": list(range(count)), "part": [f"p{n}" for n in range(count)]}))
+    html = make_report(table.state(), {}).html
+    assert "the largest 20 of 300" in html
+    assert len(html) < 60_000
+
+
+def test_a_report_is_saved_and_shown_in_a_frame(tmp_path: Path) -> None:
+    report = make_report(table_with_history(MemoryStorage()).state(), {})
+    assert report.save(tmp_path / "trips.html").read_text(encoding="utf-8") == report.html
+    assert repr(report).startswith("Report('trips', ")
+    shown = parsed(report._repr_html_())
+    (frame,) = shown.seen
+    assert frame[0] == "iframe"
+    assert frame[1]["srcdoc"] == report.html
+    assert frame[1]["sandbox"] == ""
+
+
+def test_no_option_of_the_storage_is_in_a_report() -> None:
+    secret = "hush-7f3a"
+    storage = storage_for("memory://reported/trips", {"token": secret})
+    report = make_report(table_with_history(storage).state(), {})
+    assert secret not in report.html
+    assert "memory://reported/trips" in report.html
+
+
+def test_small_parts_of_a_bar_are_seen() -> None:
+    drawn = stacked_bars([("a", [Part(10**9, "base", ""), Part(1, "log", "")])], "sizes")
+    widths = [float(width) for width in re.findall(r'<rect class="log".*?width="([\d.]+)"', drawn)]
+    assert widths == [2.0]
+
+
+def test_pending_instants_are_hollow_on_the_timeline() -> None:
+    instants = [
+        Instant("20240131120000000", Action.COMMIT, State.COMPLETED),
+        Instant("20240131120100000", Action.COMMIT, State.INFLIGHT),
+    ]
+    drawn = timeline(instants, "20240131120200000", "instants")
+    assert drawn.count("dot base open") == 1
+    assert "commit 2024-01-31 12:01:00, inflight" in drawn

@@ -1,0 +1,48 @@
+"""What the JVM of a local session may print."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from hoodie.spark.quiet import LOG4J, java_options
+
+# Waits for the child's lines: a thread passes them on.
+SOURCE = """if True:
+    import subprocess, sys, time
+    from hoodie.spark.quiet import filtered_stderr
+    with filtered_stderr():
+        child = subprocess.Popen([sys.executable, "-c", {child!r}])
+    print("mine", file=sys.stderr, flush=True)
+    child.wait()
+    time.sleep(1)
+"""
+CHILD = """if True:
+    import sys
+    print("WARNING: Using incubator modules: jdk.incubator.vector", file=sys.stderr)
+    print("Using Spark's default log4j profile: org/apache/spark/log4j2-defaults.properties", file=sys.stderr)
+    print("26/11/22 ERROR Executor: it went wrong", file=sys.stderr)
+    print("WARNING: something else", file=sys.stderr)
+"""
+
+
+def test_the_banner_is_dropped_and_all_else_of_a_child_is_shown() -> None:
+    source = SOURCE.format(child=CHILD)
+    done = subprocess.run([sys.executable, "-c", source], capture_output=True, text=True, check=True)
+    expected = ["26/11/22 ERROR Executor: it went wrong", "WARNING: something else", "mine"]
+    assert sorted(done.stderr.splitlines()) == expected
+
+
+def test_options_of_the_user_stay_and_so_does_a_log_configuration() -> None:
+    assert LOG4J.exists()
+    assert java_options("-Xss4m") == f"-Xss4m -Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    assert java_options("").startswith("-Dlog4j2.configurationFile=file:///")
+    own = "-Dlog4j2.configurationFile=file:///etc/log4j2.xml"
+    assert java_options(own) == own
+
+
+@pytest.mark.parametrize("word", ["rootLogger.level = error", "SYSTEM_ERR"])
+def test_errors_of_the_jvm_are_logged_on_standard_error(word: str) -> None:
+    assert word in LOG4J.read_text()

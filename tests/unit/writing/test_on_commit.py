@@ -1,0 +1,255 @@
+"""What is seen of writes from outside: callbacks, logs, phases. None of it has a secret in it."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.errors import WriteConflict
+from hoodie.locks import lock_for
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.storage import storage_for
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.protocol import redacted
+from hoodie.storage.retry import retrying
+from hoodie.table.settings import Settings
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.retry import with_retries
+
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+}
+ROWS = pa.table({"id": ["a", "b"], "city": ["oslo", "rome"], "ts": [1, 2]})
+LOCKED = {
+    "hoodie.write.lock.provider": "FileSystemBasedLockProvider",
+    "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+}
+
+
+def new_table(**options: str) -> ArrowTable:
+    return ArrowTable.create(MemoryStorage(), {**OPTIONS, **{key.replace("__", "."): v for key, v in options.items()}})
+
+
+# --- callbacks ---
+
+
+def test_a_callback_hears_of_each_commit_until_it_is_cancelled() -> None:
+    heard: list[WriteResult] = []
+    table = new_table()
+    with hoodie.on_commit(heard.append) as registration:
+        first = table.upsert(ROWS)
+        table.delete_partitions(["rome"])
+    table.upsert(ROWS)
+    registration.cancel()
+    assert heard[0].instant == first.instant
+    assert [str(result.metadata.operation) for result in heard] == ["UPSERT", "DELETE_PARTITION"]
+    assert {result.table for result in heard} == {"trips"}
+    assert {result.path for result in heard} == {table.storage.root}
+
+
+def test_a_callback_hears_of_compactions() -> None:
+    table = new_table(**{"hoodie.datasource.write.table.type": "MERGE_ON_READ"})
+    table.upsert(ROWS)
+    table.upsert(ROWS)
+    heard: list[WriteResult] = []
+    with hoodie.on_commit(heard.append):
+        options = {"hoodie.compact.inline.max.delta.commits": "1"}
+        assert schedule_compaction(table.storage, options)
+        done = compact(table.storage, {})
+    assert done is not None
+    assert [(r.instant, r.table) for r in heard] == [(done.instant, "trips")]
+
+
+def test_a_callback_that_raises_fails_no_commit_and_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(result: WriteResult) -> None:
+        raise ZeroDivisionError("of the callback")
+
+    heard: list[WriteResult] = []
+    table = new_table()
+    with caplog.at_level(logging.ERROR), hoodie.on_commit(broken), hoodie.on_commit(heard.append):
+        result = table.upsert(ROWS)
+    assert table.snapshot().num_rows == 2
+    assert [r.instant for r in heard] == [result.instant]
+    (record,) = caplog.records
+    assert record.name == "hoodie.write"
+    assert "broken" in record.getMessage()
+    assert record.exc_info is not None
+    assert record.exc_info[0] is ZeroDivisionError
+
+
+def test_a_write_that_fails_is_no_commit() -> None:
+    heard: list[WriteResult] = []
+    table = new_table()
+    table.fail_next(6, None)
+    with hoodie.on_commit(heard.append), pytest.raises(OSError, match="refused"):
+        table.upsert(ROWS)
+    assert heard == []
+
+
+# --- phases ---
+
+
+def test_phases_add_up_to_the_wall_time() -> None:
+    began = time.perf_counter()
+    phases = Phases()
+    with phases.time("outer"):
+        time.sleep(0.02)
+        with phases.time("inner"):
+            time.sleep(0.03)
+        with phases.time("outer"):
+            time.sleep(0.01)
+    time.sleep(0.02)
+    whole = phases.whole()
+    wall = time.perf_counter() - began
+    assert list(whole) == ["outer", "inner", "other"]
+    assert sum(whole.values()) == pytest.approx(wall, abs=0.005)
+    assert whole["outer"] >= 0.03
+    assert whole["inner"] == pytest.approx(0.03, abs=0.01)
+    assert whole["other"] >= 0.02
+
+
+def test_the_phases_of_a_write_add_up_however_it_is_done(tmp_path: Path) -> None:
+    table = ArrowTable.create(LocalStorage(str(tmp_path)), {**OPTIONS, "hoodie.clean.automatic": "false"})
+    for write in (table.upsert, table.bulk_insert, table.delete, table.insert_overwrite):
+        began = time.perf_counter()
+        result = write(ROWS)
+        wall = time.perf_counter() - began
+        assert sum(result.seconds.values()) == pytest.approx(wall, rel=0.1, abs=0.02), result
+
+
+# --- logs ---
+
+
+def messages(caplog: pytest.LogCaptureFixture, name: str) -> list[str]:
+    return [record.getMessage() for record in caplog.records if record.name == f"hoodie.{name}"]
+
+
+def test_a_write_logs_its_begin_its_look_up_and_its_end(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "hoodie")
+    table = new_table()
+    table.upsert(ROWS)
+    result = table.upsert(ROWS)
+    begin, end = messages(caplog, "write")[-2:]
+    assert begin == f"trips: upsert begins at {result.instant} (COPY_ON_WRITE)"
+    assert end == f"trips: {result}"
+    assert messages(caplog, "index")[-1].startswith("trips: index SIMPLE found 2 of ")
+
+
+def test_a_failed_write_and_its_leftovers_are_logged(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "hoodie")
+    table = new_table()
+    table.fail_next(6, None)
+    with pytest.raises(OSError, match="refused"):
+        table.upsert(ROWS)
+    assert "failed with StorageError; rolling it back" in messages(caplog, "write")[-1]
+
+
+def test_a_conflict_logs_that_the_write_starts_again(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "hoodie")
+    settings = Settings.read({**LOCKED, "hoodie.write.num.retries.on.conflict.failures": "1"})
+    done = WriteResult("1", None, None, "driver", {})  # type: ignore[arg-type]
+    answers: list[Callable[[], WriteResult]] = [lambda: done]
+
+    def attempt() -> WriteResult:
+        if len(answers) == 1 and not messages(caplog, "write"):
+            raise WriteConflict("file group 7")
+        return answers[0]()
+
+    assert with_retries(settings, attempt) is done
+    assert messages(caplog, "write") == [
+        "conflict with another writer, the write starts again; 1 attempts are left: file group 7"
+    ]
+
+
+def test_services_log_what_they_did(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "hoodie")
+    table = new_table(**{"hoodie.clean.automatic": "false"})
+    for _ in range(3):
+        table.upsert(ROWS)
+    done = table.clean({"hoodie.cleaner.commits.retained": "1"})
+    assert messages(caplog, "services")[0] == f"trips: clean {done.instant} begins: {len(done.paths)} files"
+    assert messages(caplog, "services")[1].startswith(f"trips: clean {done.instant} deleted {len(done.paths)} files in")
+
+
+def test_waiting_for_a_lock_is_logged_with_its_holder(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
+    caplog.set_level(logging.DEBUG, "hoodie")
+    storage = LocalStorage(str(tmp_path))
+    first, second = lock_for(LOCKED, storage), lock_for(LOCKED, storage)
+    assert first.acquire(1)
+    assert not second.acquire(0)
+    first.release()
+    told = messages(caplog, "locks")
+    assert told[0].startswith("acquired the lock of table ")
+    assert told[1].startswith("could not acquire the lock of table ")
+    assert "; it was held by " in told[1]
+    assert told[-1].startswith("released the lock of table ")
+
+
+def test_a_retry_of_storage_is_logged_without_what_the_error_says(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "hoodie")
+    calls = iter([TimeoutError("https://bucket/?signature=hush"), None])
+
+    def call() -> int:
+        if (error := next(calls)) is not None:
+            raise error
+        return 7
+
+    assert retrying(call) == 7
+    (told,) = messages(caplog, "storage")
+    assert told.startswith("attempt 1 of 5 failed with TimeoutError; trying again in ")
+    assert "hush" not in caplog.text
+
+
+def test_no_handler_is_installed_and_nothing_is_formatted_that_nobody_reads() -> None:
+    class Told(Exception):
+        pass
+
+    names = ["hoodie", *(f"hoodie.{name}" for name in ("write", "services", "locks", "storage", "index"))]
+    assert not any(logging.getLogger(name).handlers for name in names)
+
+    class Result(WriteResult):
+        def __str__(self) -> str:
+            raise Told
+
+    from hoodie.writing.on_commit import notify_committed
+
+    notify_committed(Result("1", None, None, "driver", {}))  # type: ignore[arg-type]
+
+
+# --- secrets ---
+
+SECRET = "hush-7f3a"
+
+
+def test_options_of_a_storage_are_in_no_log_no_result_and_no_repr(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    heard: list[WriteResult] = []
+    storage = storage_for("memory://secrets/trips", {"token": SECRET, "auto_mkdir": True})
+    table = ArrowTable.create(storage, OPTIONS)
+    with hoodie.on_commit(heard.append):
+        result = table.upsert(ROWS, LOCKED)
+        table.upsert(ROWS, LOCKED)
+        table.clean({"hoodie.cleaner.commits.retained": "1"})
+    shown = [result, *heard, table.state(), table.state().storage, result.after, lock_for(LOCKED, storage)]
+    assert not [value for value in shown if SECRET in repr(value) + str(value)]
+    assert caplog.text
+    assert SECRET not in caplog.text
+
+
+def test_a_password_in_a_uri_is_not_shown() -> None:
+    assert redacted("ftp://ann:hush@host/trips") == "ftp://ann:***@host/trips"
+    assert redacted("abfss://container@account.dfs.core.windows.net/trips").startswith("abfss://container@account")
+    assert redacted("s3://bucket/a:b@c") == "s3://bucket/a:b@c"
+    assert redacted("/local/path:x@y") == "/local/path:x@y"
