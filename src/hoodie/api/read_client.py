@@ -256,7 +256,7 @@ class HoodieReadClient:
 def client_of(session: SparkSession, storage: Storage, options: Options) -> HoodieReadClient:
     """The client of a table whose storage and options are at hand."""
     client = HoodieReadClient.__new__(HoodieReadClient)
-    client.session, client.storage, client.options = session, storage, dict(options)
+    client.session, client.storage, client.options = session, storage, options
     client.settings = Settings.read(options)
     return client
 

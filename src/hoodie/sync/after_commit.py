@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection
 from functools import partial
 
+from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import Options
 from hoodie.config.sync import ManifestOptions, sync_enabled
 from hoodie.errors import ServiceFailed
+from hoodie.services.after_commit import after_commit, compact_after_commit
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import sync_table
@@ -49,6 +51,22 @@ def sync_after_commit(storage: Storage, options: Options, instant: str, spark_ve
         advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
         run = partial(sync_table, storage, options, spark_version=spark_version)
         _guarded("the sync to the metastore", instant, advice, run)
+
+
+def after_local_commit(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> None:
+    """All services after a commit of a writer without Spark, in the order in which `spark.after_commit` runs them.
+
+    options  of the write
+    instant  of the commit
+    state    the table as the write saw it once it was published; None: it is loaded
+    """
+    manifests_after_commit(storage, options, instant, state=state)
+    serviced = after_commit(storage, options, instant, state)
+    compact_after_commit(storage, options, instant)
+    removed = serviced.cleaned.partitions if serviced.cleaned else ()
+    if removed or inline_compaction(options).run:
+        manifests_after_commit(storage, options, instant, removed=removed)
+    sync_after_commit(storage, options, instant)
 
 
 def _guarded(service: str, instant: str, advice: str, run: Callable[[], object]) -> None:

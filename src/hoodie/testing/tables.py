@@ -19,11 +19,11 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.incremental import changed_rows
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
-from hoodie.services.after_commit import after_local_commit
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.sync.after_commit import after_local_commit
 from hoodie.table.create import create
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
@@ -124,7 +124,7 @@ class ArrowTable:
         storage, given = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
         new = replacement(storage, given)
         operation = WriteOperation.INSERT_OVERWRITE_TABLE
-        batch = check_batch(storage, operation, rows.to_reader(), given, after_local_commit, new=new.state)
+        batch = check_batch(storage, operation, rows.to_reader(), given, after_local_commit, new.state)
         return run(batch, replacing=new)
 
     # --- services ---

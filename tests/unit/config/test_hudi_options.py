@@ -135,7 +135,8 @@ def test_an_option_of_writes_asks_for_nothing_in_a_read() -> None:
     assert check_options(metrics, Purpose.READ) == {}
     skip = {"hoodie.datasource.merge.type": "skip_merge"}
     assert check_options(skip, Purpose.WRITE) == {}
-    for options, purpose in ((metrics, Purpose.WRITE), (skip, Purpose.READ), (metrics, Purpose.BOTH), (skip, Purpose.BOTH)):
+    refused = ((metrics, Purpose.WRITE), (skip, Purpose.READ), (metrics, Purpose.BOTH), (skip, Purpose.BOTH))
+    for options, purpose in refused:
         with pytest.raises(InvalidOption, match="would not happen"):
             check_options(options, purpose)
 

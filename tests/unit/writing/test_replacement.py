@@ -18,10 +18,10 @@ from hoodie.errors import InvalidInput, WriteConflict
 from hoodie.reading.snapshot import read_table
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
-from hoodie.services.after_commit import after_local_commit
 from hoodie.services.clean import clean
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.sync.after_commit import after_local_commit
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import WAITING
 from hoodie.table.state import load_state
