@@ -65,6 +65,42 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
     assert_same_rows(rows.select(expected.column_names), expected)
 
 
+@pytest.mark.parametrize("name", MERGE_ON_READ)
+def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    path = str(fixture_table(name))
+    by_key = open_table(spark, path, options={"hoodie.merge.use.record.positions": "false"}).snapshot()
+    by_position = open_table(spark, path, options={"hoodie.spark.read.cache.max.log.bytes": 0}).snapshot()
+    assert by_position.schema == by_key.schema
+    assert_same_rows(by_position.toArrow(), by_key.toArrow())
+    assert by_position.count() == by_key.count()
+
+
+def test_a_query_reaches_the_base_files_of_slices_with_logs(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("mor_logs")))
+    frame = table.snapshot().where("qty > 3").select("id")
+    scans = [line for line in plan_of(frame).splitlines() if "FileScan parquet" in line]
+    assert scans
+    for scan in scans:
+        assert "GreaterThan(qty,3)" in scan
+        assert "ReadSchema: struct<id:string,qty:int>" in scan
+    expected = expected_rows("mor_logs")
+    kept = expected.filter(pc.greater(expected.column("qty"), 3)).column("id").to_pylist()
+    assert sorted(row.id for row in frame.collect()) == sorted(kept)
+
+
+def test_a_session_keeps_what_it_read_of_logs(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("mor_nonpartitioned")
+    table = open_table(spark, str(path))
+    frame = table.snapshot()
+    rows = frame.toArrow()
+    (log,) = path.glob(".*.log.1_*")
+    log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before: it is not read again
+    assert_same_rows(table.snapshot().toArrow(), rows)
+    spark.catalog.clearCache()
+    with pytest.raises(PySparkException, match=rf"{log.name} at byte 0"):
+        table.snapshot().toArrow()
+
+
 def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:
     table = open_table(spark, str(fixture_table("v6_mor_avro_8_inserts_1_update")))
     assert in_python(table.snapshot())
@@ -103,7 +139,7 @@ def test_columns_reach_base_files_and_logs(spark: SparkSession, fixture_table: U
     table = open_table(spark, str(path))
     frame = table.snapshot(columns=["qty", "id"])
     assert frame.columns == ["qty", "id"]
-    plan = str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+    plan = plan_of(frame)
     assert "ReadSchema: struct<id:string,qty:int>" in plan
     assert_same_rows(frame.toArrow(), expected_rows("mor_logs").select(["qty", "id"]))
     assert table.snapshot(columns=[]).count() == frame.count() == expected_rows("mor_logs").num_rows
@@ -177,6 +213,10 @@ def test_tasks_take_about_the_same_number_of_bytes() -> None:
     assert len(pack(slices[:3], 100)) == 3
     assert len(pack([slice_of(number, 1000) for number in range(1000)], 4)) <= 32
     assert [len(task) for task in pack([slice_of(0, 500 * mib)], 4)] == [1]
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
 
 
 def in_python(frame: DataFrame) -> bool:
