@@ -5,10 +5,7 @@ Files never change: what was read of some at a moment of the timeline holds for 
 
 from __future__ import annotations
 
-import hashlib
-import pickle
 import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
@@ -24,14 +21,25 @@ from hoodie.spark.read.positioned_slices import changes_of
 _MOST_KEPT = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class _Kept:
+    """What a frame of changes was made of."""
+
     changes: DataFrame
+    reader: SliceReader
+    slices: tuple[FileSlice, ...]
     columns: frozenset[str]
+    zone: str
     size: int  # bytes of the log files
 
+    def answers(self, reader: SliceReader, slices: tuple[FileSlice, ...], columns: frozenset[str], zone: str) -> bool:
+        """Whether the changes of these slices are among its own."""
+        if not columns <= self.columns or slices != self.slices or zone != self.zone:
+            return False
+        return reader.stored is None and self.reader.stored is None and _as_values(reader) == _as_values(self.reader)
 
-_kept: WeakKeyDictionary[SparkSession, OrderedDict[tuple[bytes, frozenset[str]], _Kept]] = WeakKeyDictionary()
+
+_kept: WeakKeyDictionary[SparkSession, list[_Kept]] = WeakKeyDictionary()  # the one used last at the end
 _lock = threading.Lock()
 
 
@@ -47,25 +55,23 @@ def kept_changes(
     if size > limit:
         return None
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
-    what = hashlib.sha256(pickle.dumps((reader, tuple(slices), zone))).digest()
-    wanted = frozenset(columns)
+    files, wanted = tuple(slices), frozenset(columns)
     with _lock:
-        kept = _kept.setdefault(session, OrderedDict())
-        for key, entry in kept.items():
-            if key[0] == what and wanted <= entry.columns:
-                kept.move_to_end(key)
-                return entry.changes if _is_kept(entry.changes) else _keep(entry.changes)
-        changes = _keep(changes_of(session, reader, slices, columns))
-        kept[what, wanted] = _Kept(changes, wanted, size)
-        while len(kept) > _MOST_KEPT or sum(entry.size for entry in kept.values()) > limit:
-            kept.popitem(last=False)[1].changes.unpersist()
-        return changes
+        kept = _kept.setdefault(session, [])
+        found = next((entry for entry in kept if entry.answers(reader, files, wanted, zone)), None)
+        if found is None:
+            found = _Kept(changes_of(session, reader, slices, columns), reader, files, wanted, zone, size)
+        else:
+            kept.remove(found)
+        kept.append(found)
+        while len(kept) > _MOST_KEPT or sum(entry.size for entry in kept) > limit:
+            kept.pop(0).changes.unpersist()
+        if not found.changes.storageLevel.useMemory:  # it is new, or its user has cleared the session's cache
+            found.changes.persist(StorageLevel.MEMORY_AND_DISK)
+        return found.changes
 
 
-def _keep(changes: DataFrame) -> DataFrame:
-    return changes.persist(StorageLevel.MEMORY_AND_DISK)
-
-
-def _is_kept(changes: DataFrame) -> bool:
-    """Whether the session still has it: its user may have cleared the cache."""
-    return changes.storageLevel.useMemory
+def _as_values(reader: SliceReader) -> tuple[object, ...]:
+    """What makes two readers read the same; a storage is told by its root."""
+    schema = reader.schema.serialize().to_pybytes()
+    return reader.storage.root, schema, reader.rule, reader.committed, reader.options, reader.keygen
