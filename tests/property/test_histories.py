@@ -23,6 +23,7 @@ from hoodie.formats.parquet.bloom import might_contain
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
+from hoodie.reading.scan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
@@ -30,6 +31,7 @@ from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.result import WriteResult
+from support.by_position import rows_by_position
 from support.history_model import (
     BY_ORDERING,
     META,
@@ -145,6 +147,7 @@ class History:
             return
         rows = self.table.snapshot()
         check_rows(rows, self.model.schema, self.model.snapshot())
+        check_rows(rows_by_position(plan_scan(self.table.state())), self.model.schema, self.model.snapshot())
         optimized = self.table.read_optimized()
         check_rows(optimized, self.model.schema, self.model.read_optimized())
         slices = self.table.slices()
@@ -157,6 +160,8 @@ class History:
         model = self.states[instant]
         if model.schema is not None:
             check_rows(self.table.as_of(instant), model.schema, model.snapshot())
+            by_position = rows_by_position(plan_scan(self.table.state(), as_of=instant))
+            check_rows(by_position, model.schema, model.snapshot())
 
     def check_files(self) -> dict[str, str]:
         """Every commit's statistics tell what its files are; no file is in two. Instants by path."""

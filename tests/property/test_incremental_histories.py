@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
+from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, shapes
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
+from support.by_position import rows_by_position
 from support.history_model import BY_ORDERING, OVERWRITE, TableModel, placement, text_of
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -69,6 +71,8 @@ class History:
             return
         expected = replace(self.states[up_to], schema=newest).changes(after, up_to)
         rows = self.table.changes(after or "earliest", up_to)
+        scan = plan_scan(self.table.state(), ScanKind.CHANGES, begin=after or "earliest", end=up_to)
+        assert text_of(rows_by_position(scan)) == text_of(rows)
         assert rows.schema.names[5:] == newest.names
         assert rows.schema.types[5:] == newest.types
         told, wanted = text_of(rows.drop_columns(NOT_COMPARED)), text_of(expected)

@@ -23,6 +23,11 @@ from support.history_model import BY_ORDERING, OVERWRITE, Counts, Identity, Tabl
 from support.oracles import assert_same_rows, read_hudi_rs
 
 ROUTES: tuple[dict[str, str], ...] = ({}, {"hoodie.spark.driver.max.batch.bytes": "0"})
+#: By position without what the session keeps, and by key.
+OTHER_READS: tuple[dict[str, str], ...] = (
+    {"hoodie.spark.read.cache.max.log.bytes": "0"},
+    {"hoodie.merge.use.record.positions": "false"},
+)
 NOT_COMPARED = ("_hoodie_commit_seqno", "_hoodie_file_name")
 SEEDS = {"COPY_ON_WRITE": 1, "MERGE_ON_READ": 2}
 #: hudi-rs reads a timestamp_ntz as a bigint, which only a column of its own can be told from.
@@ -71,6 +76,8 @@ def check(table: HoodieTable, model: TableModel) -> None:
         return
     expected = model.snapshot()
     assert_rows(table.snapshot().toArrow(), expected)
+    for options in OTHER_READS:
+        assert_rows(hoodie.open_table(table.session, table.path, options=options).snapshot().toArrow(), expected)
     assert_rows(hoodie.read_arrow(table.path), expected)
     assert_rows(table.read_optimized().toArrow(), model.read_optimized())
     if any(copy.log for copies in model.rows.values() for copy in copies) and model.duplicates:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pyarrow.compute as pc
 import pytest
+from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
@@ -26,6 +27,9 @@ from hoodie.view.slices import merged_slices
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs_optimized
 
 Unpack = Callable[[str], Path]
+
+#: What PySpark raises when a task failed: which of the two depends on whether it fed a broadcast.
+TASK_FAILED = (PySparkException, Py4JJavaError)
 
 MERGE_ON_READ = [name for name in fixture_names() if "mor" in name]
 #: Without rows noted down; tests/interop/test_read_merge_on_read.py tells how `read_arrow`'s were checked.
@@ -63,6 +67,42 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
     else:
         expected = expected_rows(name, "read_optimized")
     assert_same_rows(rows.select(expected.column_names), expected)
+
+
+@pytest.mark.parametrize("name", MERGE_ON_READ)
+def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
+    path = str(fixture_table(name))
+    by_key = open_table(spark, path, options={"hoodie.merge.use.record.positions": "false"}).snapshot()
+    by_position = open_table(spark, path, options={"hoodie.spark.read.cache.max.log.bytes": 0}).snapshot()
+    assert by_position.schema == by_key.schema
+    assert_same_rows(by_position.toArrow(), by_key.toArrow())
+    assert by_position.count() == by_key.count()
+
+
+def test_a_query_reaches_the_base_files_of_slices_with_logs(spark: SparkSession, fixture_table: Unpack) -> None:
+    table = open_table(spark, str(fixture_table("mor_logs")))
+    frame = table.snapshot().where("qty > 3").select("id")
+    scans = [line for line in plan_of(frame).splitlines() if "FileScan parquet" in line]
+    assert scans
+    for scan in scans:
+        assert "GreaterThan(qty,3)" in scan
+        assert "ReadSchema: struct<id:string,qty:int" in scan  # and where a row is, in files of which some are replaced
+    expected = expected_rows("mor_logs")
+    kept = expected.filter(pc.greater(expected.column("qty"), 3)).column("id").to_pylist()
+    assert sorted(row.id for row in frame.collect()) == sorted(kept)
+
+
+def test_a_session_keeps_what_it_read_of_logs(spark: SparkSession, fixture_table: Unpack) -> None:
+    path = fixture_table("mor_nonpartitioned")
+    table = open_table(spark, str(path))
+    frame = table.snapshot()
+    rows = frame.toArrow()
+    (log,) = path.glob(".*.log.1_*")
+    log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before: it is not read again
+    assert_same_rows(table.snapshot().toArrow(), rows)
+    spark.catalog.clearCache()
+    with pytest.raises(TASK_FAILED, match=rf"{log.name} at byte 0"):
+        table.snapshot().toArrow()
 
 
 def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:
@@ -103,7 +143,7 @@ def test_columns_reach_base_files_and_logs(spark: SparkSession, fixture_table: U
     table = open_table(spark, str(path))
     frame = table.snapshot(columns=["qty", "id"])
     assert frame.columns == ["qty", "id"]
-    plan = str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
+    plan = plan_of(frame)
     assert "ReadSchema: struct<id:string,qty:int>" in plan
     assert_same_rows(frame.toArrow(), expected_rows("mor_logs").select(["qty", "id"]))
     assert table.snapshot(columns=[]).count() == frame.count() == expected_rows("mor_logs").num_rows
@@ -135,7 +175,7 @@ def test_options_of_reads_reach_the_tasks(spark: SparkSession, fixture_table: Un
     options = {"hoodie.memory.merge.max.size": 1}
     assert_same_rows(open_table(spark, str(path), options=options).snapshot().toArrow(), expected_rows("mor_deletes"))
     nowhere = {**options, "hoodie.memory.spillable.map.path": str(tmp_path / "nowhere")}
-    with pytest.raises(PySparkException, match="nowhere"):
+    with pytest.raises(TASK_FAILED, match="nowhere"):
         open_table(spark, str(path), options=nowhere).snapshot().toArrow()
     with pytest.raises(InvalidOption, match="expected bytes"):
         open_table(spark, str(path), options={"hoodie.memory.merge.max.size": "much"})
@@ -145,7 +185,7 @@ def test_an_unreadable_log_names_itself(spark: SparkSession, fixture_table: Unpa
     path = fixture_table("mor_nonpartitioned")
     (log,) = path.glob(".*.log.1_*")
     log.write_bytes(b"rubbish" + log.read_bytes())
-    with pytest.raises(PySparkException, match=rf"{log.name} at byte 0"):
+    with pytest.raises(TASK_FAILED, match=rf"{log.name} at byte 0"):
         open_table(spark, str(path)).snapshot().toArrow()
 
 
@@ -177,6 +217,10 @@ def test_tasks_take_about_the_same_number_of_bytes() -> None:
     assert len(pack(slices[:3], 100)) == 3
     assert len(pack([slice_of(number, 1000) for number in range(1000)], 4)) <= 32
     assert [len(task) for task in pack([slice_of(0, 500 * mib)], 4)] == [1]
+
+
+def plan_of(frame: DataFrame) -> str:
+    return str(frame._jdf.queryExecution().executedPlan().toString())  # type: ignore[operator]
 
 
 def in_python(frame: DataFrame) -> bool:

@@ -171,13 +171,3 @@ class TableServices(TableHandle[Frame]):
         Raises   InvalidOption; InvalidInput when the name cannot name a file
         """
         return lock_for(self._options(options), self.storage, name=name)
-
-    def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
-        """Register the table in a Hive metastore, or bring its entries there up to date.
-
-        whole    compare all partitions, not only those of commits since the last sync
-        options  `hoodie.datasource.hive_sync.*` and `hoodie.datasource.meta.sync.*`, over those of the table object
-        Raises   InvalidOption; MetastoreUnavailable: the next sync goes on; SyncRefused: the metastore has something
-                 else of that name, or cannot hold the columns, partitions or names; nothing there has changed
-        """
-        return sync_table(self.storage, self._options(options), whole=whole, spark_version=self.engine.spark_version)

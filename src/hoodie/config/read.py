@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import GiB, option
+from hoodie.config.options import GiB, MiB, option
 
 
 class QueryType(StrEnum):
@@ -45,6 +45,28 @@ class MergeOptions:
         "hoodie.memory.spillable.map.path",
         "",
         "Local folder for spilled rows; not set: the system's folder for temporary files.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionOptions:
+    """How Spark reads file slices with logs."""
+
+    by_position: bool = option(
+        "hoodie.merge.use.record.positions",
+        True,
+        "true: Spark's own Parquet reader reads base files, without the rows whose positions the logs replace; so "
+        "columns and filters of a query reach the files. Where the headers of log blocks do not tell the positions, "
+        "keys are compared. false: Python tasks read base files and logs, and merge them by key.",
+    )
+    kept: int = option(
+        "hoodie.spark.read.cache.max.log.bytes",
+        256 * MiB,
+        "Of so many bytes of log files the Spark session keeps what a snapshot read in its cache (memory and disk), "
+        "for the next query of the same files; the least recent ones give way. 0: nothing is kept, and each query "
+        "reads the logs.",
+        expected="bytes, such as 268435456",
+        check=lambda size: size >= 0,
     )
 
 
@@ -118,4 +140,4 @@ class QueryOptions:
     )
 
 
-READ_GROUPS = (MergeOptions, MergerOptions, IncrementalOptions, MissingFileOptions)
+READ_GROUPS = (MergeOptions, PositionOptions, MergerOptions, IncrementalOptions, MissingFileOptions)

@@ -19,7 +19,14 @@ from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
-from hoodie.config.read import IncrementalOptions, MergeOptions, MergerOptions, MissingFileOptions, QueryOptions
+from hoodie.config.read import (
+    IncrementalOptions,
+    MergeOptions,
+    MergerOptions,
+    MissingFileOptions,
+    PositionOptions,
+    QueryOptions,
+)
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
@@ -92,7 +99,7 @@ SECTIONS = (
     Section(
         title="Reading logs",
         text="How much memory a task takes to merge the logs of a Merge-on-Read file slice into its base file.",
-        groups=(MergeOptions,),
+        groups=(MergeOptions, PositionOptions),
         main=False,
     ),
     Section(

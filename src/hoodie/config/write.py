@@ -179,6 +179,12 @@ class LogOptions:
         LogFormat.AVRO,
         "avro or parquet: the latter is smaller and compressed like base files.",
     )
+    record_positions: bool = option(
+        "hoodie.write.record.positions",
+        True,
+        "Log blocks tell the positions of their rows in the base file, where the look-up of a write found them: "
+        "readers then need not compare keys.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -89,6 +89,33 @@ def prune_by_filter(filter: BloomFilter | None, keys: KeyHashes, candidates: Ind
     return candidates if filter is None else survivors(filter, keys, candidates)
 
 
+#: In place of the position of a key's row in a file: no row has the key; several rows have it.
+ABSENT, SEVERAL = -1, -2
+
+
+def lookup_positions(file_keys: pa.Array | pa.ChunkedArray, keys: pa.Array) -> Indices:
+    """Where the keys are in a file.
+
+    file_keys  string[r], the file's key column, or a part of it
+    keys       string[n], no nulls; a key may occur twice
+    returns    int64[n], aligned with keys: position among the file's keys, `ABSENT` or `SEVERAL`
+    """
+    found = np.full(len(keys), ABSENT, np.int64)
+    if not len(keys) or not len(file_keys):
+        return found
+    if file_keys.type != keys.type:
+        file_keys = file_keys.cast(keys.type)
+    # The hash table is made of the keys that are asked for; the file's only stream by.
+    at = pc.index_in(file_keys, value_set=keys)
+    rows = np.flatnonzero(np.asarray(at.is_valid()))
+    asked = np.asarray(at.drop_null()).astype(np.int64)
+    found[asked] = rows
+    found[np.bincount(asked, minlength=len(keys)) > 1] = SEVERAL
+    if pc.count_distinct(keys).as_py() < len(keys):  # a key that occurs twice was found at its first place only
+        found = found[np.asarray(pc.index_in(keys, value_set=keys))]
+    return found
+
+
 def lookup_keys(file_keys: pa.Array | pa.ChunkedArray, keys: pa.Array) -> npt.NDArray[np.bool_]:
     """Which of the keys are in a file.
 

@@ -94,12 +94,24 @@ class KeyLocations:
 
     rows    int64[h], positions in the batch
     groups  int64[h], positions in `places`
+    stored  int64[h], positions of the keys' rows in the base files of their groups, less than 0 where they are not
+            known; None: the index did not look into files
     """
 
     rows: Positions
     groups: Positions
     places: tuple[FileGroupId, ...]
     stats: IndexStats
+    stored: Positions | None = None
+
+    def stored_positions(self, count: int) -> Positions:
+        """int64[count]: for each row of the batch the position of its key in the base file of its group, less than 0
+        where that is not known."""
+        found = np.full(count, -1, np.int64)
+        if self.stored is not None:
+            found[self.rows] = self.stored
+            found[np.bincount(self.rows, minlength=count) > 1] = -1  # of a key in two groups each row is another's
+        return found
 
     def by_place(self) -> Iterator[tuple[FileGroupId, Positions]]:
         """The file groups that hold a key, each with the positions of its rows."""
@@ -150,14 +162,17 @@ def locate(
             found += files
     rows: list[np.ndarray] = []
     groups: list[np.ndarray] = []
+    stored: list[np.ndarray] = []
     stats = IndexStats()
     for position, (offset, call) in enumerate(calls):
-        hits, cost = call.result()
+        hits, positions, cost = call.result()
         stats = stats + cost
         rows.append(hits + offset)
+        stored.append(positions)
         groups.append(np.full(len(hits), position, dtype=np.int64))
     stats = replace(stats, seconds=time.perf_counter() - start)
-    return KeyLocations(_concat(rows), _concat(groups), tuple(file.group for file in found), stats)
+    places = tuple(file.group for file in found)
+    return KeyLocations(_concat(rows), _concat(groups), places, stats, _concat(stored))
 
 
 def locate_by_key(batch: Batch, tag: TagKeys) -> KeyLocations:
@@ -207,7 +222,8 @@ def _concat(parts: Sequence[np.ndarray]) -> np.ndarray:
 def only(located: KeyLocations, known: Collection[FileGroupId]) -> KeyLocations:
     """The hits in file groups that are known."""
     kept = np.array([place in known for place in located.places], np.bool_)[located.groups]
-    return replace(located, rows=located.rows[kept], groups=located.groups[kept])
+    stored = None if located.stored is None else located.stored[kept]
+    return replace(located, rows=located.rows[kept], groups=located.groups[kept], stored=stored)
 
 
 def without_rows(located: KeyLocations, rows: np.ndarray) -> KeyLocations:

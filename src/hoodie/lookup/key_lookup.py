@@ -15,13 +15,22 @@ from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import BaseFooter
 from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
-from hoodie.index.pruning import IndexStats, lookup_keys, prune_by_filter, prune_by_range
+from hoodie.index.pruning import (
+    ABSENT,
+    SEVERAL,
+    IndexStats,
+    lookup_keys,
+    lookup_positions,
+    prune_by_filter,
+    prune_by_range,
+)
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.base_file_reader import footer_of
 from hoodie.storage.protocol import Storage
 
-Hits = tuple[Indices, IndexStats]
+#: Positions in the keys, the positions of these keys' rows in the file (`ABSENT` and less: not known), and the cost.
+Hits = tuple[Indices, Indices, IndexStats]
 Mask = npt.NDArray[np.bool_]
 
 #: So many keys are tested against a filter, however few rows the file has: it may be far away. Testing more of them
@@ -46,7 +55,7 @@ def find_keys(
 
     keys     string[n], no nulls
     pruned   by key ranges and bloom filters first (BLOOM); else the keys of each file are read (SIMPLE)
-    returns  per file the positions in `keys` of those it holds, ascending, and what the look-up cost
+    returns  per file the positions in `keys` of those it holds, ascending, those of their rows, and the cost
     """
     footers = list(pool.map(partial(footer_of, storage), files)) if pruned else None
     return [pool.submit(look_up) for look_up in _look_ups(storage, files, footers, keys, bloom)]
@@ -61,12 +70,30 @@ def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool,
 
 def keys_in_base(storage: Storage, path: str, keys: pa.Array) -> Mask:
     """Which of the keys a base file holds, by its key column."""
-    found = np.zeros(len(keys), dtype=np.bool_)
+    found: Mask = positions_in_base(storage, path, keys) != ABSENT
+    return found
+
+
+def positions_in_base(storage: Storage, path: str, keys: pa.Array) -> Indices:
+    """Where in a base file the rows with the keys are, by its key column.
+
+    keys     string[n], no nulls; a key may occur twice
+    returns  int64[n], aligned with keys: position of the row, `ABSENT` or `SEVERAL`
+    """
+    found = np.full(len(keys), ABSENT, np.int64)
     with storage.open_input(path) as source:
         parquet = open_parquet(source, path)
+        start = 0
         for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
-            found |= lookup_keys(read_columns(parquet, group, [RECORD_KEY], path).column(0), keys)
+            stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
+            here = lookup_positions(stored, keys)
+            found = np.where(here == ABSENT, found, np.where(found == ABSENT, _moved(here, start), SEVERAL))
+            start += len(stored)
     return found
+
+
+def _moved(positions: Indices, by: int) -> Indices:
+    return np.where(positions >= 0, positions + by, positions)
 
 
 def _look_ups(
@@ -113,17 +140,20 @@ def _look_up(
         wanted = prune_by_filter(footer.bloom(file.path), hashes, wanted)
         ruled_out = passed - len(wanted)
         cost = replace(cost, pruned_by_filter=ruled_out, files_pruned_by_filter=int(len(wanted) == 0))
+    positions = np.empty(0, np.int64)
     if len(wanted):
         wanted = np.sort(wanted)  # pruning gives them in the order of their keys
         asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
-        hits = wanted[keys_in_base(storage, file.path, asked)]
+        places = positions_in_base(storage, file.path, asked)
+        hits, positions = wanted[places != ABSENT], places[places != ABSENT]
         missed = len(asked) - len(hits)
         cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
         wanted = hits
     if not isinstance(file, FileWithLogs):
-        return wanted, cost
+        return wanted, positions, cost
     found = np.zeros(len(keys), dtype=np.bool_)
-    found[wanted] = True
+    placed = np.full(len(keys), ABSENT, np.int64)
+    found[wanted], placed[wanted] = True, positions
     for late in file.late():
         found |= lookup_keys(late, keys)
-    return np.flatnonzero(found), replace(cost, hits=int(np.count_nonzero(found)))
+    return np.flatnonzero(found), placed[found], replace(cost, hits=int(np.count_nonzero(found)))

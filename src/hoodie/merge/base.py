@@ -123,6 +123,38 @@ def merge_base(
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Replaced:
+    """What takes the place of stored rows in a merge; the others stay as they are.
+
+    stored   int64[...], rising: positions of the stored rows that are replaced or deleted
+    rows     those that take their place: fewer than `stored`, as some are deleted
+    matched  as in `Merged`
+    """
+
+    stored: Positions
+    rows: pa.Table
+    matched: Positions
+
+
+def replaced_rows(stored: pa.Table, incoming: Incoming, rule: MergeRule) -> Replaced:
+    """As `merge_base`, without the stored rows that stay.
+
+    stored  `_hoodie_record_key` and the columns that the rule decides on; for a rule that makes rows
+            (`MergeRule.takes_whole_rows` is false) the columns of `incoming.rows`, in their order
+    """
+    hits = _match(stored.column(RECORD_KEY), incoming.keys)
+    stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
+    incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
+    if not len(stored_rows):
+        return Replaced(stored_rows, incoming.rows.slice(0, 0), incoming_rows)
+    choice, made = _decide(stored, stored_rows, incoming, incoming_rows, rule)
+    rows = incoming.rows.take(pa.array(incoming_rows[choice == Choice.TAKE]))
+    if made is not None:
+        rows = pa.concat_tables([rows, made.cast(rows.schema)])
+    return Replaced(stored_rows[choice != Choice.KEEP], rows, distinct(incoming_rows))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Inserted:
     """Incoming rows that no stored row had the key of.
 

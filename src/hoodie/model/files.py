@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import re
 from dataclasses import dataclass
 
 from hoodie.display.displayed import Displayed, DisplayedList
 from hoodie.display.summary import Column, Kind, Summary, bytes_text, count_text, summary
+from hoodie.model.instant import parse_time
 
 _LOG_NAME = re.compile(r"^\.(.+)_(.*)\.(log|archive)\.(\d+)(_((\d+)-(\d+)-(\d+))(\.cdc)?)?$")
+_ATTEMPTS = 2_000_000  # numbers of attempts before they come again: times 1000 they fit 31 bits
 _BASE_NAME = re.compile(r"^([^_.][^_]*)_(\d+-\d+-\d+)_(\d+)\.parquet$")
 
 
@@ -127,3 +130,28 @@ def parse_data_file(partition: str, name: str, size: int) -> BaseFile | LogFile 
         group = FileGroupId(partition, match[1])
         return LogFile(group, match[2], int(match[4]), match[6] or "", size, name, match[10] is not None)
     return None
+
+
+def log_token(instant: str, token: str) -> str:
+    """The write token of a log file: that of its attempt, with the instant in place of the stage.
+
+    A log file's name does not hold the delta commit that wrote it. Were the token the attempt's own, two writers that
+    start alike, such as a job and its next run, would give their files one name, and a late one would replace a file
+    that is published. Each of the three numbers fits 31 bits, as other readers take them.
+    """
+    task, _, attempt = token.split("-")  # an attempt's number is unique over all stages
+    millis = parse_time(instant).microsecond // 1000
+    return f"{task}-{_seconds(instant)}-{int(attempt) % _ATTEMPTS * 1000 + millis}"
+
+
+def names_instant(log: LogFile, instant: str) -> bool:
+    """Whether the name of a log file tells that this library wrote it at the instant: `log_token` made its token."""
+    numbers = log.token.split("-")
+    try:
+        return len(numbers) == 3 and numbers[1] == str(_seconds(instant))
+    except ValueError:  # an instant of a writer that has other ones
+        return False
+
+
+def _seconds(instant: str) -> int:
+    return int(parse_time(instant).replace(tzinfo=dt.UTC).timestamp()) % 2**31

@@ -111,13 +111,28 @@ def scan_logs(
     return log.finish(), report
 
 
+def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeColumns, fold: LogFold) -> int:
+    """Add the rows and deleted keys of blocks, in their order, to a fold.
+
+    returns  number of rows in the data blocks
+    Raises   as `scan_logs`
+    """
+    total, done, records = sum(block.head.content_length for block in blocks), 0, 0
+    for block in blocks:
+        done += block.head.content_length
+        versions = _versions(storage, block, needed, fold.merge)
+        records += versions.rows.num_rows if block.kind.is_data else 0
+        fold.add(versions, done / total if total else 1.0)
+    return records
+
+
 def _versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: LogMerge) -> Versions:
     """The rows or deleted keys of a block, in the columns of the merge."""
     head, path = block.head, block.path
     content = block_content(storage, block)
     if block.kind is BlockKind.DELETE:
         deletes = decode_deletes(content, path, head.content_offset)
-        _require_keys(deletes.column("record_key"), path, head.content_offset)
+        require_keys(deletes.column("record_key"), path, head.content_offset)
         return log.tombstones(deletes, path)
     if block.header.get(HeaderKey.IS_PARTIAL) == "true":
         raise UnsupportedTable(
@@ -130,7 +145,7 @@ def _versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: L
         rows = needed.bring(block_types(storage, decoded, rows, needed.stored).applied(rows))
     except InvalidInput as problem:
         raise SchemaMismatch(f"{path} at byte {head.offset}: {problem}") from problem
-    _require_keys(rows.column(RECORD_KEY), path, head.content_offset)
+    require_keys(rows.column(RECORD_KEY), path, head.content_offset)
     return log.records(rows)
 
 
@@ -147,7 +162,7 @@ def _columns_of(block: LogBlock, needed: MergeColumns) -> list[str] | None:
     return [name for name in needed.stored.names if name in names]
 
 
-def _require_keys(keys: pa.Array | pa.ChunkedArray, path: str, offset: int | None = None) -> None:
+def require_keys(keys: pa.Array | pa.ChunkedArray, path: str, offset: int | None = None) -> None:
     """Raises CorruptFile, of a log CorruptLogBlock, when a record key is null or empty."""
     shortest = pc.min(pc.binary_length(keys)).as_py()
     if keys.null_count or shortest == 0:
@@ -215,12 +230,7 @@ class SliceMerge:
             return
         needed = merge_columns(reader.schema, reader.rule, self._target.names, reader.keygen)
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
-            total, done = sum(block.head.content_length for block in blocks), 0
-            for block in blocks:
-                done += block.head.content_length
-                versions = _versions(reader.storage, block, needed, fold.merge)
-                self.records += versions.rows.num_rows if block.kind.is_data else 0
-                fold.add(versions, done / total if total else 1.0)
+            self.records = fold_blocks(reader.storage, blocks, needed, fold)
             rows = fold.finish()
             self.keys = len(rows)
             self.largest = fold.largest
@@ -234,7 +244,7 @@ class SliceMerge:
             for raw in base_batches(self._reader.storage, base, needed.stored):
                 stored = needed.keyed(raw if self._reader.stored is None else raw.filter(self._reader.stored))
                 keys = stored.column(RECORD_KEY)
-                _require_keys(keys, base.path)
+                require_keys(keys, base.path)
                 at = log.find(keys)
                 if not len(at):
                     self.kept += stored.num_rows

@@ -104,6 +104,7 @@ class Scan:
     reader      how slices with logs are read; None: there are none
     mislabelled base files that Spark's own reader would read as other values (`column_types.mislabelled`); none
                 where the scan was not planned for Spark
+    options     `hoodie.*` options of the read
     view        the files that were looked at
     view_as_of  the last instant that counts in the view; None: all of its timeline
     """
@@ -121,6 +122,7 @@ class Scan:
     reader: SliceReader | None = None
     mislabelled: frozenset[BaseFile] = frozenset()
     tests: Tests = field(default=ANY, kw_only=True)
+    options: Options = field(default_factory=Options)
     view: FileSystemView = field(kw_only=True)
     view_as_of: str | None = field(default=None, kw_only=True)
 
@@ -299,10 +301,9 @@ def plan_scan(
         scan = _plan_changes(state, begin, end, columns, filters, options)
     else:
         scan = _plan_state(state, kind, columns, partitions, filters, as_of, options)
-    if for_spark and scan.plain:
-        bases = [slice_.base for slice_ in scan.plain if slice_.base is not None]
-        scan = replace(scan, mislabelled=mislabelled(scan.state, bases, scan.schema, scan.read))
-    return scan
+    if for_spark and scan.base_files:
+        scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
+    return replace(scan, options=options or Options())
 
 
 def _plan_state(

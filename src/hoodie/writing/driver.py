@@ -30,6 +30,7 @@ from hoodie.lookup.batch import (
 )
 from hoodie.lookup.index_choice import index_context, prepare_index
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
+from hoodie.lookup.row_positions import with_positions
 from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
@@ -122,6 +123,8 @@ def plan_on_driver(
         if statuses is None:
             statuses = np.where(located.inserts(len(batch.rows)), KeyStatus.INSERT, KeyStatus.UPDATE).astype(np.int8)
         batch = replace(batch, rows=with_statuses(batch.rows, statuses))
+    if checked.keeps_positions and located.stored is not None:
+        batch = replace(batch, rows=with_positions(batch.rows, located.stored_positions(len(batch.rows))))
     planned = plan_batch(checked, state, files, profile(batch, located, insert), located.stats)
     return DriverPlan(planned, batch, located, insert)
 

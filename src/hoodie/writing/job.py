@@ -91,6 +91,13 @@ class Checked:
         return self.operation_rules.locate and asked
 
     @property
+    def keeps_positions(self) -> bool:
+        """Whether rows take along where they are in the base file of their group, for the logs beside it."""
+        rules = self.operation_rules
+        appends = rules.locate and rules.kinds.update is TaskKind.APPEND
+        return appends and not self.index.is_global and self.settings.logs.record_positions
+
+    @property
     def relocation_rule(self) -> RelocationRule:
         partitions = tuple(name.partition(":")[0] for name in self.state.config.partition_by)
         return RelocationRule(self.schema, self.rule, partitions, self.index.moves, self.operation_rules.delete)

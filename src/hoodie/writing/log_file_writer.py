@@ -6,7 +6,6 @@ Source: docs/format/log-files.md 1, 4 and 6 (HoodieAppendHandle).
 
 from __future__ import annotations
 
-import datetime as dt
 from collections.abc import Iterator
 from contextlib import ExitStack
 from functools import partial
@@ -22,14 +21,14 @@ from hoodie.config.write import LogFormat
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import avro_block, delete_block, parquet_block
 from hoodie.formats.log.delete_block import deletes_of
+from hoodie.formats.log.positions import RowPositions, encode_positions
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses
 from hoodie.merge.base import Incoming
 from hoodie.merge.ordering import ordering_column
 from hoodie.merge.rows import Mask, as_array
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
-from hoodie.model.files import LogFile, log_file_name
-from hoodie.model.instant import parse_time
+from hoodie.model.files import LogFile, log_file_name, log_token
 from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
 from hoodie.table.partition_metadata import ensure_partition
@@ -37,7 +36,6 @@ from hoodie.writing.base_file_writer import WriteSpec, take_back_if_over
 
 #: Rows that are encoded to learn how many bytes a row takes.
 _SAMPLE = 1_000
-_ATTEMPTS = 2_000_000
 
 
 def append_log(
@@ -47,6 +45,7 @@ def append_log(
     incoming: Incoming,
     token: str,
     statuses: KeyStatuses | None = None,
+    positions: RowPositions | None = None,
 ) -> list[WriteStat]:
     """Write rows as data blocks and deleted keys as one delete block after them.
 
@@ -54,20 +53,45 @@ def append_log(
               ordering value where they have one: without, they win over all that was written before
     token     write token of this attempt
     statuses  what is known of each row's key; None: the plan tells how many keys are new
+    positions  int64[n], of the rows in the base file that their keys were looked up in, less than 0 where not known;
+              None: of none. Rows whose positions are known go to blocks of their own, in the order of these
     returns   a statistic for each log file, oldest first
     """
     deletes = rule.is_delete(incoming.rows)
     if incoming.deleted is not None:
         deletes = deletes | incoming.deleted
     rows = incoming.rows.filter(pa.array(~deletes)) if deletes.any() else incoming.rows
+    rows = _named(rows, task.group.file_id)
+    if positions is None or not _follows_base(task):
+        positions = np.full(incoming.num_rows, -1, np.int64)
     with LogWriter(spec, task, token) as log:
-        for block, count in _data_blocks(spec, _named(rows, task.group.file_id)):
-            log.append(block, rows=count)
+        for part, at in _by_position(rows, positions[~deletes]):
+            for block, count in _data_blocks(spec, part, at):
+                log.append(block, rows=count)
         if deletes.any():
             gone = _deleted(rule, incoming, deletes, task.group.partition)
-            log.append(delete_block(spec.instant, spec.avro_schema, gone), deletes=gone.num_rows)
+            for part, at in _by_position(gone, positions[deletes]):
+                header = None if at is None else encode_positions(at)
+                log.append(delete_block(spec.instant, spec.avro_schema, part, header), deletes=part.num_rows)
     new = None if statuses is None else np.isin(statuses, (KeyStatus.INSERT, KeyStatus.MOVED_IN)) & ~deletes
     return log.stats(_inserted(task, rows.num_rows) if new is None else int(np.count_nonzero(new)))
+
+
+def _follows_base(task: WriteTask) -> bool:
+    """Whether the logs are of the base file that the look-up read: while a compaction of the group is pending they are
+    to follow the file that it will make, and nothing in them would tell which of the two their positions are of."""
+    present = task.slice
+    return present is not None and present.base is not None and present.base.instant == present.base_instant
+
+
+def _by_position(rows: pa.Table, positions: RowPositions) -> Iterator[tuple[pa.Table, RowPositions | None]]:
+    """The rows whose positions are known, in the order of these, then the others."""
+    known = np.flatnonzero(positions >= 0)
+    if len(known):
+        order = known[np.argsort(positions[known], kind="stable")]
+        yield rows.take(pa.array(order)), positions[order]
+    if len(known) < rows.num_rows:
+        yield (rows.filter(pa.array(positions < 0)) if len(known) else rows), None
 
 
 def _named(rows: pa.Table, file_id: str) -> pa.Table:
@@ -93,8 +117,11 @@ def _inserted(task: WriteTask, rows: int) -> int:
     return min(task.inserts, rows)
 
 
-def _data_blocks(spec: WriteSpec, rows: pa.Table) -> Iterator[tuple[LogBlock, int]]:
-    """Blocks of at most the maximum size, unless one row has more, and the number of rows in each."""
+def _data_blocks(spec: WriteSpec, rows: pa.Table, positions: RowPositions | None) -> Iterator[tuple[LogBlock, int]]:
+    """Blocks of at most the maximum size, unless one row has more, and the number of rows in each.
+
+    positions  of the rows, rising; None: not known
+    """
     limit = spec.logs.block_size
     encode = partial(avro_block, spec.instant, spec.avro_schema)
     if spec.logs.block_format is LogFormat.PARQUET:
@@ -103,13 +130,14 @@ def _data_blocks(spec: WriteSpec, rows: pa.Table) -> Iterator[tuple[LogBlock, in
     if 2 * rows.nbytes > limit:
         sample = rows.slice(0, _SAMPLE)
         most = max(1, int(limit * sample.num_rows / len(encode(sample).content)))
-    waiting = [rows.slice(start, most) for start in range(0, rows.num_rows, most)][::-1]
+    waiting = [(start, rows.slice(start, most)) for start in range(0, rows.num_rows, most)][::-1]
     while waiting:
-        part = waiting.pop()
-        block = encode(part)
+        start, part = waiting.pop()
+        header = None if positions is None else encode_positions(positions[start : start + part.num_rows])
+        block = encode(part, header)
         if len(block.content) > limit and part.num_rows > 1:  # rows grow in the course of the batch
             half = part.num_rows // 2
-            waiting += [part.slice(half), part.slice(0, half)]
+            waiting += [(start + half, part.slice(half)), (start, part.slice(0, half))]
             continue
         yield block, part.num_rows
 
@@ -201,16 +229,3 @@ class LogWriter:
         self._sink = self._stack.enter_context(spec.storage.open_output(file.path))
         self._written.append((file, 0, 0))
         self._open = True
-
-
-def log_token(instant: str, token: str) -> str:
-    """The write token of a log file: that of its attempt, with the instant in place of the stage.
-
-    A log file's name does not hold the delta commit that wrote it. Were the token the attempt's own, two writers that
-    start alike, such as a job and its next run, would give their files one name, and a late one would replace a file
-    that is published. Each of the three numbers fits 31 bits, as other readers take them.
-    """
-    task, _, attempt = token.split("-")  # an attempt's number is unique over all stages
-    moment = parse_time(instant)
-    seconds = int(moment.replace(tzinfo=dt.UTC).timestamp()) % 2**31
-    return f"{task}-{seconds}-{int(attempt) % _ATTEMPTS * 1000 + moment.microsecond // 1000}"

@@ -130,7 +130,7 @@ def locate_staged(
     stage, pieces = staged
     keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(stage, pieces, [RECORD_KEY])]
     asked = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
-    hits, cost = find_in_file(storage, base, asked, pruned, bloom)
+    hits, _, cost = find_in_file(storage, base, asked, pruned, bloom)
     if len(hits):
         with stage.open_output(hits_path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
             writer.write_batch(pa.record_batch([pa.array(hits)], names=["row"]))

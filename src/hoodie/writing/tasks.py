@@ -17,6 +17,7 @@ from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
 from hoodie.lookup.key_status import KeyStatus, statuses_of_keys, take_statuses
+from hoodie.lookup.row_positions import positions_of_keys, take_positions
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
 from hoodie.merge.rules import MergeRule
@@ -59,7 +60,10 @@ def run_task(
     token  write token of this attempt
     """
     rows, statuses = take_statuses(rows)
+    rows, positions = take_positions(rows)
     combined = combine(rows, rule, operation_rules)
+    if positions is not None and combined is not rows:
+        positions = positions_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, positions)
     if statuses is not None and combined is not rows:
         statuses = statuses_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, statuses)
     combined, actions = take_actions(combined)
@@ -74,7 +78,7 @@ def run_task(
         case TaskKind.REWRITE:
             return [_rewrite(spec, rule, operation_rules, task, incoming, token)]
         case TaskKind.APPEND:
-            return append_log(spec, rule, task, incoming, token, statuses)
+            return append_log(spec, rule, task, incoming, token, statuses, positions)
 
 
 def _incoming(spec: WriteSpec, operation_rules: OperationRules, partition: str, rows: pa.Table, token: str) -> Incoming:

@@ -151,7 +151,7 @@ def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
 
 def test_a_watching_compactor_runs_what_is_planned_meanwhile(path: str) -> None:
     storage, stop = LocalStorage(path), Stop()
-    thread = threading.Thread(target=watch, args=(lambda: run_all(storage, {}, lambda: None, stop), 0.02, stop))
+    thread = threading.Thread(target=watch, args=(lambda: run_all(storage, Options(), lambda: None, stop), 0.02, stop))
     thread.start()
     try:
         for rows, after in ((LATER, AFTER_LATER), ({"a": ("oslo", 9, "last")}, {**AFTER_LATER, "a": "last"})):

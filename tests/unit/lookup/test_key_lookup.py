@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from itertools import permutations
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -12,7 +13,9 @@ import pytest
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.base_footer import footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
-from hoodie.lookup.key_lookup import find_in_file, find_keys
+from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats
+from hoodie.lookup.batch import KeyLocations
+from hoodie.lookup.key_lookup import find_in_file, find_keys, positions_in_base
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
@@ -57,6 +60,33 @@ def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
     pq.write_table(pa.table({RECORD_KEY: stored}).replace_schema_metadata(footer), sink)
     storage.create_new(NAME, sink.getvalue().to_pybytes())
     file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
-    hits, cost = find_in_file(storage, file, pa.array(["a", "c", "b", "cc"]), True, BloomOptions())
+    hits, _, cost = find_in_file(storage, file, pa.array(["a", "c", "b", "cc"]), True, BloomOptions())
     assert hits.tolist() == [0, 2]
     assert (cost.pruned_by_filter, cost.checked, cost.false_positives) == ((2, 2, 0) if tested else (0, 4, 2))
+
+
+@pytest.mark.parametrize("row_group", [1, 2, 3, 10])
+@pytest.mark.parametrize("asked", ["a", "dcba", "xax", "abcdefghij", "e"])
+def test_the_positions_of_keys_are_those_of_their_only_rows(asked: str, row_group: int) -> None:
+    storage = MemoryStorage()
+    sink = pa.BufferOutputStream()
+    stored = list("cabedbf")  # b twice
+    pq.write_table(pa.table({RECORD_KEY: stored}), sink, row_group_size=row_group)
+    storage.create_new(NAME, sink.getvalue().to_pybytes())
+    expected = [
+        ABSENT if stored.count(key) == 0 else SEVERAL if stored.count(key) > 1 else stored.index(key) for key in asked
+    ]
+    assert positions_in_base(storage, NAME, pa.array(list(asked))).tolist() == expected
+    file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
+    hits, positions, _ = find_in_file(storage, file, pa.array(list(asked)), False, BloomOptions())
+    assert dict(zip(hits.tolist(), positions.tolist(), strict=True)) == {
+        number: place for number, place in enumerate(expected) if place != ABSENT
+    }
+
+
+def test_a_row_whose_key_two_file_groups_hold_has_no_position() -> None:
+    groups = (FileGroupId("", "a"), FileGroupId("", "b"))
+    rows, stored = np.array([0, 2, 2]), np.array([5, 6, 7])
+    located = KeyLocations(rows, np.array([0, 0, 1]), groups, IndexStats(), stored)
+    assert located.stored_positions(4).tolist() == [5, -1, -1, -1]
+    assert KeyLocations(rows, np.array([0, 0, 1]), groups, IndexStats()).stored_positions(1 + 2).tolist() == [-1] * 3

@@ -27,12 +27,19 @@ from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_file_name
 from hoodie.model.instant import Action, Instant, State
-from hoodie.reading.file_slice_reader import ScanReport, SliceMerge, SliceReader, merged_batches, scan_logs
+from hoodie.reading.file_slice_reader import (
+    ScanReport,
+    SliceMerge,
+    SliceReader,
+    merged_batches,
+    scan_logs,
+)
 from hoodie.reading.log_scanner import committed_blocks
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import Timeline
+from support.by_position import slice_by_position
 
 USER = pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.string())])
 SCHEMA = with_meta_fields(USER)
@@ -101,8 +108,17 @@ def read(
     base: pa.Table | None, *logs: bytes, columns: Sequence[str] = ("id", "v"), **how: object
 ) -> list[tuple[object, ...]]:
     storage, slice_ = slice_of(base, *logs)
-    parts = list(merged_batches(reader_of(storage, **how), slice_, columns))  # type: ignore[arg-type]
-    return [tuple(row.values()) for part in parts for row in part.to_pylist()]
+    reader = reader_of(storage, **how)  # type: ignore[arg-type]
+    parts = list(merged_batches(reader, slice_, columns))
+    merged = [tuple(row.values()) for part in parts for row in part.to_pylist()]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedLog)  # once is enough
+        assert sorted(map(repr, by_position(reader, slice_, columns))) == sorted(map(repr, merged))
+    return merged
+
+
+def by_position(reader: SliceReader, slice_: FileSlice, columns: Sequence[str]) -> list[tuple[object, ...]]:
+    return [tuple(row.values()) for part in slice_by_position(reader, slice_, columns) for row in part.to_pylist()]
 
 
 BASE = rows([("a", 5, "base"), ("b", 5, "base"), ("c", 5, "base"), ("d", 5, "base")], "0")

@@ -112,17 +112,17 @@ def test_the_facts_are_those_of_the_table() -> None:
 
 def test_what_services_would_do_is_what_they_do() -> None:
     table = table_with_history(MemoryStorage())
-    compact(table.storage, {}, schedule_compaction(table.storage, DUE))
+    compact(table.storage, Options(), schedule_compaction(table.storage, Options(DUE)))
     table.upsert(pa.table({"id": [f"t{i}" for i in range(3)], "city": ["oslo", "rome", EVIL], "ts": [9] * 3}))
     options = {"hoodie.cleaner.commits.retained": "1"}
     facts = table_facts(table.state(), Options({**options, **DUE}))
-    preview = preview_compaction(table.state(), DUE)
+    preview = preview_compaction(table.state(), Options(DUE))
     assert facts.compaction == preview
     assert preview.due
     assert not preview_compaction(table.state(), Options()).due
-    done = clean(table.storage, options)
+    done = clean(table.storage, Options(options))
     assert facts.cleaning.files == len(done.paths) > 0
-    instant = schedule_compaction(table.storage, DUE)
+    instant = schedule_compaction(table.storage, Options(DUE))
     state = table.state()
     (pending,) = state.timeline.pending_compactions
     assert pending.requested == instant
@@ -140,7 +140,7 @@ def test_a_report_changes_nothing() -> None:
     storage = MemoryStorage()
     table = table_with_history(storage)
     before = dict(storage.list_tree(""))
-    make_report(table.state(), DUE)
+    make_report(table.state(), Options(DUE))
     assert storage.list_tree("") == before
 
 

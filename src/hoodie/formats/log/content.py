@@ -31,22 +31,31 @@ def data_rows(block: LogBlock, path: str, columns: Sequence[str] | None = None) 
     return decode_rows(block.content, block.header.schema, path, block.offset, columns)
 
 
-def avro_block(instant: str, schema_json: str, rows: pa.Table) -> LogBlock:
-    """A data block of rows in Avro's form. `schema_json` has the meta fields, and so have the rows."""
-    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json)))
+def avro_block(instant: str, schema_json: str, rows: pa.Table, positions: str | None = None) -> LogBlock:
+    """A data block of rows in Avro's form. `schema_json` has the meta fields, and so have the rows.
+
+    positions  the header entry RECORD_POSITIONS: of the rows in their order (`positions.encode_positions`)
+    """
+    header = _header(instant, schema_json, positions)
     return LogBlock(BlockKind.AVRO_DATA, header, encode_rows(rows, schema_json))
 
 
-def parquet_block(instant: str, schema_json: str, rows: pa.Table, compression: str = "gzip") -> LogBlock:
-    """A data block that is a whole Parquet file."""
-    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json)))
+def parquet_block(
+    instant: str, schema_json: str, rows: pa.Table, positions: str | None = None, compression: str = "gzip"
+) -> LogBlock:
+    """A data block that is a whole Parquet file. Arguments as of `avro_block`."""
+    header = _header(instant, schema_json, positions)
     return LogBlock(BlockKind.PARQUET_DATA, header, write_parquet_content(rows, compression))
 
 
-def delete_block(instant: str, schema_json: str, deletes: pa.Table) -> LogBlock:
+def delete_block(instant: str, schema_json: str, deletes: pa.Table, positions: str | None = None) -> LogBlock:
     """A block of deleted keys, a table of schema `delete_block.DELETES`. Other writers state the rows' schema too."""
-    header = BlockMap(((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json)))
-    return LogBlock(BlockKind.DELETE, header, encode_deletes(deletes))
+    return LogBlock(BlockKind.DELETE, _header(instant, schema_json, positions), encode_deletes(deletes))
+
+
+def _header(instant: str, schema_json: str, positions: str | None) -> BlockMap:
+    entries = ((HeaderKey.INSTANT_TIME, instant), (HeaderKey.SCHEMA, schema_json))
+    return BlockMap(entries if positions is None else (*entries, (HeaderKey.RECORD_POSITIONS, positions)))
 
 
 def rollback_block(instant: str, target: str) -> LogBlock:

@@ -27,8 +27,8 @@ BATCH_ROWS = 16_384
 
 #: Those of some rows that are wanted; a picklable function.
 Keep = Callable[[pa.Table], pa.Table]
-#: Some columns of a slice's rows; a picklable function.
-ReadSlice = Callable[[FileSlice, Sequence[str]], Iterator[pa.Table]]
+#: Rows of a slice; a picklable function.
+ReadSlice = Callable[[FileSlice], Iterator[pa.Table]]
 
 
 def merged_rows(
@@ -44,7 +44,10 @@ def merged_rows(
              or rows a query needs, so what a query drops later has been read
     keep     of the merged rows, by the columns wanted; None: all
     """
-    return _rows(session, reader.schema, slices, columns, partial(merged_batches, reader), keep)
+    names = list(columns) or reader.schema.names[:1]
+    schema = pa.schema([reader.schema.field(name) for name in names])
+    rows = slice_rows(session, slices, schema, partial(_merged, reader, names, keep))
+    return rows if columns else rows.select()
 
 
 def file_rows(
@@ -55,26 +58,20 @@ def file_rows(
     schema   all columns of the table
     columns  as of `merged_rows`
     """
-    return _rows(session, schema, slices, columns, partial(_base_batches, storage, schema), None)
+    asked = pa.schema([schema.field(name) for name in list(columns) or schema.names[:1]])
+    rows = slice_rows(session, slices, asked, partial(_base_batches, storage, asked))
+    return rows if columns else rows.select()
 
 
-def _rows(
-    session: SparkSession,
-    schema: pa.Schema,
-    slices: Sequence[FileSlice],
-    columns: Sequence[str],
-    read: ReadSlice,
-    keep: Keep | None,
-) -> DataFrame:
-    if not columns:
-        return _rows(session, schema, slices, schema.names[:1], read, keep).select()
-    target = nullable(to_spark(pa.schema([schema.field(name) for name in columns])))
+def slice_rows(session: SparkSession, slices: Sequence[FileSlice], schema: pa.Schema, read: ReadSlice) -> DataFrame:
+    """What a function makes of slices, as rows of a schema, when an action asks for it."""
+    target = nullable(to_spark(schema))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     arrow = in_session_zone(to_arrow(target), zone)
     # Each as bytes: a task then only undoes its own.
     tasks = [zlib.compress(pickle.dumps(task)) for task in pack(slices, cores(session))]
     numbers = session.range(0, len(tasks), 1, len(tasks))
-    return numbers.mapInArrow(partial(_read, read, tuple(tasks), arrow, keep), target)
+    return numbers.mapInArrow(partial(_read, read, tuple(tasks), arrow), target)
 
 
 def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
@@ -90,21 +87,21 @@ def slice_bytes(slice_: FileSlice) -> int:
     return (slice_.base.size if slice_.base else 0) + sum(log.size for log in slice_.logs)
 
 
-def _base_batches(storage: Storage, schema: pa.Schema, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.Table]:
+def _merged(reader: SliceReader, columns: Sequence[str], keep: Keep | None, slice_: FileSlice) -> Iterator[pa.Table]:
+    batches = merged_batches(reader, slice_, columns)
+    return batches if keep is None else map(keep, batches)
+
+
+def _base_batches(storage: Storage, schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:
     assert slice_.base is not None  # the caller's slices have one
-    return base_batches(storage, slice_.base, pa.schema([schema.field(name) for name in columns]))
+    return base_batches(storage, slice_.base, schema)
 
 
 def _read(
-    read: ReadSlice,
-    tasks: Sequence[bytes],
-    schema: pa.Schema,
-    keep: Keep | None,
-    numbers: Iterator[pa.RecordBatch],
+    read: ReadSlice, tasks: Sequence[bytes], schema: pa.Schema, numbers: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
             for slice_ in pickle.loads(zlib.decompress(tasks[number])):
-                for rows in read(slice_, schema.names):
-                    kept = rows if keep is None else keep(rows)
-                    yield from conform(kept, schema).to_batches(max_chunksize=BATCH_ROWS)
+                for rows in read(slice_):
+                    yield from conform(rows, schema).to_batches(max_chunksize=BATCH_ROWS)

@@ -1,11 +1,11 @@
-"""Reading a table as a DataFrame: the driver decides on the files, Spark's own Parquet reader reads them.
+"""Reading a table as a DataFrame: the driver decides on the files, Spark's own Parquet reader reads base files.
 
-Only file slices with logs go through Python, which merges them, and base files whose labels are wrong."""
+Only logs go through Python, and base files whose labels are wrong."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -13,13 +13,18 @@ from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.config.options import Options
+from hoodie.config.options import Options, read_options
+from hoodie.config.read import PositionOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
 from hoodie.keygen.keygen import NULL_PARTITION
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
 from hoodie.spark.read.base_files import read_parquet
+from hoodie.spark.read.kept_changes import kept_changes
 from hoodie.spark.read.merged_slices import Keep, file_rows, merged_rows
+from hoodie.spark.read.positioned_slices import changes_of, readable, rows_gone, rows_of, rows_that_stay
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
@@ -83,8 +88,8 @@ def scan_frames(
     """The rows of a scan: of slices without logs, and of those with.
 
     columns  of the table, in the order wanted
-    where    which rows of the former count; None: all
-    keep     which rows of the latter count, as `merged_rows` takes it
+    where    which rows count; None: all
+    keep     the same, of rows that are merged in Python, as `merged_rows` takes it
     """
     if scan.filter is not None:
         raise InvalidInput("this scan has filters, which are for read_arrow: take DataFrame.where instead")
@@ -93,8 +98,44 @@ def scan_frames(
         rows = base_rows(session, scan, columns)
         frames.append(rows if where is None else rows.where(where))
     if scan.reader is not None:
-        frames.append(merged_rows(session, scan.reader, scan.logged, columns, keep))
+        by_position = slices_by_position(scan, columns)
+        frames += [
+            rows if where is None else rows.where(where)
+            for rows in _rows_by_position(session, scan, scan.reader, by_position, columns)
+        ]
+        if rest := [slice_ for slice_ in scan.logged if slice_ not in set(by_position)]:
+            frames.append(merged_rows(session, scan.reader, rest, columns, keep))
     return frames
+
+
+def slices_by_position(scan: Scan, columns: Sequence[str]) -> list[FileSlice]:
+    """The slices with logs whose base files Spark itself reads: all, unless its reader would give other values."""
+    if not read_options(PositionOptions, scan.options).by_position or not readable(scan.schema, scan.logged, columns):
+        return []
+    return [slice_ for slice_ in scan.logged if slice_.base is None or slice_.base not in scan.mislabelled]
+
+
+def _rows_by_position(
+    session: SparkSession, scan: Scan, reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str]
+) -> Iterator[DataFrame]:
+    """The rows of base files that logs do not replace, and the rows of the logs."""
+    if not slices:
+        return
+    names = list(columns) or scan.schema.names[:1]
+    limit = 0 if scan.kind is ScanKind.CHANGES else read_options(PositionOptions, scan.options).kept
+    kept = kept_changes(session, reader, slices, names, limit)
+    changes = changes_of(session, reader, slices, names) if kept is None else kept
+    wanted = [quoted(name) for name in columns]
+    yield rows_of(changes, wanted)
+    if files := [slice_.base for slice_ in slices if slice_.base is not None]:
+        gone = rows_gone(session, reader, slices) if kept is None else kept
+        yield rows_that_stay(_base_frame(session, scan, files), files, gone, wanted)
+
+
+def _base_frame(session: SparkSession, scan: Scan, files: Sequence[BaseFile]) -> DataFrame:
+    hive = hive_folders(scan.state.config, scan.schema, {file.group.partition for file in files})
+    paths = [file.path for file in files]
+    return read_parquet(session, scan.state.storage, paths, to_spark(scan.schema), hive_partitions=hive)
 
 
 def base_rows(session: SparkSession, scan: Scan, columns: Sequence[str]) -> DataFrame:
@@ -102,17 +143,14 @@ def base_rows(session: SparkSession, scan: Scan, columns: Sequence[str]) -> Data
 
     Spark's own reader goes by the labels in the files: those whose labels are wrong are read by Arrow tasks.
     """
-    storage, schema, wrong = scan.state.storage, scan.schema, scan.mislabelled
-    files = [slice_.base for slice_ in scan.plain if slice_.base is not None and slice_.base not in wrong]
+    wrong = [slice_ for slice_ in scan.plain if slice_.base in scan.mislabelled]
+    files = [slice_.base for slice_ in scan.plain if slice_.base is not None and slice_.base not in scan.mislabelled]
     frames = []
     if files or not wrong:
-        hive = hive_folders(scan.state.config, schema, {file.group.partition for file in files})
-        paths = [file.path for file in files]
-        frame = read_parquet(session, storage, paths, to_spark(schema), hive_partitions=hive)
-        frames.append(frame if not hive and list(columns) == schema.names else frame.select(*map(quoted, columns)))
+        frame = _base_frame(session, scan, files)
+        frames.append(frame if frame.columns == list(columns) else frame.select(*map(quoted, columns)))
     if wrong:
-        rest = [slice_ for slice_ in scan.plain if slice_.base in wrong]
-        frames.append(file_rows(session, storage, schema, rest, columns))
+        frames.append(file_rows(session, scan.state.storage, scan.schema, wrong, columns))
     return reduce(DataFrame.unionByName, frames)
 
 

@@ -1,0 +1,37 @@
+"""Where the rows of a batch are in the base file of their group, as a column that they take along to their task."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.merge.rows import as_array
+from hoodie.model.meta import RECORD_KEY
+
+#: int64, no nulls, less than 0 where it is not known. Only rows on their way to the logs of a slice have it.
+ROW_POSITION = "_hoodie_row_position"
+
+RowPositions = npt.NDArray[np.int64]
+
+
+def with_positions(rows: pa.Table, positions: RowPositions) -> pa.Table:
+    return rows.append_column(ROW_POSITION, pa.array(positions, pa.int64()))
+
+
+def take_positions(rows: pa.Table) -> tuple[pa.Table, RowPositions | None]:
+    """The rows without the column, and the column."""
+    if ROW_POSITION not in rows.column_names:
+        return rows, None
+    return rows.drop_columns([ROW_POSITION]), rows.column(ROW_POSITION).to_numpy().astype(np.int64)
+
+
+def positions_of_keys(keys: pa.Array, rows: pa.Table, positions: RowPositions) -> RowPositions:
+    """The positions of keys that are left of rows; rows of one key have one position.
+
+    keys  string[k], each among the rows' record keys
+    """
+    found = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
+    taken: RowPositions = positions[found.to_numpy(zero_copy_only=False).astype(np.int64)]
+    return taken

@@ -1,0 +1,141 @@
+"""What the logs of a slice change about its base file: which of its rows go, by their positions, and which rows come.
+
+A reader of Parquet that knows the positions of rows then reads the base file by itself, and leaves those out.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.merge.base import inserts, replaced_rows
+from hoodie.merge.rows import Mask, Positions
+from hoodie.merge.rules import MergeRule, take_incoming
+from hoodie.model.files import FileSlice
+from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
+from hoodie.reading.file_slice_reader import (
+    OnDamage,
+    SliceReader,
+    base_batches,
+    fold_blocks,
+    require_keys,
+)
+from hoodie.reading.log_rows import LogFold, LogRows
+from hoodie.reading.log_scanner import PlacedBlock, find_blocks
+from hoodie.reading.positions import known_positions
+from hoodie.reading.projection import MergeColumns, merge_columns
+
+
+@dataclass(eq=False)
+class SliceChanges:
+    """The merge of one slice but for the stored rows that stay as they are.
+
+    reader    of the table
+    columns   of the table, in the order wanted
+    replaced  int64[...], rising, once `rows` has ended: positions of rows of the base file that are no longer part
+              of the slice
+    """
+
+    reader: SliceReader
+    slice: FileSlice
+    columns: Sequence[str]
+    on_damage: OnDamage | None = None
+    replaced: Positions = field(default_factory=lambda: np.empty(0, np.int64), init=False)
+
+    def positions(self) -> Positions:
+        """`replaced`, by itself: the rows of the logs are not even decoded where their headers tell it."""
+        blocks = self._blocks()
+        known = self._known(blocks)
+        if known is not None:
+            return known
+        for _ in self._rows(blocks):
+            pass
+        return self.replaced
+
+    def rows(self) -> Iterator[pa.Table]:
+        """The rows that take the place of stored ones, and new ones, in the columns wanted and the table's types.
+
+        Skipped bytes are warned about (`errors.DamagedLog`).
+        Raises  as `SliceMerge.batches`
+        """
+        names = list(self.columns)
+        target = pa.schema([self.reader.schema.field(name) for name in names])
+        for rows in self._rows(self._blocks()):
+            if rows.num_rows:
+                yield pa.Table.from_arrays(rows.select(names).columns, schema=target)
+
+    def _blocks(self) -> tuple[PlacedBlock, ...]:
+        blocks, report = find_blocks(self.reader.storage, self.slice.logs, self.reader.committed)
+        for damage in report.damaged:
+            if self.on_damage is None:
+                warnings.warn(damage, stacklevel=2)
+            else:
+                self.on_damage(damage)
+        return blocks
+
+    def _known(self, blocks: Sequence[PlacedBlock]) -> Positions | None:
+        """The positions by the headers alone; None when the rows of the base file have to be looked at."""
+        if self.slice.base is None or not blocks:
+            return np.empty(0, np.int64)
+        if self.reader.stored is not None or not _replaces_all(self.reader.rule):
+            return None
+        return known_positions(blocks, self.slice)
+
+    def _rows(self, blocks: Sequence[PlacedBlock]) -> Iterator[pa.Table]:
+        reader = self.reader
+        if not blocks:
+            return
+        needed = merge_columns(reader.schema, reader.rule, self.columns, reader.keygen)
+        with LogFold(needed.schema, reader.rule, reader.options) as fold:
+            fold_blocks(reader.storage, blocks, needed, fold)
+            log = fold.finish()
+            matched = np.zeros(len(log), np.bool_)
+            known = self._known(blocks)
+            if known is None:
+                yield from self._matched(log, needed, matched)
+            else:
+                self.replaced = known
+            for place, incoming in log.parts():
+                yield inserts(incoming, matched[place], reader.rule).rows
+
+    def _matched(self, log: LogRows, needed: MergeColumns, matched: Mask) -> Iterator[pa.Table]:
+        """The base file's rows with the keys of the logs. Of rows that stay only what the rule looks at is read."""
+        reader, base = self.reader, self.slice.base
+        assert base is not None  # without one its positions are known: there are none
+        columns = needed if not reader.rule.takes_whole_rows else self._deciding()
+        replaced: list[Positions] = []
+        start = 0
+        for raw in base_batches(reader.storage, base, columns.stored):
+            part, numbers = raw, np.arange(start, start + raw.num_rows)
+            if reader.stored is not None:
+                numbered = raw.append_column(_NUMBER, pa.array(numbers)).filter(reader.stored)
+                part, numbers = numbered.drop_columns([_NUMBER]), numbered.column(_NUMBER).to_numpy()
+            stored = columns.keyed(part)
+            keys = stored.column(RECORD_KEY)
+            require_keys(keys, base.path)
+            at = log.find(keys)
+            if len(at):
+                found = replaced_rows(stored, log.take(at), reader.rule)
+                matched[at[found.matched]] = True
+                replaced.append(numbers[found.stored])
+                yield found.rows
+            start += raw.num_rows
+        self.replaced = np.concatenate(replaced) if replaced else self.replaced
+
+    def _deciding(self) -> MergeColumns:
+        """The columns by which the rule decides; the reader's condition is about commit times."""
+        reader = self.reader
+        names = [] if reader.stored is None else [COMMIT_TIME]
+        return merge_columns(reader.schema, reader.rule, names, reader.keygen)
+
+
+_NUMBER = "hoodie.number"  # no column of a table has a dot in its name
+
+
+def _replaces_all(rule: MergeRule) -> bool:
+    """Whether a row or a delete of the logs always wins over the stored row of its key, whatever that holds."""
+    return rule.combine_with is take_incoming and not rule.ordered_deletes and rule.takes_whole_rows

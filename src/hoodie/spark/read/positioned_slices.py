@@ -1,0 +1,112 @@
+"""File slices with logs, as Spark reads them best: base files by its own Parquet reader, without the rows that logs
+replace, and beside them the rows of the logs, which are few.
+
+Columns and filters of a query so reach the base files. Arrow tasks find the rows that are replaced, by their positions
+in the file, and read the logs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie.merge.rows import Positions
+from hoodie.model.files import BaseFile, FileSlice
+from hoodie.reading.file_slice_reader import SliceReader
+from hoodie.reading.slice_changes import SliceChanges
+from hoodie.schema.schema import AVRO_DEFAULT
+from hoodie.spark.read.merged_slices import slice_rows
+
+# No column of a table has a dot in its name.
+_FILE = "hoodie.file"  # name of a base file
+_SIZE = "hoodie.size"  # its bytes, by which it is told where no two have as many: a number is looked up faster
+_GONE = "hoodie.gone"  # its rows that logs replace, a bit a row: 64 to a number, the first is the lowest
+_ROW = "hoodie.row"  # position of a row in its file
+_BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]
+
+
+def readable(schema: pa.Schema, slices: Sequence[FileSlice], columns: Sequence[str]) -> bool:
+    """Whether slices can be read so, as far as their columns and names go.
+
+    Spark's reader gives null where a file lacks a column, whatever its default; and it tells a file by its name.
+    """
+    names = [slice_.base.name for slice_ in slices if slice_.base is not None]
+    defaults = any(_has_default(schema.field(name)) for name in columns)
+    return not defaults and "_metadata" not in schema.names and len(set(names)) == len(names)
+
+
+def _has_default(field: pa.Field) -> bool:
+    inner = [field.type.field(number) for number in range(field.type.num_fields)]
+    return AVRO_DEFAULT in (field.metadata or {}) or any(map(_has_default, inner))
+
+
+def changes_of(
+    session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str]
+) -> DataFrame:
+    """All that the logs of slices change: rows, and for each base file which of its rows are gone.
+
+    returns  `columns`, and those of the latter, which are null where a row is one of the table
+    """
+    schema = pa.schema([*(reader.schema.field(name).with_nullable(True) for name in columns), *_BITS])
+    return slice_rows(session, slices, schema, partial(_changes, reader, tuple(columns), schema))
+
+
+def rows_gone(session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice]) -> DataFrame:
+    """The rows of base files that are gone, by themselves: see `changes_of`."""
+    schema = pa.schema(_BITS)
+    based = [slice_ for slice_ in slices if slice_.base is not None]
+    return slice_rows(session, based, schema, partial(_positions, reader, schema))
+
+
+def rows_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
+    """The rows among changes."""
+    return changes.where(F.col(f"`{_FILE}`").isNull()).select(*columns)
+
+
+def rows_that_stay(
+    base: DataFrame, files: Sequence[BaseFile], changes: DataFrame, columns: Sequence[Column]
+) -> DataFrame:
+    """The rows of base files that no log replaces.
+
+    base     of the files, by Spark's own reader
+    changes  of `changes_of` or `rows_gone`
+    """
+    sizes_differ = len({file.size for file in files}) == len(files)
+    key, told = (_SIZE, "file_size") if sizes_differ else (_FILE, "file_name")
+    placed = base.select(*columns, F.col(f"_metadata.{told}").alias(key), F.col("_metadata.row_index").alias(_ROW))
+    gone = changes.where(F.col(f"`{_FILE}`").isNotNull()).select(F.col(f"`{key}`").alias("hoodie.key"), f"`{_GONE}`")
+    joined = placed.join(F.broadcast(gone), F.col(f"`{key}`") == F.col("`hoodie.key`"), "left")
+    # A file that nothing is known of must not pass for one without changes.
+    bits = F.coalesce(F.col(f"`{_GONE}`"), F.raise_error(F.lit("what the logs change of a base file is not known")))
+    word = F.coalesce(F.get(bits, F.expr(f"cast(shiftright(`{_ROW}`, 6) as int)")), F.lit(0).cast("long"))
+    bit = F.call_function("shiftright", word, F.expr(f"cast(`{_ROW}` & 63 as int)")).bitwiseAND(F.lit(1))
+    return joined.where(bit == 0).select(*columns)
+
+
+def _changes(reader: SliceReader, columns: Sequence[str], schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:
+    changes = SliceChanges(reader, slice_, columns)
+    for rows in changes.rows():
+        none = [pa.nulls(rows.num_rows, field.type) for field in _BITS]
+        yield pa.Table.from_arrays([*rows.columns, *none], schema=schema)
+    if slice_.base is not None:
+        yield _bits(slice_.base, changes.replaced, schema)
+
+
+def _positions(reader: SliceReader, schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:
+    assert slice_.base is not None  # the caller's slices have one
+    yield _bits(slice_.base, SliceChanges(reader, slice_, ()).positions(), schema)
+
+
+def _bits(file: BaseFile, positions: Positions, schema: pa.Schema) -> pa.Table:
+    """One row: the positions of a file as bits."""
+    marks = np.zeros((int(positions[-1]) // 64 + 1) * 64 if len(positions) else 0, np.uint8)
+    marks[positions] = 1
+    words = np.packbits(marks, bitorder="little").view("<i8")
+    given = {_FILE: [file.name], _SIZE: [file.size], _GONE: [words]}
+    columns = [pa.array(given.get(field.name, [None]), field.type) for field in schema]
+    return pa.Table.from_arrays(columns, schema=schema)
