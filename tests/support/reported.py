@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from hoodie.config.options import Options
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -12,7 +13,7 @@ from hoodie.testing.tables import ArrowTable
 
 #: A partition that would be markup if it were not escaped.
 EVIL = "<script>alert(1)<script>"
-DUE = {"hoodie.compact.inline.max.delta.commits": "1"}
+DUE = Options({"hoodie.compact.inline.max.delta.commits": "1"})
 
 
 def table_with_history(storage: Storage, kind: str = "MERGE_ON_READ") -> ArrowTable:
@@ -32,8 +33,8 @@ def table_with_history(storage: Storage, kind: str = "MERGE_ON_READ") -> ArrowTa
         rows = {"id": [f"t{i}" for i in range(30)], "city": [cities[i % 3] for i in range(30)], "ts": [number] * 30}
         table.upsert(pa.table(rows))
         if number == 2:
-            make_savepoint(storage, {}, comment="before <fares>")
+            make_savepoint(storage, Options(), comment="before <fares>")
         if number == 3 and kind == "MERGE_ON_READ":
-            compact(storage, {}, schedule_compaction(storage, DUE))
+            compact(storage, Options(), schedule_compaction(storage, DUE))
     table.clean({"hoodie.cleaner.commits.retained": "2"})
     return table

@@ -13,6 +13,7 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.metrics import otel, prometheus
 from hoodie.metrics.measures import METRICS, MetricKind
@@ -36,7 +37,7 @@ def test_prometheus_is_told_of_writes_and_compactions() -> None:
     table = table_with_history(MemoryStorage())
     with prometheus.export(registry):
         result = table.upsert(ROWS)
-        compact(table.storage, {}, schedule_compaction(table.storage, DUE))
+        compact(table.storage, Options(), schedule_compaction(table.storage, DUE))
     table.upsert(ROWS)
     assert value(registry, "hoodie_commits_total", operation="UPSERT") == 1
     assert value(registry, "hoodie_commits_total", operation="COMPACT") == 1

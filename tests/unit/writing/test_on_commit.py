@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie.config.options import Options
 from hoodie.errors import WriteConflict
 from hoodie.locks import lock_for
 from hoodie.services.compaction.run import compact
@@ -65,9 +66,9 @@ def test_a_callback_hears_of_compactions() -> None:
     table.upsert(ROWS)
     heard: list[WriteResult] = []
     with hoodie.on_commit(heard.append):
-        options = {"hoodie.compact.inline.max.delta.commits": "1"}
+        options = Options({"hoodie.compact.inline.max.delta.commits": "1"})
         assert schedule_compaction(table.storage, options)
-        done = compact(table.storage, {})
+        done = compact(table.storage, Options())
     assert done is not None
     assert [(r.instant, r.table) for r in heard] == [(done.instant, "trips")]
 
@@ -143,7 +144,7 @@ def test_a_write_logs_its_begin_its_look_up_and_its_end(caplog: pytest.LogCaptur
     result = table.upsert(ROWS)
     begin, end = messages(caplog, "write")[-2:]
     assert begin == f"trips: upsert begins at {result.instant} (COPY_ON_WRITE)"
-    assert end == f"trips: {result}"
+    assert end.startswith(f"trips: UPSERT at {result.instant}: 0 inserted, 2 updated, 0 deleted in 2 files, driver (")
     assert messages(caplog, "index")[-1].startswith("trips: index SIMPLE found 2 of ")
 
 
@@ -158,7 +159,7 @@ def test_a_failed_write_and_its_leftovers_are_logged(caplog: pytest.LogCaptureFi
 
 def test_a_conflict_logs_that_the_write_starts_again(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO, "hoodie")
-    settings = Settings.read({**LOCKED, "hoodie.write.num.retries.on.conflict.failures": "1"})
+    settings = Settings.read(Options({**LOCKED, "hoodie.write.num.retries.on.conflict.failures": "1"}))
     done = WriteResult("1", None, None, "driver", {})  # type: ignore[arg-type]
     answers: list[Callable[[], WriteResult]] = [lambda: done]
 
@@ -186,7 +187,7 @@ def test_services_log_what_they_did(caplog: pytest.LogCaptureFixture) -> None:
 def test_waiting_for_a_lock_is_logged_with_its_holder(caplog: pytest.LogCaptureFixture, tmp_path: Path) -> None:
     caplog.set_level(logging.DEBUG, "hoodie")
     storage = LocalStorage(str(tmp_path))
-    first, second = lock_for(LOCKED, storage), lock_for(LOCKED, storage)
+    first, second = lock_for(Options(LOCKED), storage), lock_for(Options(LOCKED), storage)
     assert first.acquire(1)
     assert not second.acquire(0)
     first.release()
@@ -242,7 +243,7 @@ def test_options_of_a_storage_are_in_no_log_no_result_and_no_repr(caplog: pytest
         result = table.upsert(ROWS, LOCKED)
         table.upsert(ROWS, LOCKED)
         table.clean({"hoodie.cleaner.commits.retained": "1"})
-    shown = [result, *heard, table.state(), table.state().storage, result.after, lock_for(LOCKED, storage)]
+    shown = [result, *heard, table.state(), table.state().storage, result.after, lock_for(Options(LOCKED), storage)]
     assert not [value for value in shown if SECRET in repr(value) + str(value)]
     assert caplog.text
     assert SECRET not in caplog.text
