@@ -13,7 +13,7 @@ from hoodie.testing.tables import ArrowTable
 
 #: A partition that would be markup if it were not escaped.
 EVIL = "<script>alert(1)<script>"
-DUE = {"hoodie.compact.inline.max.delta.commits": "1"}
+DUE = Options({"hoodie.compact.inline.max.delta.commits": "1"})
 
 
 def table_with_history(storage: Storage, kind: str = "MERGE_ON_READ") -> ArrowTable:
@@ -35,6 +35,6 @@ def table_with_history(storage: Storage, kind: str = "MERGE_ON_READ") -> ArrowTa
         if number == 2:
             make_savepoint(storage, Options(), comment="before <fares>")
         if number == 3 and kind == "MERGE_ON_READ":
-            compact(storage, Options(), schedule_compaction(storage, Options(DUE)))
+            compact(storage, Options(), schedule_compaction(storage, DUE))
     table.clean({"hoodie.cleaner.commits.retained": "2"})
     return table

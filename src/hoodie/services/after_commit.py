@@ -77,5 +77,6 @@ def _guarded(service: str, instant: str, run: Callable[[], T]) -> T | None:
     # Any error at all: raised, it would look as if the write had failed, and the caller would write again.
     except Exception as error:
         _log.info("%s after commit %s failed with %s", service, instant, type(error).__name__)
-        warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}"), stacklevel=4)
+        notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+        warnings.warn(ServiceFailed(service, instant, f"{type(error).__name__}: {error}{notes}"), stacklevel=4)
         return None

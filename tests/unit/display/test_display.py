@@ -24,9 +24,9 @@ from hoodie.recovery.rollback import RollbackResult
 from hoodie.recovery.savepoint import Savepoint, Savepoints
 from hoodie.services.archive import ArchiveResult, History, history
 from hoodie.services.clean import CleanResult
-from hoodie.spark.write.explain import WriteExplanation
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.result import WriteResult
 
 MANY = 3000

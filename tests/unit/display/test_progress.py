@@ -106,6 +106,6 @@ def test_writes_and_compactions_tell_of_each_task(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(module, "is_interactive", lambda: True)
     monkeypatch.setattr(module, "_bar", Bar)
     table.upsert(pa.table({"id": ["t0", "t1"], "city": ["oslo", "rome"], "ts": [7, 7]}))
-    compact(table.storage, Options(), schedule_compaction(table.storage, Options(DUE)))
+    compact(table.storage, Options(), schedule_compaction(table.storage, DUE))
     table.upsert(pa.table({"id": ["t0"], "city": ["oslo"], "ts": [8]}), {"hoodie.console.progress": "false"})
     assert told == [("upsert trips", 2, [1, 1]), ("compaction", 3, [1, 1, 1])]

@@ -37,7 +37,7 @@ def test_prometheus_is_told_of_writes_and_compactions() -> None:
     table = table_with_history(MemoryStorage())
     with prometheus.export(registry):
         result = table.upsert(ROWS)
-        compact(table.storage, Options(), schedule_compaction(table.storage, Options(DUE)))
+        compact(table.storage, Options(), schedule_compaction(table.storage, DUE))
     table.upsert(ROWS)
     assert value(registry, "hoodie_commits_total", operation="UPSERT") == 1
     assert value(registry, "hoodie_commits_total", operation="COMPACT") == 1

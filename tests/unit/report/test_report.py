@@ -112,9 +112,9 @@ def test_the_facts_are_those_of_the_table() -> None:
 
 def test_what_services_would_do_is_what_they_do() -> None:
     table = table_with_history(MemoryStorage())
-    compact(table.storage, Options(), schedule_compaction(table.storage, Options(DUE)))
+    compact(table.storage, Options(), schedule_compaction(table.storage, DUE))
     table.upsert(pa.table({"id": [f"t{i}" for i in range(3)], "city": ["oslo", "rome", EVIL], "ts": [9] * 3}))
-    options = {"hoodie.cleaner.commits.retained": "1"}
+    options = Options({"hoodie.cleaner.commits.retained": "1"})
     facts = table_facts(table.state(), Options({**options, **DUE}))
     preview = preview_compaction(table.state(), Options(DUE))
     assert facts.compaction == preview

@@ -66,8 +66,8 @@ def test_a_callback_hears_of_compactions() -> None:
     table.upsert(ROWS)
     heard: list[WriteResult] = []
     with hoodie.on_commit(heard.append):
-        options = {"hoodie.compact.inline.max.delta.commits": "1"}
-        assert schedule_compaction(table.storage, Options(options))
+        options = Options({"hoodie.compact.inline.max.delta.commits": "1"})
+        assert schedule_compaction(table.storage, options)
         done = compact(table.storage, Options())
     assert done is not None
     assert [(r.instant, r.table) for r in heard] == [(done.instant, "trips")]
@@ -144,7 +144,7 @@ def test_a_write_logs_its_begin_its_look_up_and_its_end(caplog: pytest.LogCaptur
     result = table.upsert(ROWS)
     begin, end = messages(caplog, "write")[-2:]
     assert begin == f"trips: upsert begins at {result.instant} (COPY_ON_WRITE)"
-    assert end == f"trips: {result}"
+    assert end.startswith(f"trips: UPSERT at {result.instant}: 0 inserted, 2 updated, 0 deleted in 2 files, driver (")
     assert messages(caplog, "index")[-1].startswith("trips: index SIMPLE found 2 of ")
 
 
