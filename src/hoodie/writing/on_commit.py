@@ -21,7 +21,7 @@ class Registration:
         self.callback = callback
 
     def cancel(self) -> None:
-        """End it: the callback is not called any more. May be called twice."""
+        """End it: the callback is no longer called. May be called twice."""
         global _registered
         with _changing:
             _registered = tuple(each for each in _registered if each is not self)
