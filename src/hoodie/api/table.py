@@ -11,6 +11,7 @@ from hoodie.api.handle import Options
 from hoodie.api.inputs import as_path
 from hoodie.api.local_engine import LOCAL
 from hoodie.api.rows import Rows
+from hoodie.api.table_conditions import TableConditions
 from hoodie.api.table_reads import TableReads
 from hoodie.api.table_services import TableServices
 from hoodie.api.table_writes import TableWrites
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | os.PathLike[str]
 
 
-class HoodieTable(TableReads[Frame], TableWrites[Frame], TableServices[Frame]):
+class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame], TableServices[Frame]):
     """A table at a path; `open_table` and `create_table` make it. It holds no state of the table: every call looks at
     what is there now.
 
@@ -184,13 +185,18 @@ def open_table(
 ) -> HoodieTable[Any]:
     """Open a table.
 
-    session, path    as of `create_table`
+    session, path    as of `create_table`; with a session also a name that `register_table` gave the path
     storage_options  as of `create_table`
     options          `hoodie.*` options for its writes and reads
     Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
                      settings than the table has
     """
     session, path = _session_and_path(session, path)
+    session, path = _session_and_path(session, path)
+    if session is not None:
+        from hoodie.spark.names import registered_path
+
+        path = registered_path(session, path) or path
     given = door_options(options, path=path)
     Settings.read(given)
     given.read(MergeOptions)

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
 from hoodie.config.options import Options
+from hoodie.errors import WriteConflict
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
@@ -73,6 +74,7 @@ def run(
     commit: bool = True,
     make_table: Callable[[], object] | None = None,
     replacing: Replacement | None = None,
+    made_of: TableState | None = None,
 ) -> WriteResult:
     """Carry the write out.
 
@@ -80,6 +82,8 @@ def run(
     commit       publish it; else the result is what `HoodieWriteClient.commit` takes
     make_table   called once all rows of the batch have been looked at: its table is not there yet
     replacing    the table that takes the place of the one that is there, with the rows
+    made_of      the table that the rows of the batch were read from: one attempt is made, and only on this very table
+    Raises       WriteConflict, when there were commits since `made_of`, among others
     """
     settings = batch.checked.settings
     try:
@@ -99,6 +103,8 @@ def run(
                 job = replacing.start(batch.checked)
             result = _run(batch, job, acquired, commit)
             replacing.finish()
+        elif made_of is not None:
+            result = _attempts(batch, acquired, commit, made=False, made_of=made_of)()
         else:
             if make_table is not None:
                 with batch.phases.time("begin"):
@@ -115,7 +121,9 @@ def run(
     return replace(result, seconds=batch.phases.whole())
 
 
-def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool) -> Callable[[], WriteResult]:
+def _attempts(
+    batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool, made_of: TableState | None = None
+) -> Callable[[], WriteResult]:
     """One attempt after the other, each on the table as it is then. The batch is at hand.
 
     made  the table has been made since the batch was checked
@@ -125,9 +133,18 @@ def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bo
     def attempt() -> WriteResult:
         with batch.phases.time("begin"):
             job = start(batch.checked if next(numbers) == 0 else _check_again(batch))
+        if made_of is not None:
+            with abandoned_on_error(job.transaction, job.checked.index):
+                _require_same_table(made_of, job.state)
         return _run(batch, job, acquired, commit)
 
     return attempt
+
+
+def _require_same_table(before: TableState, now: TableState) -> None:
+    """Raises WriteConflict when there were commits meanwhile: rows that were made of the table's may be out of date."""
+    if before.timeline.commits != now.timeline.commits:
+        raise WriteConflict("another writer has committed since the rows of this write were read; write them again")
 
 
 def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
