@@ -16,6 +16,8 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HudiCannotRead
+from hoodie.spark.local_frame import local_frame
+from hoodie.spark.types import to_spark
 from hoodie.testing.strategies import Shape, Step, histories, shapes
 from support.history_model import OVERWRITE, TableModel, text_of
 
@@ -74,7 +76,7 @@ def compare(spark: SparkSession, path: Path, shape: Shape, table_type: str, step
         paths = [model.path_of(value) for value in step.partitions]
         if not set(paths) <= {slice_.group.partition for slice_ in alone.file_slices()}:
             continue
-        frame = spark.createDataFrame(step.table) if step.rows or step.table.num_columns else None
+        frame = local_frame(spark, step.table, to_spark(step.table.schema)) if step.table.num_columns else None
         assert take(alone, step, step.table, paths) == take(by_spark, step, frame, paths)
         spark_rows = by_spark.snapshot().toArrow()
         rows = alone.snapshot().to_arrow()

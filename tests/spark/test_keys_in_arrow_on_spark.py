@@ -15,6 +15,8 @@ from hoodie.keygen import arrow_keys
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, PartitionField
 from hoodie.keygen.timebased import TimestampSettings
 from hoodie.spark import record_keys
+from hoodie.spark.local_frame import local_frame
+from hoodie.spark.types import to_spark
 
 UTC = dt.UTC
 STAMPS = [
@@ -58,7 +60,7 @@ INPUTS = [
 def compare(spark: SparkSession, rows: pa.Table, cases: dict[str, tuple[KeyGenerator, bool]]) -> None:
     """One job for all cases; a case is a key generator, and whether its key (else its path) is looked at."""
     zone = str(spark.conf.get("spark.sql.session.timeZone"))
-    frame = spark.createDataFrame(rows).coalesce(1)
+    frame = local_frame(spark, rows, to_spark(rows.schema)).coalesce(1)
     columns = []
     for at, (keygen, about_key) in enumerate(cases.values()):
         made = (record_keys.record_key if about_key else record_keys.partition_path)(frame.schema, keygen)

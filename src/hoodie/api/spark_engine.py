@@ -23,7 +23,9 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
+from hoodie.spark.local_frame import local_frame
 from hoodie.spark.read import incremental, snapshot
+from hoodie.spark.types import to_spark
 from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
@@ -139,5 +141,8 @@ def read_keys(
     """Rows by key: `HoodieReadClient.read`, of a DataFrame or of what `arrow_stream` takes."""
     from hoodie.api.read_client import client_of
 
-    frame = keys if is_spark_frame(keys) else session.createDataFrame(arrow_stream(keys).read_all())
+    frame = keys
+    if not is_spark_frame(keys):
+        rows = arrow_stream(keys).read_all()
+        frame = local_frame(session, rows, to_spark(rows.schema))
     return client_of(session, storage, options).read(frame, columns=columns)

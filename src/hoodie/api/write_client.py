@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
+from hoodie.api.inputs import is_spark_frame
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
@@ -199,7 +200,7 @@ class HoodieWriteClient:
 
 @typed_errors()
 def write(
-    df: DataFrame | None,
+    df: Any,
     path: str,
     options: Mapping[str, Any] | None = None,
     *,
@@ -209,7 +210,8 @@ def write(
 ) -> WriteResult | None:
     """Write a DataFrame as Hudi's Spark data source would: one call, Hudi's options. Makes the table if need be.
 
-    df               None only for the operation delete_partition
+    df               a Spark DataFrame, whose session writes it, or rows as `HoodieTable.upsert` takes them, which this
+                     process writes; None only for the operation delete_partition
     options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
     mode             append: do `hoodie.datasource.write.operation`; overwrite: put a new table with the rows in place
                      of the one that is there, perhaps with another key, schema or type (with the operation
@@ -226,8 +228,11 @@ def write(
     operation = given.read(DatasourceOptions).operation
     if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
         raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
-    session = df.sparkSession if df is not None else SparkSession.active()
-    table = HoodieTable(session, path, storage_options=storage_options, options=given)
+    table: HoodieTable[Any]
+    if is_spark_frame(df):
+        table = HoodieTable(df.sparkSession, path, storage_options=storage_options, options=given)
+    else:
+        table = HoodieTable(path, storage_options=storage_options, options=given)
     named = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
     settings: Options | None = None  # of the table that is to be made
     try:
@@ -249,18 +254,18 @@ def write(
     if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
         return _replace(df, table, operation, named)
     if settings is None:
-        return run(check_batch(session, table.storage, operation, df, given))
+        return run(table.engine.check(table.storage, operation, df, given))
     # A batch that does not fit leaves no table behind, and the next one may name other settings.
-    batch = check_batch(session, table.storage, operation, df, given, new_state(table.storage, settings))
+    batch = table.engine.check(table.storage, operation, df, given, new_state(table.storage, settings))
     return run(batch, make_table=partial(create, table.storage, settings))
 
 
-def _replace(df: DataFrame, table: HoodieTable[DataFrame], operation: WriteOperation, options: Options) -> WriteResult:
+def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, options: Options) -> WriteResult:
     """Put a new table with the rows in place of the one that is there."""
     if operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
         options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
     new = replacement(table.storage, options)
-    batch = check_batch(table.session, table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new=new.state)
+    batch = table.engine.check(table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new.state)
     return run(batch, replacing=new)
 
 

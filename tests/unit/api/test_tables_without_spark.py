@@ -231,3 +231,17 @@ def test_a_missing_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytes
         monkeypatch.delitem(sys.modules, "hoodie.reading.sql_filter", raising=False)
         with pytest.raises(MissingPackage, match=rf"pip install 'hoodie\[{extra}\]'"):
             call()
+
+
+def test_rows_in_arrow_are_written_by_the_options_of_a_hudi_job(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    keys = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "city"}
+    first = hoodie.write(ROWS, path, keys)
+    assert first is not None
+    assert first.inserted == 4
+    hoodie.write(ROWS.slice(0, 2), path, {**keys, "hoodie.datasource.write.operation": "delete"})
+    assert ids(hoodie.open_table(path).snapshot()) == [3, 4]
+    hoodie.write(ROWS.slice(0, 1), path, keys, mode="overwrite")
+    assert ids(hoodie.open_table(path).snapshot()) == [1]
+    with pytest.raises(InvalidInput, match="expected rows, not dict"):
+        hoodie.write({"id": [1]}, path, keys)
