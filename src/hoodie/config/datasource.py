@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from hoodie.config.compaction import COMPACTION_GROUPS
+from hoodie.config.compat import COMPAT_GROUPS
 from hoodie.config.console import CONSOLE_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.hudi_options import Purpose
@@ -91,6 +92,7 @@ ALL_GROUPS = (
     *SYNC_GROUPS,
     *LOCK_GROUPS,
     *HBASE_GROUPS,
+    *COMPAT_GROUPS,
     *CONSOLE_GROUPS,
 )
 
