@@ -79,7 +79,7 @@ class Moment(_ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from hoodie.errors import InvalidInput
-        from hoodie.timeline.timeline import query_instant
+        from hoodie.timeline.points import query_instant
 
         text = str(value)
         if text != "earliest" or param is None or param.name != "begin":

@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from hoodie.config.options import Options
 from hoodie.cli.output import Block, size
 from hoodie.cli.rows import Question, batches, plan, write_rows
 from hoodie.cli.secrets import masked_path
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage import LocalStorage, Storage, storage_for
 from hoodie.table.state import load_state

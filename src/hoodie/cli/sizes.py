@@ -14,7 +14,7 @@ from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.reading.complete_view import complete_view
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.timeline import query_instant
+from hoodie.timeline.points import query_instant
 from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import FileSystemView, committed_slices
 

@@ -59,11 +59,9 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     return Serviced(cleaned, archived)
 
 
-def after_local_commit(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> Serviced:
-    """All services after a commit of a writer without Spark: as `after_commit`, then compaction by its threads."""
-    serviced = after_commit(storage, options, instant, state)
+def compact_after_commit(storage: Storage, options: Options, instant: str) -> None:
+    """Compaction by threads of this process, as the options ask for it. What fails is the warning ServiceFailed."""
     _guarded("compaction", instant, partial(compact_inline, storage, options))
-    return serviced
 
 
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 
 from pyspark.sql import SparkSession
 
+from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import Options
 from hoodie.errors import ServiceFailed
-from hoodie.services.after_commit import Serviced
 from hoodie.services.after_commit import after_commit as clean_and_archive
 from hoodie.spark.compaction import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.sync.after_commit import with_engines
+from hoodie.sync.after_commit import manifests_after_commit, sync_after_commit
 from hoodie.table.state import TableState
 
 #: Looks at its options itself, and does nothing unless they ask for it.
@@ -39,13 +38,8 @@ def after_commit(
     state    the table as the write saw it once it was published; None: it is loaded
     A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
     """
-    services = partial(_services, session, storage, options, instant, state)
-    with_engines(storage, options, instant, state, services, session.version)
-
-
-def _services(
-    session: SparkSession, storage: Storage, options: Options, instant: str, state: TableState | None
-) -> Serviced:
+    # Before cleaning, which may delete what the last manifests name.
+    manifests_after_commit(storage, options, instant, state=state)
     serviced = clean_and_archive(storage, options, instant, state)
     for name, service in SERVICES:
         try:
@@ -55,4 +49,7 @@ def _services(
             notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
             problem = f"{type(error).__name__}: {error}{notes}"
             warnings.warn(ServiceFailed(name, instant, problem), stacklevel=2)
-    return serviced
+    removed = serviced.cleaned.partitions if serviced.cleaned else ()
+    if removed or inline_compaction(options).run:
+        manifests_after_commit(storage, options, instant, removed=removed)
+    sync_after_commit(storage, options, instant, session.version)

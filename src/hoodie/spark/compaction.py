@@ -9,10 +9,8 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction
-from hoodie.config.options import read_options
+from hoodie.config.options import Options
 from hoodie.display.progress import progress
-from hoodie.errors import PlanInUse
 from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.inline import compact_inline as inline
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask

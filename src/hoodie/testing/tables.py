@@ -19,11 +19,11 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.incremental import changed_rows
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
-from hoodie.services.after_commit import after_local_commit
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.sync.after_commit import after_local_commit
 from hoodie.table.create import create
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
@@ -32,6 +32,7 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import delete_partitions
 from hoodie.writing.local import check_batch
+from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
 
@@ -120,15 +121,11 @@ class ArrowTable:
 
         options  of the new table and of its writes
         """
-        storage, given = self._storage(), {key: as_text(value) for key, value in options.items()}
+        storage, given = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
         new = replacement(storage, given)
-        state = completed(new.state, given)
-        checked = check(state, WriteOperation.INSERT_OVERWRITE_TABLE, rows.schema, Settings.read(given))
-        batch = keyed(rows, table_keygen(state))
-        check_keys(batch)
-        result = _carry_out(new.start(checked), batch, given)
-        new.finish()
-        return result
+        operation = WriteOperation.INSERT_OVERWRITE_TABLE
+        batch = check_batch(storage, operation, rows.to_reader(), given, after_local_commit, new.state)
+        return run(batch, replacing=new)
 
     # --- services ---
 

@@ -13,6 +13,7 @@ from hoodie.cli.compactor import Plans, _text, describe
 from hoodie.cli.compactor_run import Stop, _handle, run_all, watch
 from hoodie.cli.main import main
 from hoodie.cli.output import Grid
+from hoodie.config.options import Options
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
