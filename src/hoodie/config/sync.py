@@ -47,7 +47,7 @@ class ManifestOptions:
         "hoodie.sync.manifest",
         (),
         "Lists of the newest base files to write after each commit: symlink (one for each partition, for Presto, "
-        "Trino, Athena and Hive), csv (one for the table, for BigQuery), or both, separated by a comma.",
+        "Trino and Athena), csv (one for the table, for BigQuery), or both, separated by a comma.",
         expected="symlink, csv or both",
         check=_formats,
     )

@@ -58,6 +58,11 @@ def _manifests(
     state: TableState | None = None,
     removed: Collection[str] = (),
 ) -> None:
+    """Bring the manifests up to date that the options ask for. What fails is the warning ServiceFailed.
+
+    instant         of the commit
+    state, removed  as for `write_manifests`
+    """
     if options.read(ManifestOptions).chosen:
         advice = "Engines go on reading the old lists; the next commit writes what is missing."
         write = partial(write_manifests, storage, options, removed=removed, state=state)
