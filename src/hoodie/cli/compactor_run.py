@@ -13,8 +13,8 @@ from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from hoodie.config.options import Options
 from hoodie.cli.calls import Target, explained
+from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
@@ -132,9 +132,7 @@ def _look_at(target: Target, engine: Engine, stop: Stop, runs: list[Run]) -> boo
         return True
 
 
-def run_all(
-    storage: Storage, options: Options, engine: Engine, stop: Stop, runs: list[Run] | None = None
-) -> bool:
+def run_all(storage: Storage, options: Options, engine: Engine, stop: Stop, runs: list[Run] | None = None) -> bool:
     """Run the plans that there are, and those that come meanwhile, each once. Whether one of them failed.
 
     runs  takes what was done

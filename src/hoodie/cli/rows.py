@@ -14,8 +14,8 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet as pq
 
-from hoodie.config.options import Options
 from hoodie.cli.output import Block, Grid, plain
+from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.scan import Scan, ScanKind, plan_scan

@@ -13,6 +13,7 @@ from hoodie.cli.compactor import Plans, _text, describe
 from hoodie.cli.compactor_run import Stop, _handle, run_all, watch
 from hoodie.cli.main import main
 from hoodie.cli.output import Grid
+from hoodie.config.options import Options
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
@@ -150,7 +151,7 @@ def test_a_plan_in_other_hands_is_left_alone(path: str) -> None:
 
 def test_a_watching_compactor_runs_what_is_planned_meanwhile(path: str) -> None:
     storage, stop = LocalStorage(path), Stop()
-    thread = threading.Thread(target=watch, args=(lambda: run_all(storage, {}, lambda: None, stop), 0.02, stop))
+    thread = threading.Thread(target=watch, args=(lambda: run_all(storage, Options(), lambda: None, stop), 0.02, stop))
     thread.start()
     try:
         for rows, after in ((LATER, AFTER_LATER), ({"a": ("oslo", 9, "last")}, {**AFTER_LATER, "a": "last"})):
