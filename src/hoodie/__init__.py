@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from hoodie.api.engine import KeyedRows
+    from hoodie.api.merge_builder import MergeBuilder
     from hoodie.api.read_client import HoodieReadClient
     from hoodie.api.read_client import read_path as read
     from hoodie.api.rows import Rows
@@ -20,7 +21,10 @@ if TYPE_CHECKING:
     from hoodie.reading.incremental import read_changes_arrow
     from hoodie.reading.scan import Scan
     from hoodie.reading.snapshot import read_arrow
+    from hoodie.sources.register import register, unregister
+    from hoodie.spark.names import register_table, unregister_table
     from hoodie.spark.session import local_session
+    from hoodie.statements.run import sql
     from hoodie.writing.on_commit import on_commit
     from hoodie.writing.result import WriteResult
 
@@ -33,6 +37,7 @@ __all__ = [
     "HoodieWarning",
     "HoodieWriteClient",
     "KeyedRows",
+    "MergeBuilder",
     "Rows",
     "Scan",
     "WriteResult",
@@ -44,7 +49,12 @@ __all__ = [
     "read",
     "read_arrow",
     "read_changes_arrow",
+    "register",
+    "register_table",
     "scan",
+    "sql",
+    "unregister",
+    "unregister_table",
     "write",
 ]
 
@@ -56,6 +66,7 @@ __homes__ = {
     "HoodieWarning": "hoodie.errors",
     "HoodieWriteClient": "hoodie.api.write_client",
     "KeyedRows": "hoodie.api.engine",
+    "MergeBuilder": "hoodie.api.merge_builder",
     "Rows": "hoodie.api.rows",
     "Scan": "hoodie.reading.scan",
     "WriteResult": "hoodie.writing.result",
@@ -66,7 +77,12 @@ __homes__ = {
     "read": "hoodie.api.read_client:read_path",
     "read_arrow": "hoodie.reading.snapshot",
     "read_changes_arrow": "hoodie.reading.incremental",
+    "register": "hoodie.sources.register",
+    "register_table": "hoodie.spark.names",
     "scan": "hoodie.api.scan",
+    "sql": "hoodie.statements.run",
+    "unregister": "hoodie.sources.register",
+    "unregister_table": "hoodie.spark.names",
     "write": "hoodie.api.write_client",
 }
 

@@ -26,8 +26,10 @@ __all__ = [
     "InvalidInput",
     "InvalidOption",
     "InvalidPlan",
+    "JarPresent",
     "JavaNotFound",
     "KeyInTwoPartitions",
+    "KeyMatchedTwice",
     "LockLost",
     "LockNotReleased",
     "LockTimeout",
@@ -41,6 +43,7 @@ __all__ = [
     "PlanInUse",
     "SchemaMismatch",
     "ServiceFailed",
+    "StatementError",
     "StorageFailed",
     "StorageFull",
     "StorageUnavailable",
@@ -142,6 +145,22 @@ class KeyInTwoPartitions(InvalidInput):
         )
 
 
+class KeyMatchedTwice(InvalidInput):
+    """Two rows of a merge's source are for one row of the table; or the table that an update is made of has a key
+    twice. Nothing has changed."""
+
+    def __init__(self, keys: int, named: tuple[str, ...]) -> None:
+        super().__init__(keys, named)
+        self.keys, self.named = keys, tuple(named)
+
+    def __str__(self) -> str:
+        return (
+            f"{self.keys} keys have more than one row each, such as {', '.join(map(repr, self.named))}: which one "
+            "counts is not said. A merge takes one source row for a row of the table: aggregate the source, or filter "
+            "it by the clauses' conditions. (If the table itself has a key twice, delete it and write its row again.)"
+        )
+
+
 class WriteConflict(HoodieError):
     """Another writer took the instant or changed the same file groups; try the write again."""
 
@@ -156,6 +175,10 @@ class LockLost(HoodieError):
 
 class InstantNotFound(HoodieError):
     """The timeline has no such instant, or not in the state that the call needs."""
+
+
+class StatementError(InvalidInput):
+    """A SQL statement on a table of ours that cannot be read, or asks for what cannot be done; nothing has changed."""
 
 
 class HollowCommit(HoodieError):
@@ -427,6 +450,10 @@ class HudiCannotRead(HoodieWarning):
 
     `warnings.simplefilter("error", HudiCannotRead)` makes such writes fail before they begin.
     """
+
+
+class JarPresent(HoodieWarning):
+    """A Hudi jar is on Spark's class path, and its format keeps its names."""
 
 
 class OptionIgnored(HoodieWarning):

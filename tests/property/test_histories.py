@@ -50,8 +50,6 @@ SIZES = st.fixed_dictionaries(
         "hoodie.copyonwrite.record.size.estimate": st.sampled_from([100, 1_000]),
         "hoodie.record.size.estimation.threshold": st.sampled_from([0.0, 1.0]),
         "hoodie.index.bloom.num_entries": st.sampled_from([0, 2, 8]),
-        # 0: the batch passes through temporary files
-        "hoodie.spark.driver.max.batch.bytes": st.sampled_from([0, 1 << 28]),
     }
 )
 LOGS = st.fixed_dictionaries(
@@ -271,6 +269,8 @@ def run(
         "hoodie.datasource.write.payload.class": payload,
         "hoodie.datasource.write.table.type": table_type,
     }
+    if options["hoodie.parquet.max.file.size"] == 6_000:  # batches pass through temporary files
+        options["hoodie.spark.driver.max.batch.bytes"] = 0
     history = History(shape, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back

@@ -15,6 +15,7 @@ from hoodie.reading.selection import Filters
 from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
+from hoodie.timeline.points import Point
 from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.run import AfterCommit, CheckedBatch
 
@@ -39,9 +40,9 @@ class Read:
     columns: Sequence[str] | None = None
     partitions: Collection[str] | None = None
     filters: Filters | None = None
-    as_of: str | None = None
-    begin: str | None = None
-    end: str | None = None
+    as_of: Point | None = None
+    begin: Point | None = None
+    end: Point | None = None
 
 
 class Reader(Protocol[FrameOut]):
@@ -85,6 +86,7 @@ class Engine(Generic[Frame]):
     after_commit  the services that run automatically after a commit
     compaction    carries out the tasks of a compaction; None: threads of this process
     repair        puts entries of an index again; None: threads of this process
+    spark_version of the session, "" without one: what a metastore is told of the table's columns for Spark goes by it
     for_spark     whether scans look for files that Spark would read as other values
     """
 
@@ -95,4 +97,5 @@ class Engine(Generic[Frame]):
     after_commit: AfterCommit
     compaction: RunTasks | None = None
     repair: Callable[[RepairJob], Sequence[int]] | None = None
+    spark_version: str = ""
     for_spark: bool = False

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Generic
 
-from hoodie.config.options import Options
 from hoodie.api.engine import Engine, Frame
 from hoodie.config.datasource import check_options, overridden
+from hoodie.config.options import Options as Checked
 from hoodie.storage.protocol import Storage
 
 Options = Mapping[str, Any]
@@ -17,7 +17,7 @@ class TableHandle(Generic[Frame]):
     """A table at a path. It holds no state of the table: every call looks at what is there now."""
 
     storage: Storage
-    options: Options
+    options: Checked
     engine: Engine[Frame]
 
     @property
@@ -25,5 +25,5 @@ class TableHandle(Generic[Frame]):
         """The table's folder, or its URI."""
         return self.storage.root
 
-    def _options(self, options: Options | None) -> dict[str, str]:
+    def _options(self, options: Options | None) -> Checked:
         return overridden(self.options, check_options(options or {}))

@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.config.options import Options
 from hoodie.api.engine import Engine, KeyedRows, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.rows import Rows
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import SchemaMismatch, UnsupportedTable
 from hoodie.keygen.arrow_keys import missing_columns
@@ -22,8 +22,8 @@ from hoodie.reading.scan import plan_scan
 from hoodie.reading.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import without_meta_fields
-from hoodie.services.after_commit import after_local_commit
 from hoodie.storage.protocol import Storage
+from hoodie.sync.after_commit import after_commit
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
@@ -45,7 +45,7 @@ def check(
         from hoodie.api.spark_engine import check as check_on_spark  # PySpark is there: the frame is one of its own
 
         return check_on_spark(rows.sparkSession, storage, operation, rows, options, new)
-    return check_batch(storage, operation, arrow_stream(rows), options, after_local_commit, new)
+    return check_batch(storage, operation, arrow_stream(rows), options, after_commit, new)
 
 
 def explain(batch: CheckedBatch) -> WriteExplanation:
@@ -53,7 +53,7 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
     acquired = batch.acquire(batch.checked, Phases())
     try:
         if isinstance(acquired, SpilledRows):
-            rows = acquired.stage.rows()  # the plan is the same; the write holds less at a time
+            rows = acquired.staged.rows()  # the plan is the same; the write holds less at a time
         elif isinstance(acquired, LocalRows):
             rows = acquired.rows
         else:
@@ -81,9 +81,7 @@ def read(state: TableState, read: Read, options: Options) -> Rows:
     )
 
 
-def read_keys(
-    storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
-) -> KeyedRows[Rows]:
+def read_keys(storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options) -> KeyedRows[Rows]:
     state = completed(load_state(storage), options)
     if not state.config.meta_fields:
         raise UnsupportedTable(
@@ -123,4 +121,4 @@ def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table
     return found
 
 
-LOCAL: Engine[Rows] = Engine(check, explain, read, read_keys, after_local_commit)
+LOCAL: Engine[Rows] = Engine(check, explain, read, read_keys, after_commit)

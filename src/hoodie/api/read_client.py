@@ -15,7 +15,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.api.engine import KeyedRows
-from hoodie.config.datasource import check_options
+from hoodie.config.datasource import door_options
+from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.config.read import MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
@@ -255,7 +256,7 @@ class HoodieReadClient:
 def client_of(session: SparkSession, storage: Storage, options: Options) -> HoodieReadClient:
     """The client of a table whose storage and options are at hand."""
     client = HoodieReadClient.__new__(HoodieReadClient)
-    client.session, client.storage, client.options = session, storage, dict(options)
+    client.session, client.storage, client.options = session, storage, options
     client.settings = Settings.read(options)
     return client
 

@@ -11,9 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.config.options import Options
 from hoodie.api.engine import Engine, KeyedRows, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
+from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.reading.predicate import Test, tests_of
@@ -52,6 +52,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         partial(after_commit, session),
         partial(carry_out, session),
         partial(put_again, session),
+        spark_version=session.version,
         for_spark=True,
     )
 

@@ -11,7 +11,7 @@ from hoodie.api.detail import TableDetail, detail
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
 from hoodie.model.commit import CommitMetadata
-from hoodie.model.files import FileSlice
+from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
@@ -22,6 +22,7 @@ from hoodie.schema.schema import without_meta_fields
 from hoodie.services.archive import history
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
+from hoodie.timeline.points import Point
 from hoodie.view.missing import snapshot_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -56,7 +57,7 @@ class TableReads(TableHandle[Frame]):
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
-        as_of: str | None = None,
+        as_of: Point | None = None,
         options: Options | None = None,
     ) -> Frame:
         """The rows of the newest base files, without what is in logs: on a Copy-on-Write table the same as `snapshot`.
@@ -71,7 +72,7 @@ class TableReads(TableHandle[Frame]):
 
     def as_of(
         self,
-        instant: str,
+        instant: Point,
         *,
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
@@ -80,17 +81,17 @@ class TableReads(TableHandle[Frame]):
     ) -> Frame:
         """The rows as they were at an instant.
 
-        instant  `yyyyMMddHHmmss[SSS]` or `yyyy-MM-dd[ HH:mm:ss[.SSS]]` in the table's time zone (UTC unless another
-                 writer made the table)
+        instant  `yyyyMMddHHmmss[SSS]`; `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]`, perhaps with `T`, and `Z` or an offset; a
+                 datetime or a date. What names no zone is in the table's (UTC unless another writer made the table)
         partitions, columns, filters, options  as in `snapshot`
-        Raises   InvalidInput when it has another form
+        Raises   InvalidInput when it has another form, is before the first commit, or its files were cleaned
         """
         return self._read(Read(partitions=partitions, columns=columns, filters=filters, as_of=instant), options)
 
     def changes(
         self,
-        begin: str,
-        end: str | None = None,
+        begin: Point,
+        end: Point | None = None,
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
@@ -98,7 +99,7 @@ class TableReads(TableHandle[Frame]):
     ) -> Frame:
         """The rows that changed in (begin, end], each once and as it was at the end; deleted ones are not among them.
 
-        begin    an instant of the table, which is not included; `yyyy-MM-dd[ HH:mm:ss[.SSS]]`; or "earliest"
+        begin    an instant or a point in time as of `as_of`, which is not included; or "earliest"
         end      an instant, which is included, or a point in time; None: now
         columns, filters  as in `snapshot`
         options  `hoodie.read.timeline.holes.resolution.policy` and
@@ -158,7 +159,7 @@ class TableReads(TableHandle[Frame]):
         partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
-        as_of: str | None = None,
+        as_of: Point | None = None,
         kind: str = ScanKind.SNAPSHOT,
         options: Options | None = None,
     ) -> Scan:
@@ -198,7 +199,7 @@ class TableReads(TableHandle[Frame]):
         partitions, options  as in `snapshot`
         """
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
-        return list(merged_slices(view).values())
+        return FileSlices(merged_slices(view).values())
 
     def _read(self, read: Read, options: Options | None) -> Frame:
         return self.engine.read(load_state(self.storage), read, self._options(options))

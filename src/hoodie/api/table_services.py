@@ -12,11 +12,13 @@ from hoodie.locks import Lock, lock_for
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
 from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
+from hoodie.report.make import Report, make_report
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.faults import typed_calls
+from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 
@@ -65,6 +67,16 @@ class TableServices(TableHandle[Frame]):
         Raises   as `clean`
         """
         return archive(self.storage, self._options(options), dry_run=dry_run)
+
+    def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
+        """Register the table in a Hive metastore, or bring its entries there up to date.
+
+        whole    compare all partitions, not only those of commits since the last sync
+        options  `hoodie.datasource.hive_sync.*` and `hoodie.datasource.meta.sync.*`, over those of the table object
+        Raises   InvalidOption; MetastoreUnavailable: the next sync goes on; SyncRefused: the metastore has something
+                 else of that name, or cannot hold the columns, partitions or names; nothing there has changed
+        """
+        return sync_table(self.storage, self._options(options), whole=whole)
 
     def rollback(
         self, instant: str | None = None, *, dry_run: bool = False, options: Options | None = None
@@ -123,6 +135,15 @@ class TableServices(TableHandle[Frame]):
         """
         return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
 
+    def report(self, *, options: Options | None = None) -> Report:
+        """One page about the table: its timeline, commits, file sizes, and what cleaning and compaction would do. A
+        notebook shows it; `table.report().save("trips.html")` keeps it. No data file is opened.
+
+        options  `hoodie.*` options of its writes, over those of the table object: services would go by them
+        Raises   CorruptFile; UnsupportedTable
+        """
+        return make_report(load_state(self.storage), self._options(options))
+
     def repair(
         self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
     ) -> tuple[Remedy, ...]:
@@ -150,3 +171,13 @@ class TableServices(TableHandle[Frame]):
         Raises   InvalidOption; InvalidInput when the name cannot name a file
         """
         return lock_for(self._options(options), self.storage, name=name)
+
+    def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
+        """Register the table in a Hive metastore, or bring its entries there up to date.
+
+        whole    compare all partitions, not only those of commits since the last sync
+        options  `hoodie.datasource.hive_sync.*` and `hoodie.datasource.meta.sync.*`, over those of the table object
+        Raises   InvalidOption; MetastoreUnavailable: the next sync goes on; SyncRefused: the metastore has something
+                 else of that name, or cannot hold the columns, partitions or names; nothing there has changed
+        """
+        return sync_table(self.storage, self._options(options), whole=whole, spark_version=self.engine.spark_version)

@@ -8,6 +8,7 @@ from typing import Any
 from hoodie.api.engine import Frame, Read
 from hoodie.api.handle import Options, TableHandle
 from hoodie.api.inputs import is_predicate
+from hoodie.config.options import Options as Checked
 from hoodie.config.write import WriteOperation
 from hoodie.errors import UnsupportedTable
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -92,7 +93,7 @@ class TableWrites(TableHandle[Frame]):
     def _write(self, operation: WriteOperation, rows: Rowset, options: Options | None) -> WriteResult:
         return run(self.engine.check(self.storage, operation, rows, self._options(options)))
 
-    def _keys_of(self, filters: Filters, given: dict[str, str]) -> Frame:
+    def _keys_of(self, filters: Filters, given: Checked) -> Frame:
         """The keys of the rows that pass."""
         state = load_state(self.storage)
         if not state.config.meta_fields:

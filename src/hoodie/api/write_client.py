@@ -229,7 +229,7 @@ def write(
     session = df.sparkSession if df is not None else SparkSession.active()
     table = HoodieTable(session, path, storage_options=storage_options, options=given)
     named = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
-    settings: dict[str, str] | None = None  # of the table that is to be made
+    settings: Options | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
     except TableNotFound:
@@ -255,10 +255,10 @@ def write(
     return run(batch, make_table=partial(create, table.storage, settings))
 
 
-def _replace(df: DataFrame, table: HoodieTable, operation: WriteOperation, options: Options) -> WriteResult:
+def _replace(df: DataFrame, table: HoodieTable[DataFrame], operation: WriteOperation, options: Options) -> WriteResult:
     """Put a new table with the rows in place of the one that is there."""
     if operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
-        options = {**options, "hoodie.combine.before.insert": "true"}  # as an upsert into a new table does
+        options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
     new = replacement(table.storage, options)
     batch = check_batch(table.session, table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new=new.state)
     return run(batch, replacing=new)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import StrEnum
 
 from hoodie.config.compaction import COMPACTION_GROUPS
+from hoodie.config.compat import COMPAT_GROUPS, without_unused
 from hoodie.config.console import CONSOLE_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.hudi_options import Purpose
@@ -61,6 +63,14 @@ class TableOptions:
     )
 
 
+class SqlInsert(StrEnum):
+    """What INSERT INTO does."""
+
+    INSERT = "insert"
+    UPSERT = "upsert"
+    BULK_INSERT = "bulk_insert"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasourceOptions:
     """What `hoodie.write` does with a batch."""
@@ -69,6 +79,11 @@ class DatasourceOptions:
         "hoodie.datasource.write.operation",
         WriteOperation.UPSERT,
         "upsert, insert, bulk_insert, delete, insert_overwrite, insert_overwrite_table or delete_partition.",
+    )
+    sql_insert: SqlInsert = option(
+        "hoodie.spark.sql.insert.into.operation",
+        SqlInsert.INSERT,
+        "What INSERT INTO of `hoodie.sql` does: insert, upsert or bulk_insert. A setting of the session: `SET …`.",
     )
     partitions_to_delete: tuple[str, ...] = option(
         "hoodie.datasource.write.partitions.to.delete",
@@ -92,6 +107,7 @@ ALL_GROUPS = (
     *LOCK_GROUPS,
     *HBASE_GROUPS,
     *CONSOLE_GROUPS,
+    *COMPAT_GROUPS,
 )
 
 _ALIASES = alias_sets(ALL_GROUPS)

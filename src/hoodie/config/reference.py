@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
+from hoodie.config.compat import CompatOptions
 from hoodie.config.console import ConsoleOptions
 from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
 from hoodie.config.hbase import HBaseOptions

@@ -108,7 +108,7 @@ def examine(
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
-        findings += _examine_data(scene, contents, options or {}, rows=rows, whole_table=whole_table)
+        findings += _examine_data(scene, contents, options or Options(), rows=rows, whole_table=whole_table)
     return Findings(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 

@@ -134,4 +134,6 @@ def _java_float(value: np.floating[Any]) -> str:
     mantissa, exponent = np.format_float_scientific(value, unique=True, trim="0").split("e")
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return np.format_float_positional(value, unique=True, trim="0")
+    if len(mantissa.lstrip("-")) == 3:  # where one digit is enough Java takes the closest of two: 4.9E-324
+        mantissa, exponent = np.format_float_scientific(value, unique=False, precision=1).split("e")
     return f"{mantissa}E{int(exponent)}"

@@ -210,6 +210,12 @@ def only(located: KeyLocations, known: Collection[FileGroupId]) -> KeyLocations:
     return replace(located, rows=located.rows[kept], groups=located.groups[kept])
 
 
+def without_rows(located: KeyLocations, rows: np.ndarray) -> KeyLocations:
+    """The hits but those of some rows, bool[n] by position in the batch."""
+    kept = ~rows[located.rows]
+    return replace(located, rows=located.rows[kept], groups=located.groups[kept])
+
+
 def unlocated() -> KeyLocations:
     """The location of a batch whose keys are not looked up."""
     return KeyLocations(_concat(()), _concat(()), (), IndexStats())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
@@ -23,11 +23,15 @@ class Incoming:
     rows     the table's columns, meta columns included; they go into the file as they are
     keys     string[n], the record key of each row
     deleted  bool[n]: rows that are tombstones: they have a key, may have an ordering value, and no more. None: none
+    added    bool[n]: rows that are inserted where no stored row has their key; None: all but tombstones
+    kept     bool[n]: rows that leave a stored row of their key as it is; None: none
     """
 
     rows: pa.Table
     keys: pa.Array
     deleted: Mask | None = None
+    added: Mask | None = None
+    kept: Mask | None = None
 
     @property
     def num_rows(self) -> int:
@@ -136,7 +140,9 @@ def inserts(incoming: Incoming, matched: Mask, rule: MergeRule) -> Inserted:
     matched  bool[n]: incoming rows that met a stored one
     """
     left = ~matched
-    if incoming.deleted is not None:
+    if incoming.added is not None:
+        left &= incoming.added
+    elif incoming.deleted is not None:
         left &= ~incoming.deleted
     if not left.any():
         return Inserted(incoming.rows.slice(0, 0), int(np.count_nonzero(~matched)))
@@ -184,6 +190,11 @@ def _decide(
     stored: pa.Table, stored_rows: Positions, incoming: Incoming, incoming_rows: Positions, rule: MergeRule
 ) -> tuple[Choices, pa.Table | None]:
     """What becomes of each matched pair, and the rows made of both, in the order of their pairs."""
+    if incoming.kept is not None and (stays := incoming.kept[incoming_rows]).any():
+        choice = np.full(len(stored_rows), Choice.KEEP, np.int8)
+        others = replace(incoming, kept=None)
+        choice[~stays], merged = _decide(stored, stored_rows[~stays], others, incoming_rows[~stays], rule)
+        return choice, merged
     gone = None if incoming.deleted is None else incoming.deleted[incoming_rows]
     if gone is None or not gone.any():
         outcome = rule.combine(*_pairs(stored, stored_rows, incoming, incoming_rows, rule))

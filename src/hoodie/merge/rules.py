@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
 from hoodie.merge.ordering import order_ranks, roots
+from hoodie.merge.row_action import RowAction, actions_of
 from hoodie.merge.rows import Mask, as_mask, pick
 from hoodie.model.meta import IS_DELETED
 
@@ -80,7 +81,7 @@ class Fill(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DeleteTest:
-    """How a row says that its key is deleted. Without a test no row does."""
+    """How a row says that its key is deleted. Without a test no row does, but those that a merge marks."""
 
     flag: bool = True  # `_hoodie_is_deleted` is true
     column: str = ""  # or: this column holds the marker, as text
@@ -92,6 +93,8 @@ class DeleteTest:
     def __call__(self, rows: pa.Table) -> Mask:
         """bool[n]. Raises InvalidInput when a required column is absent."""
         flagged = np.full(rows.num_rows, self.always, np.bool_)
+        if (actions := actions_of(rows)) is not None:
+            flagged |= actions == RowAction.DELETE
         if self.flag and IS_DELETED in rows.column_names:
             flags = rows.column(IS_DELETED)
             if pa.types.is_boolean(flags.type):

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
+from hoodie.config.options import Options
 from hoodie.metrics.measures import Measure, of_commit, of_table
 from hoodie.report.facts import table_facts
 from hoodie.storage.protocol import Storage
@@ -24,7 +25,7 @@ class Observed(Protocol):
     def storage(self) -> Storage: ...
 
     @property
-    def options(self) -> Mapping[str, str]: ...
+    def options(self) -> Options: ...
 
 
 class Exporter:

@@ -16,9 +16,10 @@ from enum import StrEnum
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.options import Options
 from hoodie.display.render import as_html
 from hoodie.display.summary import Column, Kind, summary
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.change_plan import CommitTimes, plan_changes

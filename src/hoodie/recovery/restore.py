@@ -17,6 +17,7 @@ from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
 from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
+from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Summary, count_text, summary
 from hoodie.errors import CorruptFile, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict

@@ -7,7 +7,7 @@ Source: docs/format/table-services.md 3.
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from functools import partial
 

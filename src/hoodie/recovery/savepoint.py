@@ -13,6 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from hoodie.commit.rollback_executor import pending_rollbacks, refuse_during_restore, rollback_plan
+from hoodie.config.options import Options
 from hoodie.display.displayed import Displayed, DisplayedList
 from hoodie.display.summary import Column, Kind, Summary, count_text, summary
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hoodie.config.options import read_options
+from hoodie.config.options import Options, read_options
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
@@ -114,7 +114,7 @@ class TableFacts:
         return tuple(i for i in self.instants if i.action in WRITES and i.state.name != "COMPLETED")
 
 
-def table_facts(state: TableState, options: Mapping[str, str], clock: Clock = utc_now) -> TableFacts:
+def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> TableFacts:
     """Look at a table: its timeline, all commits of that, and its partitions, listed once for each part of the report.
 
     options  `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go
@@ -192,7 +192,7 @@ def _file_sizes(view: FileSystemView) -> dict[str, int]:
     return sizes
 
 
-def _cleaning(state: TableState, options: Mapping[str, str], now: str, sizes: Mapping[str, int]) -> CleaningFacts:
+def _cleaning(state: TableState, options: Options, now: str, sizes: Mapping[str, int]) -> CleaningFacts:
     how = read_options(CleanOptions, options)
     plan, _ = make_plan(state, how, last_clean(state), now, automatic=False)
     paths = [join(partition, name) for partition, names in plan.files.items() for name in names]

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
 
+from hoodie.config.options import Options
 from hoodie.display.summary import bytes_text
 from hoodie.report.facts import table_facts
 from hoodie.report.page import html_page
@@ -45,7 +45,7 @@ class Report:
 
 
 @typed_errors()
-def make_report(state: TableState, options: Mapping[str, str], clock: Clock = utc_now) -> Report:
+def make_report(state: TableState, options: Options, clock: Clock = utc_now) -> Report:
     """A report of a table as it is. Nothing is changed, and no data file is opened.
 
     options  `hoodie.*` options of its writes: by them cleaning, archiving and compaction would go

@@ -19,11 +19,11 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.incremental import changed_rows
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
-from hoodie.services.after_commit import after_local_commit
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.sync.after_commit import after_commit
 from hoodie.table.create import create
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
@@ -32,6 +32,7 @@ from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import delete_partitions
 from hoodie.writing.local import check_batch
+from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
 
@@ -104,7 +105,7 @@ class ArrowTable:
     def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
         storage, given = self._storage(), self._options(options)
         result = delete_partitions(storage, partitions, given)
-        after_local_commit(storage, given, result.instant, result.after)
+        after_commit(storage, given, result.instant, result.after)
         return result
 
     def write(self, operation: WriteOperation, rows: pa.Table, options: Options | None = None) -> WriteResult:
@@ -113,22 +114,18 @@ class ArrowTable:
         Raises  as `HoodieTable.upsert`; what `fail_next` planted
         """
         given, storage = self._options(options), self._storage()
-        return run(check_batch(storage, operation, rows.to_reader(), given, after_local_commit))
+        return run(check_batch(storage, operation, rows.to_reader(), given, after_commit))
 
     def replace(self, rows: pa.Table, options: Options) -> WriteResult:
         """Put a new table with the rows in place of this one, as `hoodie.write` does with mode overwrite.
 
         options  of the new table and of its writes
         """
-        storage, given = self._storage(), {key: as_text(value) for key, value in options.items()}
+        storage, given = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
         new = replacement(storage, given)
-        state = completed(new.state, given)
-        checked = check(state, WriteOperation.INSERT_OVERWRITE_TABLE, rows.schema, Settings.read(given))
-        batch = keyed(rows, table_keygen(state))
-        check_keys(batch)
-        result = _carry_out(new.start(checked), batch, given)
-        new.finish()
-        return result
+        operation = WriteOperation.INSERT_OVERWRITE_TABLE
+        batch = check_batch(storage, operation, rows.to_reader(), given, after_commit, new.state)
+        return run(batch, replacing=new)
 
     # --- services ---
 

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hoodie.display.short import Short
-from hoodie.errors import InvalidInput
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.timeline.layout import comparable_action, file_name
 

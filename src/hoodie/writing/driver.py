@@ -26,9 +26,11 @@ from hoodie.lookup.batch import (
     order_by_partition,
     profile,
     unlocated,
+    without_rows,
 )
 from hoodie.lookup.index_choice import index_context, prepare_index
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
+from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.table.partition_metadata import require_partition_paths
@@ -107,10 +109,15 @@ def plan_on_driver(
         if checked.index.is_global:
             batch, located, statuses = _resolve(checked, state, batch, located, pool)
     insert = located.inserts(len(batch.rows))
+    actions = actions_of(batch.rows)
+    if actions is not None and np.isin(actions, NOT_MATCHED).any():
+        located = without_rows(located, np.isin(actions, NOT_MATCHED))
     if operation_rules.delete:
         insert[:] = False
     elif operation_rules.locate:  # the delete of a key that is not there has no effect
         insert &= ~rule.is_delete(batch.rows)
+    if actions is not None:
+        insert &= ~np.isin(actions, NOT_INSERTED)
     if checked.keeps_statuses:
         if statuses is None:
             statuses = np.where(located.inserts(len(batch.rows)), KeyStatus.INSERT, KeyStatus.UPDATE).astype(np.int8)

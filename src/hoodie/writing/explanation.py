@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from hoodie.display.displayed import Displayed
+from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
@@ -15,8 +17,8 @@ from hoodie.writing.job import Checked
 from hoodie.writing.planning import BatchPlan
 
 
-@dataclass(frozen=True, slots=True)
-class WriteExplanation:
+@dataclass(frozen=True, slots=True, repr=False)
+class WriteExplanation(Displayed):
     """The plan of a write that has not happened. New file groups have ids that the real write will not have."""
 
     profile: Mapping[str, PartitionProfile]  # by partition path
@@ -41,6 +43,28 @@ class WriteExplanation:
                 f"  {task.group.partition or '(no partition)'}: {what}: {task.updates} updates, {task.inserts} inserts"
             )
         return "\n".join(lines)
+
+    def _summary(self) -> Summary:
+        rows = (
+            (
+                task.group.partition,
+                "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}",
+                task.updates,
+                task.inserts,
+                task.bytes_read,
+            )
+            for task in self.plan.tasks
+        )
+        return summary(str(self).partition("\n")[0], _COLUMNS, rows, len(self.plan.tasks))
+
+
+_COLUMNS = (
+    Column("partition"),
+    Column("task"),
+    Column("updates", Kind.COUNT),
+    Column("inserts", Kind.COUNT),
+    Column("bytes read", Kind.BYTES),
+)
 
 
 def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:

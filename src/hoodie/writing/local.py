@@ -51,6 +51,7 @@ class LocalRows:
     """A batch in memory."""
 
     rows: pa.Table
+    staged: Stage | None = None
 
     def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
         return write_on_driver(job, self.rows, phases)
@@ -63,19 +64,19 @@ class LocalRows:
 class SpilledRows:
     """A batch in files of this process's own: no more of it is in memory than the tasks at work take."""
 
-    stage: Stage
+    staged: Stage
     folder: tempfile.TemporaryDirectory[str]
 
     def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
         checked = job.checked
         if checked.operation_rules.bulk:
-            return _write_bulk(job, self.stage, phases)
+            return _write_bulk(job, self.staged, phases)
         look_up = checked.index.look_up
         by_file = isinstance(look_up, ByFile) and not checked.keeps_statuses
         if checked.operation_rules.locate and not by_file:
             # Such an index is asked about all keys at once, and may send rows to other partitions.
-            return write_on_driver(job, self.stage.rows(), phases)
-        return _write_spilled(job, self.stage, phases)
+            return write_on_driver(job, self.staged.rows(), phases)
+        return _write_spilled(job, self.staged, phases)
 
     def release(self) -> None:
         self.folder.cleanup()

@@ -21,6 +21,7 @@ class Combine(StrEnum):
     ALL = "all"  # each is written
     LAST = "last"  # the last one is taken
     ORDERED = "ordered"  # the merge rule decides
+    UNIQUE = "unique"  # there is one: two are an error
 
 
 #: Operations that take file groups away; their instants are replace commits.

@@ -7,20 +7,23 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from hoodie.errors import KeyMatchedTwice
 from hoodie.merge.dedupe import combine_duplicates
-from hoodie.merge.rows import key_groups
+from hoodie.merge.rows import Positions, key_groups
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.writing.operations import Combine, OperationRules
 
 KEY = (PARTITION_PATH, RECORD_KEY)
 
+_NAMED = 5  # keys that an error names
+
 
 def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, key: Sequence[str] = KEY) -> pa.Table:
     """The rows that are written of a batch, by the operation's word on duplicates.
 
     key     what makes a key: with a global index the record key alone
-    Raises InvalidInput when the rule needs an ordering value that is null
+    Raises InvalidInput when the rule needs an ordering value that is null; KeyMatchedTwice when each key must be unique
     """
     if operation_rules.combine is Combine.ALL or rows.num_rows == 0:
         return rows
@@ -29,6 +32,17 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     groups = key_groups(rows, key)
     if groups is None:
         return rows
+    if operation_rules.combine is Combine.UNIQUE:
+        raise _key_twice(rows, groups)
     last = np.empty(int(groups.max()) + 1, np.int64)
     last[groups] = np.arange(len(groups))  # of equal indexes the last assignment stays
     return rows.take(pa.array(last))
+
+
+def _key_twice(rows: pa.Table, groups: Positions) -> KeyMatchedTwice:
+    counts = np.bincount(groups)
+    twice = np.flatnonzero(counts > 1)
+    first = np.empty(len(counts), np.int64)
+    first[groups[::-1]] = np.arange(len(groups))[::-1]  # of equal indexes the last assignment stays
+    keys = rows.column(RECORD_KEY).take(pa.array(first[twice[:_NAMED]])).to_pylist()
+    return KeyMatchedTwice(len(twice), tuple(keys))

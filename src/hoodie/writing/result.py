@@ -48,6 +48,14 @@ class WriteResult(Displayed):
         return self.metadata.deleted
 
     @property
+    def copied(self) -> int:
+        """Rows that were written again as they were, beside those that changed in their base file."""
+        kept = (
+            stat.num_writes - stat.num_updates - stat.num_inserts for stat in self.stats if stat.log_version is None
+        )
+        return sum(max(0, count) for count in kept)
+
+    @property
     def files(self) -> tuple[str, ...]:
         return tuple(stat.path for stat in self.stats if stat.path)
 

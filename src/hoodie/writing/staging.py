@@ -20,6 +20,7 @@ from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.key_lookup import find_in_file
+from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, ROW_ACTION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage, join
@@ -166,18 +167,32 @@ def rows_of(storage: Storage, task: StagedTask) -> pa.Table:
     wanted = np.zeros(count, dtype=np.bool_)
     if task.own:
         wanted[read_hits(storage, task.own)] = True
+    own = wanted.copy()
     if task.high > task.low:
         wanted |= _insert_share(storage, task, count)
     parts: list[pa.Table] = []
     start = 0
     for piece, batch in read_pieces(storage, task.pieces):
-        mask = wanted[start : start + piece.rows]
+        mask = _with_effect(batch, wanted[start : start + piece.rows], own[start : start + piece.rows])
         start += piece.rows
         if mask.all():
             parts.append(pa.Table.from_batches([batch]))
         elif mask.any():
             parts.append(pa.Table.from_batches([batch.take(pa.array(np.flatnonzero(mask)))]))
     return pa.concat_tables(parts) if parts else pa.table({RECORD_KEY: [], PARTITION_PATH: []})
+
+
+def _with_effect(
+    batch: pa.RecordBatch, wanted: npt.NDArray[np.bool_], own: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Of the rows wanted those that do something: a merge has rows that only update, and rows that are only inserted.
+
+    own  rows whose key the task's file group holds
+    """
+    if ROW_ACTION not in batch.schema.names:
+        return wanted
+    actions = batch.column(ROW_ACTION).to_numpy(zero_copy_only=False)
+    return wanted & ~np.where(own, np.isin(actions, NOT_MATCHED), np.isin(actions, NOT_INSERTED))
 
 
 def _insert_share(storage: Storage, task: StagedTask, count: int) -> npt.NDArray[np.bool_]:

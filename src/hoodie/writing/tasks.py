@@ -18,6 +18,7 @@ from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
 from hoodie.lookup.key_status import KeyStatus, statuses_of_keys, take_statuses
 from hoodie.merge.base import BaseMerge, Incoming
+from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -61,9 +62,12 @@ def run_task(
     combined = combine(rows, rule, operation_rules)
     if statuses is not None and combined is not rows:
         statuses = statuses_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, statuses)
+    combined, actions = take_actions(combined)
     incoming = _incoming(spec, operation_rules, task.group.partition, combined, token)
-    if statuses is not None and (statuses == KeyStatus.MOVED_OUT).any():
-        incoming = replace(incoming, deleted=statuses == KeyStatus.MOVED_OUT)
+    if actions is not None:
+        incoming = _as_asked(incoming, actions)
+    if statuses is not None and (moved := statuses == KeyStatus.MOVED_OUT).any():
+        incoming = replace(incoming, deleted=moved if incoming.deleted is None else moved | incoming.deleted)
     match task.kind:
         case TaskKind.CREATE:
             return _create(spec, rule, task, incoming, token)
@@ -86,10 +90,19 @@ def _incoming(spec: WriteSpec, operation_rules: OperationRules, partition: str, 
     return Incoming(stamp(rows, keys, partition, spec, token), keys)
 
 
+def _as_asked(incoming: Incoming, actions: RowActions) -> Incoming:
+    """The rows of a merge, each with what it is for."""
+    if not (actions != RowAction.WRITE).any():
+        return incoming
+    added = ~np.isin(actions, NOT_INSERTED)
+    return replace(incoming, deleted=np.isin(actions, DELETING), added=added, kept=np.isin(actions, NOT_MATCHED))
+
+
 def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incoming, token: str) -> list[WriteStat]:
     """New base files of at most the maximum size; more than one when rows turn out larger than planned."""
     with GroupWriter(spec, task.group, token, rolls=not task.named) as writer:
-        writer.append(_without_deletes(incoming.rows, rule))
+        rows = incoming.rows if incoming.added is None else incoming.rows.filter(pa.array(incoming.added))
+        writer.append(_without_deletes(rows, rule))
     return writer.stats
 
 

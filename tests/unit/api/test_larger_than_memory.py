@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -84,8 +83,8 @@ def test_a_spilled_batch_that_cannot_be_written_leaves_nothing(tmp_path: Path, m
     assert list((tmp_path / "temporary").iterdir()) == []
 
 
-MEASURED = """
-import json, resource, sys
+WRITES = """
+import resource, sys
 import numpy as np, pyarrow as pa
 import hoodie
 
@@ -93,40 +92,42 @@ table = hoodie.create_table(
     sys.argv[1], name="t", record_key="id", partition_by="p", options={"hoodie.spark.driver.max.batch.bytes": 16 << 20}
 )
 table.insert(pa.table({"id": ["warm"], "p": ["warm"], "v": ["v"], "w": [0]}))
+filler = pa.array(np.char.mod("%0180d", np.arange(20_000)))
 
 def batches(count, rows=20_000):
     for number in range(count):
         ids = np.arange(number * rows, (number + 1) * rows)
-        yield pa.record_batch(
-            {
-                "id": pa.array(np.char.mod("%012d", ids)),
-                "p": pa.array(np.char.mod("p%d", ids % 8)),
-                "v": pa.array(np.char.mod("%0150d", ids)),
-                "w": pa.array(ids),
-            }
-        )
+        paths = pa.array(np.char.mod("p%02d", ids % 16))
+        yield pa.record_batch({"id": pa.array(ids).cast("string"), "p": paths, "v": filler, "w": pa.array(ids)})
 
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+schema = next(batches(1, 20_000)).schema
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+table.upsert(pa.RecordBatchReader.from_batches(schema, batches(int(sys.argv[2]))))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+READS = """
+import resource, sys
+import hoodie
 
-schema = next(batches(1, 1)).schema
-before = peak()
-table.bulk_insert(pa.RecordBatchReader.from_batches(schema, batches(160)))
-written = peak()
-total = sum(batch.nbytes for batch in table.snapshot().to_batches())
-read = peak()
-print(json.dumps({"before": before, "written": written, "read": read, "total": total, "rows": table.count()}))
+table = hoodie.open_table(sys.argv[1])
+table.snapshot(partitions=["warm"]).to_arrow()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(sum(len(batch) for batch in table.snapshot().to_batches()))
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
 
 
-def test_the_memory_of_a_load_and_of_a_read_does_not_grow_with_the_rows(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", MEASURED, str(tmp_path / "t")], capture_output=True, text=True, check=False
-    )
+def printed(source: str, *arguments: object) -> list[int]:
+    command = [sys.executable, "-c", source, *map(str, arguments)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    seen = json.loads(done.stdout)
-    assert seen["rows"] == 160 * 20_000 + 1
-    assert seen["total"] > 700 << 20
-    print(seen)
-    assert seen["written"] - seen["before"] < seen["total"] * 0.75
-    assert seen["read"] - seen["written"] < 200 << 20
+    return [int(line) for line in done.stdout.split()]
+
+
+def test_the_memory_of_a_load_and_of_a_read_does_not_grow_with_the_rows(tmp_path: Path) -> None:
+    batches, size = 100, 4_600  # KB that a batch takes in memory
+    (written,) = printed(WRITES, tmp_path / "t", batches)
+    rows, read = printed(READS, tmp_path / "t")
+    assert rows == batches * 20_000 + 1
+    assert written < batches * size * 0.75
+    assert read < batches * size * 0.75

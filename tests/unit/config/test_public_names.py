@@ -96,25 +96,22 @@ def test_the_package_says_that_it_is_typed() -> None:
 
 #: What a call is about: these come by position, in this order. All else is given by name.
 SUBJECTS = (
-    "session",
-    "df",
-    "keys",
-    "path",
-    "partitions",
-    "operation",
-    "instant",
-    "result",
-    "begin",
-    "end",
-    "app_name",
-    "callback",
+    *("session", "df", "keys", "path", "partitions", "operation", "instant", "result", "begin", "end", "app_name"),
+    *("callback", "source", "condition", "values"),
 )
 #: Also by position: what the only argument of a call is about.
-ALONE = {"schedule_compaction": ("extra_metadata",), "lock": ("name",)}
+ALONE = {
+    "schedule_compaction": ("extra_metadata",),
+    "lock": ("name",),
+    "stream_upsert": ("name",),
+    "register_table": ("name", "location"),
+    "unregister_table": ("name",),
+    "sql": ("text",),
+}
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
 #: Made by other calls only, or values that calls return.
-VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "Rows", "Scan", "WriteResult", "__version__"}
+VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "MergeBuilder", "Rows", "Scan", "WriteResult", "__version__"}
 
 
 def public_calls() -> dict[str, inspect.Signature]:

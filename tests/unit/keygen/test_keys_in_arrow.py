@@ -173,3 +173,9 @@ def test_clocks_of_a_zone_are_those_of_python(millis: list[int], zone: str) -> N
 def test_clock_times_that_were_skipped_have_no_instant() -> None:
     skipped = datetime(2024, 3, 10, 2, 30, tzinfo=UTC)
     assert calendar.from_zone(int(skipped.timestamp() * 1000), "America/New_York") is None
+
+
+def test_the_smallest_floats_have_the_two_digits_of_java() -> None:
+    rows = pa.table({"d": [5e-324, 2e-323, 1e23, -1e-5], "f": pa.array([1e-45, 3e-45, 1e10, 0.5], pa.float32())})
+    keys = [record_key(rows, KeyGenerator(Kind.SIMPLE, (name,))).to_pylist() for name in ("d", "f")]
+    assert keys == [["4.9E-324", "2.0E-323", "1.0E23", "-1.0E-5"], ["1.4E-45", "2.8E-45", "1.0E10", "0.5"]]

@@ -10,6 +10,7 @@ from xml.etree import ElementTree
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.model.instant import Action, Instant, State
 from hoodie.report.charts import Part, stacked_bars, timeline
 from hoodie.report.facts import table_facts
@@ -60,7 +61,7 @@ def parsed(html: str) -> Balanced:
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_report_is_one_well_formed_page_that_asks_for_nothing(kind: str) -> None:
-    page = parsed(make_report(table_with_history(MemoryStorage(), kind).state(), {}).html)
+    page = parsed(make_report(table_with_history(MemoryStorage(), kind).state(), Options()).html)
     tags = {tag for tag, _ in page.seen}
     assert not tags & {"script", "link", "img", "iframe", "object"}
     assert not [name for _, attributes in page.seen for name in attributes if name in ("src", "href", "srcset")]
@@ -69,7 +70,7 @@ def test_a_report_is_one_well_formed_page_that_asks_for_nothing(kind: str) -> No
 
 
 def test_the_pictures_are_well_formed() -> None:
-    html = make_report(table_with_history(MemoryStorage()).state(), {}).html
+    html = make_report(table_with_history(MemoryStorage()).state(), Options()).html
     pictures = re.findall(r"<svg.*?</svg>", html)
     assert len(pictures) >= 5
     for picture in pictures:
@@ -83,7 +84,7 @@ def test_the_pictures_are_well_formed() -> None:
 
 
 def test_names_from_the_table_are_escaped() -> None:
-    html = make_report(table_with_history(MemoryStorage()).state(), {}).html
+    html = make_report(table_with_history(MemoryStorage()).state(), Options()).html
     assert EVIL not in html
     assert "<script" not in html
     assert "before &lt;fares&gt;" in html
@@ -91,7 +92,7 @@ def test_names_from_the_table_are_escaped() -> None:
 
 def test_the_facts_are_those_of_the_table() -> None:
     table = table_with_history(MemoryStorage())
-    facts = table_facts(table.state(), {})
+    facts = table_facts(table.state(), Options())
     slices = table.slices()
     assert facts.base_bytes == sum(s.base.size for s in slices if s.base)
     assert facts.log_bytes == sum(log.size for s in slices for log in s.logs) > 0
@@ -114,11 +115,11 @@ def test_what_services_would_do_is_what_they_do() -> None:
     compact(table.storage, {}, schedule_compaction(table.storage, DUE))
     table.upsert(pa.table({"id": [f"t{i}" for i in range(3)], "city": ["oslo", "rome", EVIL], "ts": [9] * 3}))
     options = {"hoodie.cleaner.commits.retained": "1"}
-    facts = table_facts(table.state(), {**options, **DUE})
+    facts = table_facts(table.state(), Options({**options, **DUE}))
     preview = preview_compaction(table.state(), DUE)
     assert facts.compaction == preview
     assert preview.due
-    assert not preview_compaction(table.state(), {}).due
+    assert not preview_compaction(table.state(), Options()).due
     done = clean(table.storage, options)
     assert facts.cleaning.files == len(done.paths) > 0
     instant = schedule_compaction(table.storage, DUE)
@@ -131,7 +132,7 @@ def test_what_services_would_do_is_what_they_do() -> None:
 
 def test_an_empty_table_has_a_report() -> None:
     options = {"hoodie.table.name": "new", "hoodie.datasource.write.recordkey.field": "id"}
-    html = make_report(ArrowTable.create(MemoryStorage(), options).state(), {}).html
+    html = make_report(ArrowTable.create(MemoryStorage(), options).state(), Options()).html
     assert "Nothing was written yet." in "".join(parsed(html).text)
 
 
@@ -154,13 +155,13 @@ def test_a_table_of_thousands_of_partitions_has_a_page_that_loads() -> None:
     )
     count = 300
     table.bulk_insert(pa.table({"id": list(range(count)), "part": [f"p{n}" for n in range(count)]}))
-    html = make_report(table.state(), {}).html
+    html = make_report(table.state(), Options()).html
     assert "the largest 20 of 300" in html
     assert len(html) < 60_000
 
 
 def test_a_report_is_saved_and_shown_in_a_frame(tmp_path: Path) -> None:
-    report = make_report(table_with_history(MemoryStorage()).state(), {})
+    report = make_report(table_with_history(MemoryStorage()).state(), Options())
     assert report.save(tmp_path / "trips.html").read_text(encoding="utf-8") == report.html
     assert repr(report).startswith("Report('trips', ")
     shown = parsed(report._repr_html_())
@@ -173,7 +174,7 @@ def test_a_report_is_saved_and_shown_in_a_frame(tmp_path: Path) -> None:
 def test_no_option_of_the_storage_is_in_a_report() -> None:
     secret = "hush-7f3a"
     storage = storage_for("memory://reported/trips", {"token": secret})
-    report = make_report(table_with_history(storage).state(), {})
+    report = make_report(table_with_history(storage).state(), Options())
     assert secret not in report.html
     assert "memory://reported/trips" in report.html
 

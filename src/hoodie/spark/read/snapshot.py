@@ -132,7 +132,7 @@ def hive_folders(config: TableConfig, schema: pa.Schema, partitions: Collection[
     names = config.partition_by
     if "Custom" in config.key_generator or any("." in name for name in names):
         return False
-    if not all(name in schema.names and _says_itself(schema.field(name).type) for name in names):
+    if not all(name in schema.names and says_itself(schema.field(name).type) for name in names):
         return False
     for partition in partitions:
         parts = [part.partition("=") for part in partition.split("/")]
@@ -143,5 +143,6 @@ def hive_folders(config: TableConfig, schema: pa.Schema, partitions: Collection[
     return True
 
 
-def _says_itself(kind: pa.DataType) -> bool:
+def says_itself(kind: pa.DataType) -> bool:
+    """Whether the text of a value in a path is what Spark makes the value of."""
     return any(test(kind) for test in (arrow.is_string, arrow.is_integer, arrow.is_boolean, arrow.is_date32))

@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
 from hoodie.display.progress import progress
-from hoodie.errors import HoodieError, InvalidInput, SchemaMismatch
+from hoodie.errors import HoodieError, SchemaMismatch
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.keygen import KeyGenerator

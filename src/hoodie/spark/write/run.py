@@ -59,71 +59,19 @@ def check_batch(
     )
 
 
-def _check_again(batch: CheckedBatch) -> Checked:
-    """The batch against the table as it is now."""
-    settings = batch.checked.settings
-    state = completed(writable_state(batch.checked.state.storage, settings), batch.options)
-    return check(state, batch.checked.operation, batch.columns, settings)
-
-
-def run(
-    batch: CheckedBatch,
-    transaction: Transaction | None = None,
-    *,
-    commit: bool = True,
-    make_table: Callable[[], object] | None = None,
-) -> WriteResult:
-    """Carry the write out.
-
-    transaction  whose instant it is to have; None: a new one
-    commit       publish it; else the result is what `HoodieWriteClient.commit` takes
-    make_table   called once all rows of the batch have been looked at: its table is not there yet
-    """
-    settings = batch.checked.settings
-    try:
-        require_new(batch.checked.state, settings.writers.batch)
-    except BatchKnown as known:  # its rows are not even looked at
-        if transaction is not None:
-            abandon(transaction)
-        return earlier_result(known)
-    with batch.phases.time("collect"):
-        acquired = acquire(batch.session, batch.frame, batch.checked, batch.phases)
-    try:
-        if transaction is not None:
-            job = with_transaction(batch.checked, transaction)
-            result = _run(batch, job, acquired, commit)
-        else:
-            if make_table is not None:
-                with batch.phases.time("begin"):
-                    make_table()
-            result = with_retries(settings, _attempts(batch, acquired, commit, made=make_table is not None))
-    except BatchKnown as known:
-        return earlier_result(known)
-    finally:
-        with batch.phases.time("stage" if acquired.staged else "collect"):
-            acquired.release()
-    if commit:
-        with batch.phases.time("services"):
-            after_commit(batch.session, batch.checked.state.storage, batch.options, result.instant, result.after)
-    return replace(result, seconds=batch.phases.whole())
-
-
-def _attempts(batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool) -> Callable[[], WriteResult]:
-    """One attempt after the other, each on the table as it is then. The batch is at hand.
-
-    made  the table has been made since the batch was checked
-    """
-    numbers = count(int(made))
-
-    def attempt() -> WriteResult:
-        with batch.phases.time("begin"):
-            job = start(batch.checked if next(numbers) == 0 else _check_again(batch))
-        return _run(batch, job, acquired, commit)
-
-    return attempt
-
-
-def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
-    with abandoned_on_error(job.transaction, job.checked.index):
-        job, outcome = write(batch.session, acquired, job, batch.phases)
-        return finish(job, outcome, batch.phases, batch.options, commit=commit)
+def check_arrow(
+    session: SparkSession,
+    storage: Storage,
+    operation: WriteOperation,
+    source: pa.RecordBatchReader,
+    options: Options,
+    new: TableState | None = None,
+) -> CheckedBatch:
+    """As `check_batch`, of Arrow rows that this process has."""
+    phases = Phases()
+    with phases.time("check"):
+        zone = session.conf.get("spark.sql.session.timeZone") or ""
+        checked, rows = check_rows(storage, operation, source, options, new, zone)
+    return CheckedBatch(
+        checked, rows.columns, options, partial(acquire_arrow, session, rows), partial(after_commit, session), phases
+    )

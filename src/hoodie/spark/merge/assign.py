@@ -1,0 +1,106 @@
+"""What clauses assign to the columns of a table: checked names, and values in the columns' types."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.spark.merge.clauses import Act, MergeClause
+
+_NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType)
+_TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
+_TEXT = (T.StringType, T.CharType, T.VarcharType)
+
+
+def column_of(name: str, columns: Sequence[str], target: str) -> str:
+    """The table's column that a clause names: `price`, `target.price`, in any case.
+
+    Raises InvalidInput on one that is not there, or a field within one
+    """
+    parts = [part.strip("`") for part in name.strip().split(".")]
+    if len(parts) > 1 and parts[0].lower() == target.lower():
+        parts = parts[1:]
+    known = {column.lower(): column for column in columns}
+    if len(parts) > 1 and parts[0].lower() in known:
+        raise InvalidInput(f"{name!r}: a field of a struct cannot be set; set the column {parts[0]!r} as a whole")
+    found = known.get(".".join(parts).lower())
+    if found is None:
+        near = difflib.get_close_matches(parts[-1].lower(), known, n=1, cutoff=0.5)
+        raise InvalidInput(
+            f"the table has no column {name!r}. "
+            + (f"Did you mean {known[near[0]]!r}?" if near else f"It has {', '.join(columns)}.")
+        )
+    return found
+
+
+def assignments(
+    clause: MergeClause, columns: Sequence[str], target: str, source: str, source_columns: Collection[str]
+) -> dict[str, Any]:
+    """Column of the table -> its value, of the columns that a clause assigns: all of them for `*`.
+
+    Raises InvalidInput naming columns that are not there, are assigned twice, or that the source of a `*` lacks
+    """
+    if clause.values is None:
+        known = {name.lower(): name for name in source_columns}
+        missing = [name for name in columns if name.lower() not in known]
+        if missing:
+            word = "UPDATE SET *" if clause.act is Act.UPDATE else "INSERT *"
+            raise SchemaMismatch(
+                f"{word} takes each column of the table from the source, which lacks {', '.join(missing)}: "
+                "add them, or name the columns and their values"
+            )
+        return {name: f"{tick(source)}.{tick(known[name.lower()])}" for name in columns}
+    found: dict[str, Any] = {}
+    for name, value in clause.values.items():
+        column = column_of(name, columns, target)
+        if column in found:
+            raise InvalidInput(f"column {column!r} is assigned twice in one clause")
+        found[column] = value
+    return found
+
+
+def tick(name: str) -> str:
+    """A name as SQL has it in backticks."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def in_types(rows: Mapping[str, Column], given: T.StructType, wanted: T.StructType) -> list[Column]:
+    """Values as columns of the table's types.
+
+    rows    by column of `wanted`
+    given   the types that the values have
+    Raises  SchemaMismatch, one for all columns whose values would lose their meaning: text for a number, and so on
+    """
+    problems = [
+        f"column {field.name!r} is {field.dataType.simpleString()}, and the value {kind.simpleString()}"
+        for field in wanted
+        if not _assignable(kind := given[field.name].dataType, field.dataType)
+    ]
+    if problems:
+        raise SchemaMismatch(f"Values do not fit the table: {'; '.join(problems)}. Cast them.")
+    return [rows[field.name].cast(field.dataType).alias(field.name) for field in wanted]
+
+
+def _assignable(value: T.DataType, column: T.DataType) -> bool:
+    if isinstance(value, T.NullType) or type(value) is type(column):
+        return True
+    if isinstance(column, _TEXT):
+        return not isinstance(value, (T.StructType, T.ArrayType, T.MapType, T.BinaryType))
+    return any(isinstance(value, kinds) and isinstance(column, kinds) for kinds in (_NUMBERS, _TIMES))
+
+
+def first_that_holds(choices: Sequence[tuple[Column, Column]], otherwise: Column | None = None) -> Column:
+    """CASE: the value of the first condition that holds; null, or `otherwise`, when none does."""
+    if not choices:
+        return F.lit(None) if otherwise is None else otherwise
+    (condition, value), *rest = choices
+    found = F.when(condition, value)
+    for condition, value in rest:
+        found = found.when(condition, value)
+    return found if otherwise is None else found.otherwise(otherwise)

@@ -1,0 +1,73 @@
+"""What a merge is asked to do, as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+
+class When(StrEnum):
+    """The rows that a clause is about."""
+
+    MATCHED = "matched"  # pairs of a source row and a row of the table
+    NOT_MATCHED = "not matched"  # source rows without a row of the table
+    BY_SOURCE = "not matched by source"  # rows of the table without a source row
+
+
+class Act(StrEnum):
+    """What a clause does with them."""
+
+    UPDATE = "update"
+    DELETE = "delete"
+    INSERT = "insert"
+
+
+@dataclass(frozen=True, slots=True)
+class MergeClause:
+    """One WHEN of a merge. Of the clauses about a row the first whose condition holds counts.
+
+    condition  SQL text or a Column; None: always
+    values     column of the table -> SQL text, Column or a plain Python value; None: each column has the source's of
+               that name
+    """
+
+    when: When
+    act: Act
+    condition: str | Column | None = None
+    values: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MergeRequest:
+    """A whole merge.
+
+    condition    what makes a source row and a row of the table a pair; None: they have the same key
+    target_name  what expressions call the table
+    source_name  what they call the source
+    """
+
+    source: DataFrame
+    condition: str | Column | None
+    clauses: tuple[MergeClause, ...]
+    target_name: str = "target"
+    source_name: str = "source"
+
+    def about(self, when: When) -> tuple[MergeClause, ...]:
+        return tuple(clause for clause in self.clauses if clause.when is when)
+
+
+def as_column(value: object) -> Column:
+    """An expression: text is SQL, a Column is itself, any other value stands for itself."""
+    if isinstance(value, str):
+        return F.expr(value)
+    return value if hasattr(value, "alias") and hasattr(value, "cast") else F.lit(value)  # type: ignore[return-value]
+
+
+def holds(condition: str | Column | None) -> Column:
+    """Whether a condition is true; null is not."""
+    return F.lit(True) if condition is None else F.coalesce(as_column(condition), F.lit(False))

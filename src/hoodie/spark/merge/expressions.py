@@ -1,0 +1,141 @@
+"""What SQL expressions are about, told from their text: the columns they name, their conjuncts, equal columns.
+
+sqlglot only recognises here. Spark evaluates, and gets slices of the text as it was given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token, TokenType
+
+DIALECT = "spark"
+
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
+_CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+
+
+def tokens_of(text: str) -> list[Token]:
+    """Raises SqlglotError on text that has no tokens, such as an open quote."""
+    return sqlglot.tokenize(text, read=DIALECT)
+
+
+def depths(tokens: list[Token]) -> list[int]:
+    """How many brackets and CASEs are open at each token; a bracket counts as outside itself."""
+    found, depth = [], 0
+    for token in tokens:
+        if token.token_type in _CLOSES:
+            depth -= 1
+        found.append(depth)
+        if token.token_type in _OPENS:
+            depth += 1
+    return found
+
+
+def conjuncts(text: str) -> list[str]:
+    """The parts of a condition that AND joins, as they stand in it; the text itself where it cannot be taken apart."""
+    try:
+        tokens = tokens_of(text)
+    except SqlglotError:
+        return [text]
+    starts, between = [0], False
+    for token, depth in zip(tokens, depths(tokens), strict=True):
+        if depth:
+            continue
+        if token.token_type is TokenType.OR or token.text.upper() == "OR":
+            return [text]
+        if token.token_type is TokenType.BETWEEN:
+            between = True
+        elif token.token_type is TokenType.AND:
+            if not between:
+                starts += [token.start, token.end + 1]
+            between = False
+    ends = [*starts[1:], len(text)]
+    parts = [text[a:b].strip() for a, b in list(zip(starts, ends, strict=True))[::2]]
+    if len(parts) == 1 and (inner := _unwrapped(text, tokens)):
+        return conjuncts(inner)
+    return parts
+
+
+def _unwrapped(text: str, tokens: list[Token]) -> str:
+    """The text within the brackets that are around all of it; "" where there are none."""
+    if len(tokens) < 3 or tokens[0].token_type is not TokenType.L_PAREN:
+        return ""
+    inside = depths(tokens)[1:-1]
+    return text[tokens[0].end + 1 : tokens[-1].start] if min(inside) > 0 else ""
+
+
+def columns_named(text: str) -> list[tuple[str, ...]] | None:
+    """The columns that an expression names, each as its parts, in lower case; None where that cannot be told: text that
+    sqlglot does not read, subqueries, stars."""
+    tree = parsed(text)
+    if tree is None or tree.find(exp.Query, exp.Star, exp.Command) is not None:
+        return None
+    return [tuple(part.name.lower() for part in column.parts) for column in tree.find_all(exp.Column)]
+
+
+def parsed(text: str) -> exp.Expr | None:
+    """The expression's tree; None where sqlglot does not read it."""
+    try:
+        return sqlglot.parse_one(text, read=DIALECT)
+    except SqlglotError:
+        return None
+
+
+def about_source_only(text: str, source: str, target: str, table_columns: Collection[str]) -> bool:
+    """Whether an expression can be evaluated without the table's rows.
+
+    table_columns  in lower case: a bare name of one of them may mean the table's
+    """
+    named = columns_named(text)
+    if named is None:
+        return False
+    return all(
+        parts[0] == source.lower()
+        if len(parts) > 1 and parts[0] in (source.lower(), target.lower())
+        else parts[0] not in table_columns
+        for parts in named
+    )
+
+
+def equal_columns(text: str, source: str, target: str) -> dict[str, str] | None:
+    """The columns of table -> source, in lower case, that a condition says are equal; None where it says more."""
+    found: dict[str, str] = {}
+    for part in conjuncts(text):
+        tree = parsed(part)
+        while isinstance(tree, exp.Paren):
+            tree = tree.this
+        if not isinstance(tree, exp.EQ):
+            return None
+        sides = [_qualified(side) for side in (tree.left, tree.right)]
+        if None in sides:
+            return None
+        by_table = {side[0]: side[1] for side in sides if side is not None}
+        if by_table.keys() != {source.lower(), target.lower()} or by_table[target.lower()] in found:
+            return None
+        found[by_table[target.lower()]] = by_table[source.lower()]
+    return found
+
+
+def _qualified(node: exp.Expr) -> tuple[str, str] | None:
+    if isinstance(node, exp.Column) and len(node.parts) == 2:
+        table, name = (part.name.lower() for part in node.parts)
+        return table, name
+    return None
+
+
+def same_expression(one: object, other: object) -> bool:
+    """Whether two values of clauses are the same text, but for how a plain column is written."""
+    if not isinstance(one, str) or not isinstance(other, str):
+        return one is other
+    return _written(one) == _written(other)
+
+
+def _written(text: str) -> str:
+    tree = parsed(text)
+    if isinstance(tree, exp.Column):
+        return ".".join(part.name.lower() for part in tree.parts)
+    return text.strip()

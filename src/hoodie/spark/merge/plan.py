@@ -1,0 +1,295 @@
+"""From a merge to the rows of one write: by the key alone where that tells all, else by a join with the table.
+
+By the key: the condition says that the key columns are equal, and the clauses ask for the source's columns only. Then
+the write's own look-up finds the pairs, and the table is not read at all. Else Spark joins the source with the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from hoodie.config.table import TableType
+from hoodie.errors import InvalidInput
+from hoodie.index.contract import ByFile
+from hoodie.keygen.keygen import FieldKind, KeyGenerator
+from hoodie.merge.row_action import NOT_INSERTED, RowAction
+from hoodie.model.meta import META_COLUMNS
+from hoodie.spark.merge.assign import assignments, column_of, first_that_holds, tick
+from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column, holds
+from hoodie.spark.merge.expressions import about_source_only, equal_columns, same_expression
+from hoodie.writing.job import Checked
+
+Values = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """What a merge needs to know of a table.
+
+    columns     the user's, in order; () of a table that has none yet
+    keys        columns of the record key
+    partitions  columns of the partition path
+    plain       the partition path says exactly what these columns hold
+    is_global   the index finds a key in any partition
+    exact       a hit of the index is a row of the table for certain: a Copy-on-Write table whose files are asked
+    """
+
+    columns: tuple[str, ...]
+    keys: tuple[str, ...]
+    partitions: tuple[str, ...]
+    plain: bool
+    is_global: bool
+    exact: bool
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that say which row is meant."""
+        return self.keys if self.is_global else tuple(dict.fromkeys([*self.keys, *self.partitions]))
+
+
+def shape_of(checked: Checked, keygen: KeyGenerator, columns: Sequence[str]) -> TableShape:
+    fields = keygen.partition_fields
+    by_file = isinstance(checked.index.look_up, ByFile) and not checked.index.is_global
+    return TableShape(
+        tuple(columns),
+        tuple(keygen.record_keys),
+        tuple(field.name for field in fields),
+        all(field.kind is FieldKind.SIMPLE for field in fields),
+        checked.index.is_global,
+        by_file and checked.state.config.type is TableType.COPY_ON_WRITE,
+    )
+
+
+def check_request(request: MergeRequest, shape: TableShape) -> None:
+    """Refuse a merge that cannot be meant. Raises InvalidInput"""
+    if not request.clauses:
+        raise InvalidInput("the merge has no clause: say what becomes of rows that match, or do not")
+    if request.source_name.lower() == request.target_name.lower():
+        raise InvalidInput(f"the source and the table have one name, {request.source_name!r}: give one another")
+    for when in When:
+        clauses = request.about(when)
+        for clause in clauses[:-1]:
+            if clause.condition is None:
+                raise InvalidInput(
+                    f"a clause of WHEN {when.value.upper()} without a condition must be the last of them"
+                )
+    for clause in request.clauses:
+        _refuse_set_keys(clause, request, shape)
+
+
+def _refuse_set_keys(clause: MergeClause, request: MergeRequest, shape: TableShape) -> None:
+    if clause.act is not Act.UPDATE or clause.values is None or not shape.columns:
+        return
+    equal = equated(request, shape) or {}
+    for name, value in clause.values.items():
+        column = column_of(name, shape.columns, request.target_name)
+        refuse_set_key(column, value, equal, request.source_name, request.target_name, shape)
+
+
+def refuse_set_key(
+    column: str, value: object, equal: Mapping[str, str], source: str, target: str, shape: TableShape
+) -> None:
+    """Raises InvalidInput when a clause sets what a row is found by to another value."""
+    roots = {name.partition(".")[0] for name in shape.keys}
+    movable = {name.partition(".")[0] for name in shape.partitions} if not shape.is_global else set()
+    if column not in roots | movable:
+        return
+    itself = same_expression(value, f"{target}.{column}") or same_expression(value, column)
+    other = equal.get(column.lower())
+    if itself or (other is not None and same_expression(value, f"{source}.{other}")):
+        return
+    what = "record key" if column in roots else "partition"
+    advice = "" if column in roots else ", or write the table with a global index, which moves rows"
+    raise InvalidInput(
+        f"column {column!r} is of the {what}, which an update cannot change: delete the row and insert it again{advice}"
+    )
+
+
+def equated(request: MergeRequest, shape: TableShape) -> dict[str, str] | None:
+    """The columns of table -> source that the condition says are equal, in lower case; None when it says more."""
+    if request.condition is None:
+        return {name.lower(): name.lower() for name in shape.identity}
+    if not isinstance(request.condition, str):
+        return None
+    return equal_columns(request.condition, request.source_name, request.target_name)
+
+
+# --- by the key ---
+
+
+@dataclass(frozen=True, slots=True)
+class ByKeyPlan:
+    """A merge whose pairs the write's own look-up finds.
+
+    values  of each column of the table, for rows that update or are inserted
+    action  `RowAction` of a source row; null: it has no effect
+    """
+
+    values: Values
+    action: Column
+
+
+def plan_by_key(request: MergeRequest, shape: TableShape) -> ByKeyPlan | None:
+    """How the merge goes by the key alone; None: it needs the table's rows."""
+    equal = equated(request, shape)
+    if equal is None or not shape.plain or request.about(When.BY_SOURCE):
+        return None
+    if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
+        return None
+    known = {name.lower() for name in shape.columns}
+    columns = shape.columns or tuple(name for name in request.source.columns if name not in META_COLUMNS)
+    identity = [name for name in shape.identity if name in columns]
+    if len(identity) < len(shape.identity):
+        return None
+    for clause in request.clauses:
+        if clause.condition is not None and not _of_source(clause.condition, request, known):
+            return None
+    image: dict[str, Any] | None = None
+    for clause in request.clauses:
+        if clause.act is Act.DELETE:
+            continue
+        values = _row_image(clause, request, shape, columns, equal)
+        if values is None or not all(_of_source(value, request, known) for value in values.values()):
+            return None
+        if not all(same_expression(values[name], f"{request.source_name}.{equal[name.lower()]}") for name in identity):
+            return None
+        if image is not None and not all(same_expression(image[name], values[name]) for name in columns):
+            return None
+        image = values
+    if image is None:  # nothing but deletes: the key columns are all that is needed
+        named = {name.lower(): name for name in request.source.columns}
+        source = tick(request.source_name)
+        image = {
+            name: f"{source}.{tick(named.get(equal[name.lower()], equal[name.lower()]))}" for name in shape.identity
+        }
+    action = _row_action(request)
+    keyless = F.lit(False)  # null equals nothing
+    for name in identity:
+        keyless = keyless | as_column(image[name]).isNull()
+    action = F.when(~(keyless & action.isin(*map(int, NOT_INSERTED))), action)
+    plain = _is_plain_upsert(request) or _is_plain_delete(request)
+    return ByKeyPlan(image, action) if plain or shape.exact else None
+
+
+def _row_image(
+    clause: MergeClause, request: MergeRequest, shape: TableShape, columns: Sequence[str], equal: Mapping[str, str]
+) -> dict[str, Any] | None:
+    """The whole row that a clause writes; None when columns of the table's row would stay."""
+    values = assignments(clause, columns, request.target_name, request.source_name, request.source.columns)
+    if clause.act is Act.INSERT:
+        return {name: values.get(name) for name in columns}
+    for name in shape.identity:
+        values.setdefault(name, f"{tick(request.source_name)}.{tick(equal[name.lower()])}")
+    return values if values.keys() == set(columns) else None
+
+
+def _of_source(value: object, request: MergeRequest, columns: set[str]) -> bool:
+    if isinstance(value, str):
+        return about_source_only(value, request.source_name, request.target_name, columns)
+    return not hasattr(value, "cast")  # what a Column names cannot be told
+
+
+def _is_plain_upsert(request: MergeRequest) -> bool:
+    clauses = {(clause.when, clause.act, clause.condition) for clause in request.clauses}
+    return clauses == {(When.MATCHED, Act.UPDATE, None), (When.NOT_MATCHED, Act.INSERT, None)}
+
+
+def _is_plain_delete(request: MergeRequest) -> bool:
+    return all(clause.act is Act.DELETE for clause in request.clauses)
+
+
+def _row_action(request: MergeRequest) -> Column:
+    """What a source row is for, by what its clauses say of it in either case."""
+
+    def chosen(when: When) -> Column:
+        acts = [(holds(clause.condition), F.lit(clause.act.value)) for clause in request.about(when)]
+        return first_that_holds(acts, F.lit(""))
+
+    matched, fresh = chosen(When.MATCHED), chosen(When.NOT_MATCHED)
+    updates, deletes, inserts = matched == Act.UPDATE.value, matched == Act.DELETE.value, fresh == Act.INSERT.value
+    found = [
+        (updates & inserts, RowAction.WRITE),
+        (updates, RowAction.UPDATE),
+        (deletes & inserts, RowAction.REPLACE),
+        (deletes, RowAction.DELETE),
+        (inserts, RowAction.INSERT),
+    ]
+    return first_that_holds([(condition, F.lit(int(action))) for condition, action in found]).cast("byte")
+
+
+# --- by a join ---
+
+_SOURCE, _TARGET, _CLAUSE = "_hoodie_from_source", "_hoodie_from_target", "_hoodie_clause"
+
+
+@dataclass(frozen=True, slots=True)
+class JoinedRows:
+    """The rows that clauses are about, each with the number of its clause, and what the clauses assign.
+
+    frame   columns of source and table by their names; `clause` numbers `request.clauses`
+    values  of each clause: column of the table -> value; nothing of one that deletes
+    """
+
+    frame: DataFrame
+    clause: Column
+    values: tuple[Values, ...]
+
+
+def join_rows(request: MergeRequest, shape: TableShape, target: DataFrame) -> JoinedRows:
+    """The pairs, and with clauses about these the rows without a partner.
+
+    target  rows of the table with meta columns
+    """
+    source = request.source.withColumn(_SOURCE, F.lit(True)).alias(request.source_name)
+    table = target.withColumn(_TARGET, F.lit(True)).alias(request.target_name)
+    keeps_source, keeps_table = bool(request.about(When.NOT_MATCHED)), bool(request.about(When.BY_SOURCE))
+    kind = {(False, False): "inner", (True, False): "left", (False, True): "right", (True, True): "full"}
+    joined = source.join(table, _condition(request, shape), kind[keeps_source, keeps_table])
+    both, from_source, from_table = (
+        F.col(_SOURCE).isNotNull() & F.col(_TARGET).isNotNull(),
+        F.col(_TARGET).isNull(),
+        F.col(_SOURCE).isNull(),
+    )
+    about = {When.MATCHED: both, When.NOT_MATCHED: from_source, When.BY_SOURCE: from_table}
+    choices = [
+        (about[clause.when] & holds(clause.condition), F.lit(number)) for number, clause in enumerate(request.clauses)
+    ]
+    rows = joined.withColumn(_CLAUSE, first_that_holds(choices)).where(F.col(_CLAUSE).isNotNull())
+    columns = shape.columns or tuple(name for name in request.source.columns if name not in META_COLUMNS)
+    values: list[Values] = []
+    for clause in request.clauses:
+        if clause.act is Act.DELETE:
+            values.append({})
+            continue
+        given = assignments(clause, columns, request.target_name, request.source_name, request.source.columns)
+        values.append({name: given.get(name, _unassigned(clause, request, name)) for name in columns})
+    return JoinedRows(rows, F.col(_CLAUSE), tuple(values))
+
+
+def _unassigned(clause: MergeClause, request: MergeRequest, column: str) -> str | None:
+    return None if clause.act is Act.INSERT else f"{tick(request.target_name)}.{tick(column)}"
+
+
+def _condition(request: MergeRequest, shape: TableShape) -> Column:
+    if request.condition is not None:
+        return as_column(request.condition)
+    found = F.lit(True)
+    for name in shape.identity:
+        path = ".".join(map(tick, name.split(".")))
+        found = found & F.expr(f"{tick(request.source_name)}.{path} = {tick(request.target_name)}.{path}")
+    return found
+
+
+def schema_of(table: pa.Schema | None, assigned: Sequence[str], made: StructType) -> pa.Schema | None:
+    """The columns of the rows as Arrow has them: those of the table, nullable where clauses assign them."""
+    if table is None:
+        return None
+    names = set(made.names)
+    return pa.schema([f.with_nullable(True) if f.name in assigned else f for f in table if f.name in names])

@@ -1,0 +1,92 @@
+"""Which partitions a condition can be true in: Spark evaluates it on the values that their paths say."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+import pyarrow as pa
+from pyspark.sql import Column, SparkSession
+from pyspark.sql import functions as F
+
+from hoodie.keygen.keygen import NULL_PARTITION
+from hoodie.reading.column_types import mislabelled
+from hoodie.reading.scan import Scan
+from hoodie.spark.merge.clauses import holds
+from hoodie.spark.merge.expressions import columns_named, conjuncts
+from hoodie.spark.read.snapshot import quoted, says_itself
+from hoodie.spark.types import to_spark
+
+_PATH = "_hoodie_path"
+
+
+def pruned(session: SparkSession, scan: Scan, conditions: Collection[str | Column | None], name: str) -> Scan:
+    """The scan without the partitions in which none of the conditions can be true, ready for Spark.
+
+    scan        planned, but not for Spark
+    conditions  SQL text is looked at; a Column, and None, can be true anywhere
+    name        what the conditions call the table
+
+    Costs no listing, and no job of Spark's: the partitions' values are rows at hand.
+    """
+    kept: set[str] = set()
+    for condition in conditions:
+        found = _possible(session, scan, condition, name)
+        if found is None:
+            kept = set(scan.partitions)
+            break
+        kept |= found
+    slices = tuple(slice_ for slice_ in scan.slices if slice_.group.partition in kept)
+    reader = scan.reader if any(slice_.logs for slice_ in slices) else None
+    scan = replace(scan, slices=slices, reader=reader)
+    bases = [slice_.base for slice_ in scan.plain if slice_.base is not None]
+    return replace(scan, mislabelled=mislabelled(scan.state, bases, scan.schema, scan.read)) if bases else scan
+
+
+def _possible(session: SparkSession, scan: Scan, condition: str | Column | None, name: str) -> set[str] | None:
+    """The partition paths in which a condition can be true; None: its text says nothing of them."""
+    config = scan.state.config
+    columns = config.partition_by
+    if not isinstance(condition, str) or not columns or not _paths_say_values(scan, columns):
+        return None
+    about = [part for part in conjuncts(condition) if _is_about(part, columns, name)]
+    if not about:
+        return None
+    unknown, rows = set[str](), []
+    for path in scan.partitions:
+        values = [part.partition("=")[2] if config.hive_style else part for part in path.split("/")]
+        plain = len(values) == len(columns) and all(value and "%" not in value for value in values)
+        if plain and NULL_PARTITION not in values:
+            rows.append((path, *values))
+        else:
+            unknown.add(path)  # what the column holds cannot be told
+    if not rows:
+        return unknown
+    schema = to_spark(pa.schema([scan.schema.field(column) for column in columns]))
+    texts = session.createDataFrame(rows, ", ".join(f"{_tick(column)} string" for column in (_PATH, *columns)))
+    typed = texts.select(_PATH, *(quoted(f.name).try_cast(f.dataType).alias(f.name) for f in schema)).alias(name)
+    possible = F.lit(True)
+    for part in about:
+        possible = possible & holds(part)
+    for column in columns:
+        possible = possible | quoted(column).isNull()  # a text that is no such value
+    return unknown | {row[0] for row in typed.where(possible).select(_PATH).collect()}
+
+
+def _paths_say_values(scan: Scan, columns: Collection[str]) -> bool:
+    """Whether a path of one folder for each column holds the columns' values as they are."""
+    generator = scan.state.config.key_generator
+    if "Timestamp" in generator or "Custom" in generator:
+        return False
+    return all(name in scan.schema.names and says_itself(scan.schema.field(name).type) for name in columns)
+
+
+def _is_about(part: str, columns: Collection[str], name: str) -> bool:
+    """Whether an expression names partition columns of the table, and no others."""
+    known = {column.lower() for column in columns}
+    named = columns_named(part)
+    return bool(named) and all(parts[-1] in known and parts[:-1] in ((), (name.lower(),)) for parts in named or ())
+
+
+def _tick(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"

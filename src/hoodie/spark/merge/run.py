@@ -1,0 +1,325 @@
+"""Merges, updates and deletes by condition: one batch and one commit, on the table that the rows came from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from hoodie.config.options import Options
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InvalidInput, UnsupportedTable, WriteConflict
+from hoodie.keygen.keygen import KeyGenerator
+from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.reading.scan import Scan, plan_scan
+from hoodie.spark import record_keys
+from hoodie.spark.after_commit import after_commit
+from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, tick
+from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
+from hoodie.spark.merge.plan import (
+    ByKeyPlan,
+    TableShape,
+    check_request,
+    join_rows,
+    plan_by_key,
+    refuse_set_key,
+    schema_of,
+    shape_of,
+)
+from hoodie.spark.merge.pruning import pruned
+from hoodie.spark.read.snapshot import quoted, scan_rows
+from hoodie.spark.types import to_arrow, to_spark
+from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.spark.write.batch import acquire, require_columns
+from hoodie.storage.protocol import Storage
+from hoodie.table.overrides import completed
+from hoodie.table.settings import Settings
+from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
+from hoodie.writing.job import Checked, check, writable_state
+from hoodie.writing.operations import Combine
+from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.run import CheckedBatch, run
+
+_OLD_KEY, _OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"
+
+
+@dataclass(frozen=True, slots=True)
+class _Target:
+    """The table that a merge goes into, as it is now.
+
+    declared  its columns; None: it has none yet
+    """
+
+    session: SparkSession
+    options: Options
+    settings: Settings
+    state: TableState
+    checked: Checked
+    keygen: KeyGenerator
+    declared: pa.Schema | None
+    shape: TableShape
+    phases: Phases
+
+    def scan(self, conditions: Collection[str | Column | None], name: str) -> Scan:
+        """Its rows where one of the conditions can be true."""
+        return pruned(self.session, plan_scan(self.state, options=self.options), conditions, name)
+
+
+def merge(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
+    """Carry a merge out, as one commit.
+
+    returns  counts of rows: `inserted`, `updated`, `deleted`, and `copied` along in rewritten base files
+    Raises   InvalidInput, SchemaMismatch, KeyMatchedTwice: nothing has changed; WriteConflict: another writer was
+             faster; UnsupportedTable
+    """
+    check_names(request.source.columns, request.source_name)
+    return _with_retries(session, storage, options, lambda target: _merge(target, request))
+
+
+def update(
+    session: SparkSession,
+    storage: Storage,
+    condition: str | Column | None,
+    values: Mapping[str, Any],
+    options: Options,
+    name: str = "target",
+) -> WriteResult:
+    """Set columns of the rows for which a condition holds; None: of all. Raises as `merge`."""
+    if not values:
+        raise InvalidInput("the update sets no column")
+    return _with_retries(session, storage, options, lambda target: _update(target, condition, values, name))
+
+
+def delete_where(
+    session: SparkSession,
+    storage: Storage,
+    condition: str | Column | None,
+    options: Options,
+    name: str = "target",
+) -> WriteResult:
+    """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
+    return _with_retries(session, storage, options, lambda target: _delete(target, condition, name))
+
+
+def check_names(columns: Collection[str], what: str) -> None:
+    """Raises InvalidInput naming columns that a frame has twice, whose values nobody can tell apart."""
+    lower = [column.lower() for column in columns]
+    if twice := sorted({column for column in lower if lower.count(column) > 1}):
+        raise InvalidInput(f"{what} has more than one column of the name {', '.join(map(repr, twice))}")
+
+
+def _with_retries(
+    session: SparkSession, storage: Storage, options: Options, attempt: Callable[[_Target], WriteResult]
+) -> WriteResult:
+    """Rows that were read before another writer's commit are read again: each attempt is a whole one."""
+    settings = Settings.read(options)
+    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
+        try:
+            with raise_worker_errors():
+                return attempt(_target(session, storage, settings, options))
+        except WriteConflict:
+            if not left:
+                raise
+    raise AssertionError  # the last attempt returns or raises
+
+
+def _target(session: SparkSession, storage: Storage, settings: Settings, options: Options) -> _Target:
+    phases = Phases()
+    with phases.time("check"):
+        state = completed(writable_state(storage, settings), options)
+        if not state.config.meta_fields:
+            raise UnsupportedTable(
+                f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): upsert or delete rows "
+                "by key instead"
+            )
+        checked = check(state, WriteOperation.UPSERT, None, settings)
+        if checked.index.is_global and not checked.rule.takes_whole_rows:
+            raise UnsupportedTable(
+                f"{state.config.name}: with a global index and the rule {checked.rule.name}, which makes one row of "
+                "two, there is no merge; upsert the rows"
+            )
+        keygen = in_units_of(table_keygen(state, key_samples(state)), checked.schema)
+        scan = None if checked.declared is not None else plan_scan(state, options=options)
+        declared = checked.declared
+        if scan is not None:  # columns that no commit names may be in a file
+            found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
+            declared = found if len(found) else None
+        shape = shape_of(checked, keygen, () if declared is None else declared.names)
+    return _Target(session, options, settings, state, checked, keygen, declared, shape, phases)
+
+
+# --- merge ---
+
+
+def _merge(target: _Target, request: MergeRequest) -> WriteResult:
+    check_request(request, target.shape)
+    by_key = plan_by_key(request, target.shape)
+    if by_key is not None:
+        return _run(target, *_rows_by_key(target, request, by_key))
+    conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
+    scan = target.scan([*conditions, request.condition], request.target_name)
+    return _run(target, *_rows_by_join(target, request, scan), made_of=scan.state)
+
+
+def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, pa.Schema | None]:
+    source = request.source.alias(request.source_name)
+    names = {name: as_column(value).alias(name) for name, value in plan.values.items()}
+    rows = source.select(*names.values(), plan.action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
+    typed = _typed(target, rows, list(names))
+    schema = typed.select(*map(quoted, names)).schema
+    keygen = target.keygen
+    if target.shape.is_global and all(clause.act is Act.DELETE for clause in request.clauses):
+        keygen = replace(keygen, partition_fields=())  # the index says where the keys are
+    require_columns(schema, keygen, (), target.state.config.name)
+    key, path = record_keys.record_key(schema, keygen), record_keys.partition_path(schema, keygen)
+    keyed = typed.select(*map(quoted, names), key.alias(RECORD_KEY), path.alias(PARTITION_PATH), ROW_ACTION)
+    return keyed, _columns(target, schema, names)
+
+
+def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[DataFrame, pa.Schema | None]:
+    joined = join_rows(request, target.shape, scan_rows(target.session, scan))
+    columns = list(target.shape.columns) or [n for n in request.source.columns if n not in META_COLUMNS]
+    old = tick(request.target_name)
+    values = [
+        first_that_holds(
+            [
+                (joined.clause == number, as_column(given[name]) if given else F.expr(f"{old}.{tick(name)}"))
+                for number, given in enumerate(joined.values)
+                if given or target.shape.columns
+            ]
+        ).alias(name)
+        for name in columns
+    ]
+    deletes = [n for n, clause in enumerate(request.clauses) if clause.act is Act.DELETE]
+    action = F.when(joined.clause.isin(*deletes), int(RowAction.DELETE)) if deletes else None
+    action = F.lit(int(RowAction.WRITE)) if action is None else action.otherwise(int(RowAction.WRITE))
+    rows = joined.frame.select(
+        *values,
+        action.cast("byte").alias(ROW_ACTION),
+        F.expr(f"{old}.{RECORD_KEY}").alias(_OLD_KEY),
+        F.expr(f"{old}.{PARTITION_PATH}").alias(_OLD_PATH),
+    )
+    assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns}
+    return _keyed(target, rows, columns, assigned)
+
+
+def _keyed(
+    target: _Target, rows: DataFrame, columns: list[str], assigned: Collection[str]
+) -> tuple[DataFrame, pa.Schema | None]:
+    """Rows with their key: that of the row of the table that they stand for, else that of their values.
+
+    rows  columns, `ROW_ACTION`, and the key and partition path of the row of the table, null where it is a new one
+    """
+    typed = _typed(target, rows, columns)
+    schema = typed.select(*map(quoted, columns)).schema
+    require_columns(schema, target.keygen, (), target.state.config.name)
+    key, path = record_keys.record_key(schema, target.keygen), record_keys.partition_path(schema, target.keygen)
+    is_new, deleted = F.col(_OLD_KEY).isNull(), F.col(ROW_ACTION) == int(RowAction.DELETE)
+    old_key, old_path = F.col(_OLD_KEY), F.col(_OLD_PATH)
+    fields = {name.partition(".")[0] for name in target.shape.keys}
+    if fields & set(assigned):
+        old_key = F.when(deleted | (key == old_key), old_key).otherwise(
+            _refused("the merge gives rows another record key, which an update cannot do: delete and insert them")
+        )
+    if {name.partition(".")[0] for name in target.shape.partitions} & set(assigned):
+        moved = (
+            path
+            if target.shape.is_global
+            else _refused(
+                "the merge gives rows another partition, which an update cannot do without a global index: name the "
+                "partition columns in its condition, delete and insert the rows, or write with a global index"
+            )
+        )
+        old_path = F.when(deleted | (path == old_path), old_path).otherwise(moved)
+    keyed = typed.select(
+        *map(quoted, columns),
+        F.when(is_new, key).otherwise(old_key).alias(RECORD_KEY),
+        F.when(is_new, path).otherwise(old_path).alias(PARTITION_PATH),
+        ROW_ACTION,
+    )
+    return keyed, _columns(target, schema, assigned)
+
+
+def _refused(problem: str) -> Column:
+    """A value whose row fails the job, with an error of ours: see `worker_errors`."""
+    return F.raise_error(F.lit(f"hoodie-error {json.dumps(['InvalidInput', problem])}")).cast("string")
+
+
+def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> DataFrame:
+    """The rows with `columns` in the table's types; the other columns stay."""
+    if target.declared is None:
+        return rows
+    wanted = to_spark(pa.schema([target.declared.field(name) for name in columns]))
+    given = rows.schema
+    others = [name for name in rows.columns if name not in columns]
+    values = {name: quoted(name) for name in columns}
+    return rows.select(*in_types(values, given, wanted), *map(quoted, others))
+
+
+def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa.Schema | None:
+    declared = schema_of(target.declared, list(assigned), made)
+    return to_arrow(made) if declared is None else declared
+
+
+def _run(
+    target: _Target, frame: DataFrame, columns: pa.Schema | None, made_of: TableState | None = None
+) -> WriteResult:
+    """One write of the rows, each with what it is for."""
+    with target.phases.time("check"):
+        checked = check(target.state, WriteOperation.UPSERT, columns, target.settings)
+    checked = replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
+    batch = _batch(target, checked, columns, frame)
+    return run(batch, made_of=made_of)
+
+
+def _batch(target: _Target, checked: Checked, columns: pa.Schema | None, frame: DataFrame) -> CheckedBatch:
+    session = target.session
+    return CheckedBatch(
+        checked,
+        columns,
+        target.options,
+        partial(acquire, session, frame),
+        partial(after_commit, session),
+        target.phases,
+    )
+
+
+# --- update and delete ---
+
+
+def _update(target: _Target, condition: str | Column | None, values: Mapping[str, Any], name: str) -> WriteResult:
+    columns = list(target.shape.columns)
+    given: dict[str, Any] = {}
+    for written, value in values.items():
+        column = column_of(written, columns, name)
+        if column in given:
+            raise InvalidInput(f"column {column!r} is set twice")
+        refuse_set_key(column, value, {}, "", name, target.shape)
+        given[column] = value
+    scan = target.scan([condition], name)
+    table = scan_rows(target.session, scan).alias(name).where(holds(condition))
+    rows = table.select(
+        *((as_column(given[column]) if column in given else quoted(column)).alias(column) for column in columns),
+        F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
+        F.col(RECORD_KEY).alias(_OLD_KEY),
+        F.col(PARTITION_PATH).alias(_OLD_PATH),
+    )
+    return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state)
+
+
+def _delete(target: _Target, condition: str | Column | None, name: str) -> WriteResult:
+    scan = target.scan([condition], name)
+    keys = scan_rows(target.session, scan).alias(name).where(holds(condition)).select(RECORD_KEY, PARTITION_PATH)
+    checked = check(target.state, WriteOperation.DELETE, None, target.settings)
+    if checked.index.is_global:
+        keys = keys.withColumn(PARTITION_PATH, F.lit(""))
+    batch = _batch(target, checked, None, keys)
+    return run(batch, made_of=scan.state)

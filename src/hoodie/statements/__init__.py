@@ -1,0 +1,1 @@
+"""SQL on tables of ours: statements are recognised and split, Spark evaluates every expression in them."""

@@ -1,0 +1,167 @@
+"""A statement's text by its tokens: keywords outside brackets, parts between commas, names. No part is written anew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import sqlglot
+from sqlglot.errors import SqlglotError
+from sqlglot.tokenizer_core import Token
+
+from hoodie.errors import StatementError
+from hoodie.spark.merge.expressions import DIALECT, depths, tokens_of
+
+
+@dataclass(frozen=True, slots=True)
+class Name:
+    """A table as a statement names it.
+
+    parts  ("hudi", "/data/trips") of hudi.`/data/trips`, ("trips",) or ("db", "trips")
+    alias  what expressions call it; the last part of a plain name
+    """
+
+    parts: tuple[str, ...]
+    alias: str
+
+    def __str__(self) -> str:
+        return ".".join(f"`{part}`" if not part.isidentifier() else part for part in self.parts)
+
+
+class Text:
+    """A piece of a statement with its tokens; positions in errors are those in the whole statement."""
+
+    def __init__(self, whole: str, start: int, end: int, tokens: Sequence[Token]) -> None:
+        self.whole, self.start, self.end = whole, start, end
+        self.tokens = [token for token in tokens if start <= token.start and token.end < end]
+        self.depths = depths(self.tokens)
+
+    @classmethod
+    def of(cls, text: str) -> Text:
+        """Raises StatementError on text that has no tokens: an open quote or comment."""
+        try:
+            return cls(text, 0, len(text), tokens_of(text))
+        except SqlglotError as problem:
+            raise StatementError(f"the statement cannot be read: {problem}") from problem
+
+    def __str__(self) -> str:
+        return self.whole[self.start : self.end].strip()
+
+    def __bool__(self) -> bool:
+        return bool(self.tokens)
+
+    def part(self, start: int, end: int) -> Text:
+        return Text(self.whole, start, end, self.tokens)
+
+    def word(self, index: int) -> str:
+        """The token at a place as a keyword, in capitals; "" past the end."""
+        return self.tokens[index].text.upper() if -len(self.tokens) <= index < len(self.tokens) else ""
+
+    def words(self, count: int) -> tuple[str, ...]:
+        return tuple(self.word(index) for index in range(count))
+
+    def find(self, *words: str, start: int = 0) -> int:
+        """The place of the first of these keywords outside brackets; -1: there is none."""
+        for index in range(start, len(self.tokens)):
+            if self.depths[index] == 0 and self._is_word(index, words):
+                return index
+        return -1
+
+    def every(self, *words: str) -> list[int]:
+        return [i for i in range(len(self.tokens)) if self.depths[i] == 0 and self._is_word(i, words)]
+
+    def before(self, index: int) -> Text:
+        """The part before a token."""
+        return self.part(self.start, self.tokens[index].start)
+
+    def after(self, index: int) -> Text:
+        """The part behind a token."""
+        return self.part(self.tokens[index].end + 1, self.end)
+
+    def between(self, first: int, last: int) -> Text:
+        """The part behind one token and before another; `last` may be past the end."""
+        end = self.tokens[last].start if last < len(self.tokens) else self.end
+        return self.part(self.tokens[first].end + 1, end)
+
+    def split(self, separator: str = ",") -> Iterator[Text]:
+        """The parts that commas outside brackets separate."""
+        start = self.start
+        for index in range(len(self.tokens)):
+            if self.depths[index] == 0 and self.tokens[index].text == separator:
+                yield self.part(start, self.tokens[index].start)
+                start = self.tokens[index].end + 1
+        yield self.part(start, self.end)
+
+    def inside(self, opens: int) -> tuple[Text, int]:
+        """The part within the bracket at a place, and the place of the bracket that closes it."""
+        for index in range(opens + 1, len(self.tokens)):
+            if self.depths[index] == self.depths[opens] and self.tokens[index].text == ")":
+                return self.between(opens, index), index
+        raise self.unreadable("a bracket is open", opens)
+
+    def is_quoted(self, index: int) -> bool:
+        """Whether a token is a name in backticks or a text."""
+        token = self.tokens[index]
+        return self.whole[token.start] in "`'\""
+
+    def name(self, index: int = 0) -> tuple[tuple[str, ...], int]:
+        """The dotted name that begins at a place, and the place behind it."""
+        parts = []
+        while index < len(self.tokens):
+            parts.append(self._identifier(index))
+            if self.word(index + 1) != ".":
+                return tuple(parts), index + 1
+            index += 2
+        raise self.unreadable("a name is missing", index - 1)
+
+    def table(self) -> Name:
+        """The whole piece as the name of a table with its alias."""
+        parts, at = self.name()
+        if self.word(at) == "AS" and not self.is_quoted(at):
+            at += 1
+        if at >= len(self.tokens):
+            return Name(parts, "target" if "/" in parts[-1] else parts[-1])
+        alias = self._identifier(at)
+        if at + 1 < len(self.tokens):
+            raise self.unreadable("unexpected text", at + 1)
+        return Name(parts, alias)
+
+    def unreadable(self, problem: str, index: int = 0) -> StatementError:
+        """An error that names the place."""
+        at = self.tokens[index].start if -len(self.tokens) <= index < len(self.tokens) else self.end
+        line = self.whole.count("\n", 0, at) + 1
+        column = at - (self.whole.rfind("\n", 0, at) + 1) + 1
+        near = self.whole[at : at + 30].split("\n")[0]
+        where = f" near {near!r}" if near else " at the end"
+        return StatementError(f"line {line}, column {column}{where}: {problem}")
+
+    def _identifier(self, index: int) -> str:
+        token = self.tokens[index] if index < len(self.tokens) else None
+        if token is None or not (token.text.replace("_", "a").isalnum() or self.is_quoted(index)):
+            raise self.unreadable("expected a name", min(index, len(self.tokens) - 1))
+        return token.text
+
+    def _is_word(self, index: int, words: Sequence[str]) -> bool:
+        return self.tokens[index].text.upper() in words and not self.is_quoted(index)
+
+
+def single(text: str) -> Text:
+    """The one statement of a text, without a semicolon behind it. Raises StatementError on several."""
+    whole = Text.of(text)
+    parts = [part for part in whole.split(";") if part]
+    if not parts:
+        raise StatementError("there is no statement")
+    if len(parts) > 1:
+        raise parts[1].unreadable("one statement at a time")
+    return parts[0]
+
+
+def check_grammar(text: Text) -> None:
+    """Raises StatementError with the position where a statement on a table of ours cannot be read."""
+    try:
+        sqlglot.parse_one(str(text), read=DIALECT)
+    except SqlglotError as problem:
+        found = getattr(problem, "errors", None) or [{}]
+        line, column = found[0].get("line"), found[0].get("col")
+        where = f"line {line}, column {column}: " if line else ""
+        raise StatementError(f"{where}{found[0].get('description') or problem}") from problem

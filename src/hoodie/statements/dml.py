@@ -1,0 +1,144 @@
+"""INSERT, UPDATE, DELETE and MERGE on tables of ours, through the calls that Python has for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from functools import singledispatch
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+
+from hoodie.api.table import HoodieTable
+from hoodie.config.datasource import DatasourceOptions, SqlInsert
+from hoodie.config.options import read_options
+from hoodie.errors import SchemaMismatch
+from hoodie.model.meta import META_COLUMNS
+from hoodie.spark.merge import run as merge_run
+from hoodie.spark.merge.assign import column_of, in_types
+from hoodie.spark.merge.clauses import MergeClause, MergeRequest
+from hoodie.spark.read.snapshot import quoted
+from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
+from hoodie.statements.rows import views_of, with_tables
+from hoodie.writing.result import WriteResult
+
+INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
+_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+
+
+def run_dml(session: SparkSession, table: HoodieTable[DataFrame], statement: Dml) -> WriteResult:
+    """Carry a statement out. Raises as the calls: `merge`, `update`, `delete_where`, `insert`, `insert_overwrite`"""
+    return _run(statement, session, table)
+
+
+@singledispatch
+def _run(statement: Dml, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
+    raise NotImplementedError(type(statement))
+
+
+@_run.register
+def _update(statement: Update, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
+    with views_of(session, statement.where, *statement.values.values()) as (where, *values):
+        given = dict(zip(statement.values, values, strict=True))
+        return table.update(where, given, name=statement.table.alias)
+
+
+@_run.register
+def _delete(statement: Delete, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
+    with views_of(session, statement.where) as (where,):
+        return table.delete_where(where, name=statement.table.alias)
+
+
+@_run.register
+def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
+    text = f"{statement.prefix}\nSELECT * FROM {statement.source}"
+    source = with_tables(session, text)
+    if source is None:
+        source = session.sql(text)
+    texts: list[str | None] = [statement.condition]
+    for clause in statement.clauses:
+        values: Sequence[str] = [] if clause.values is None else list(clause.values.values())
+        texts += [clause.condition if isinstance(clause.condition, str) else None, *values]
+    with views_of(session, *texts) as bound:
+        left = iter(bound)
+        condition = next(left)
+        clauses = [_rebound(clause, left) for clause in statement.clauses]
+        request = MergeRequest(source, condition, tuple(clauses), statement.table.alias, statement.source_name)
+        return merge_run.merge(session, table.storage, request, table.options)
+
+
+def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
+    """The clause with its condition and values as the next of the texts."""
+    condition = next(texts)
+    if clause.values is None:
+        return replace(clause, condition=condition)
+    values = {name: next(texts) for name in clause.values}
+    return replace(clause, condition=condition, values=values)
+
+
+@_run.register
+def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
+    query = with_tables(session, statement.query)
+    rows = session.sql(statement.query) if query is None else query
+    frame = _placed(statement, rows, _columns(table))
+    if not statement.overwrite:
+        return _inserted(session, table, frame)
+    if statement.partition or str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic":
+        return table.insert_overwrite(frame)
+    return table.insert_overwrite_table(frame)
+
+
+def _inserted(session: SparkSession, table: HoodieTable[DataFrame], frame: DataFrame) -> WriteResult:
+    given = session.conf.get(INSERT_OPERATION, None)
+    operation = read_options(DatasourceOptions, {INSERT_OPERATION: given} if given else {}).sql_insert
+    calls = {
+        SqlInsert.INSERT: table.insert,
+        SqlInsert.UPSERT: table.upsert,
+        SqlInsert.BULK_INSERT: table.bulk_insert,
+    }
+    return calls[operation](frame)
+
+
+def _columns(table: HoodieTable[DataFrame]) -> StructType | None:
+    """The user's columns of a table; None: it has none yet."""
+    fields = [field for field in table.snapshot().schema.fields if field.name not in META_COLUMNS]
+    return StructType(fields) if fields else None
+
+
+def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> DataFrame:
+    """The query's rows as rows of the table: by position, or by name, with the values of a PARTITION clause.
+
+    Raises SchemaMismatch when there are more or fewer than the table asks for
+    """
+    rows = rows.select(*[quoted(name) for name in rows.columns if name not in META_COLUMNS])
+    if columns is None:
+        return rows
+    names = columns.names
+    fixed = {
+        column_of(name, names, statement.table.alias): value
+        for name, value in statement.partition.items()
+        if value is not None
+    }
+    if statement.by_name:
+        wanted = [column_of(name, names, statement.table.alias) for name in rows.columns]
+    elif statement.columns:
+        wanted = [column_of(name, names, statement.table.alias) for name in statement.columns]
+    else:
+        wanted = [name for name in names if name not in fixed]
+    if len(wanted) != len(rows.columns):
+        raise SchemaMismatch(
+            f"the query has {len(rows.columns)} columns, and {statement.table} takes {len(wanted)}: {', '.join(wanted)}"
+        )
+    named = rows.toDF(*wanted)
+    whole = named.select(
+        *(
+            quoted(name) if name in wanted else F.expr(fixed[name]).alias(name) if name in fixed else _null(name)
+            for name in names
+        )
+    )
+    return whole.select(*in_types({name: quoted(name) for name in names}, whole.schema, columns))
+
+
+def _null(name: str) -> Column:
+    return F.lit(None).alias(name)

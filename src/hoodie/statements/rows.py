@@ -1,0 +1,135 @@
+"""Results of statements as frames, and what a statement sees of the session: names, views of tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+from uuid import uuid4
+
+import sqlglot
+from pyspark.sql import DataFrame, SparkSession
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from hoodie.api.table import HoodieTable, open_table
+from hoodie.spark.merge.assign import tick
+from hoodie.spark.merge.expressions import DIALECT
+from hoodie.spark.names import path_of
+from hoodie.statements.cutting import Name, Text
+from hoodie.writing.result import WriteResult
+
+COUNTS = (
+    "num_affected_rows long, num_updated_rows long, num_deleted_rows long, num_inserted_rows long, "
+    "num_copied_rows long, instant string"
+)
+
+
+def counts_frame(session: SparkSession, result: WriteResult) -> DataFrame:
+    """One row: what a write did."""
+    changed = result.updated + result.deleted + result.inserted
+    row = (changed, result.updated, result.deleted, result.inserted, result.copied, result.instant)
+    return session.createDataFrame([row], COUNTS)
+
+
+def nothing(session: SparkSession) -> DataFrame:
+    """What a statement without a result gives, as Spark's own do."""
+    return session.createDataFrame([], "result string").select()
+
+
+def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str) -> DataFrame:
+    return session.createDataFrame([tuple(row) for row in rows], schema)
+
+
+def opened(session: SparkSession, name: Name, options: Mapping[str, str]) -> HoodieTable[DataFrame] | None:
+    """The table of ours that a statement names; None: it is Spark's, or nobody's.
+
+    Raises TableNotFound when the name is registered, or a path, and no table is there
+    """
+    path = path_of(session, name.parts)
+    return None if path is None else open_table(session, path, options=options)
+
+
+def with_tables(session: SparkSession, text: str) -> DataFrame | None:
+    """The rows of a query on tables of ours; None: it has none, or is no query that can be read."""
+    bound = _bound(session, text)
+    if bound is None:
+        return None
+    rewritten, frames = bound
+    return session.sql(rewritten, **frames)
+
+
+@contextmanager
+def views_of(session: SparkSession, *texts: str | None) -> Iterator[tuple[str | None, ...]]:
+    """Expressions, with the tables of ours in their subqueries as temporary views that are there in the block only."""
+    made: list[str] = []
+    found: list[str | None] = []
+    try:
+        for text in texts:
+            bound = None if text is None or "select" not in text.lower() else _bound(session, f"SELECT {text}")
+            if bound is None:
+                found.append(text)
+                continue
+            rewritten, frames = bound
+            names = {key: f"_hoodie_{uuid4().hex}" for key in frames}
+            for key, frame in frames.items():
+                frame.createOrReplaceTempView(names[key])
+                made.append(names[key])
+            found.append(rewritten.format(**names).removeprefix("SELECT "))
+        yield tuple(found)
+    finally:
+        for view in made:
+            session.catalog.dropTempView(view)
+
+
+def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | None:
+    """A query with `{name}` in place of each table of ours, and their frames."""
+    try:
+        tree = sqlglot.parse_one(text, read=DIALECT)
+    except SqlglotError:
+        return None
+    local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
+    frames: dict[str, DataFrame] = {}
+    spans: list[tuple[int, int, str]] = []
+    whole = Text.of(text)
+    for table in tree.find_all(exp.Table):
+        parts = tuple(part.name for part in table.parts)
+        if not all(parts) or (len(parts) == 1 and parts[0].lower() in local):
+            continue
+        path = path_of(session, parts)
+        if path is None:
+            continue
+        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+        moment, end = _moment(whole, end)
+        opened_table = open_table(session, path)
+        key = f"hoodie_{len(frames)}"
+        frames[key] = opened_table.snapshot() if moment is None else opened_table.as_of(moment)
+        alias = "" if table.alias or "/" in parts[-1] else f" AS {tick(parts[-1])}"
+        spans.append((start, end, f"{{{key}}}{alias}"))
+    if not frames:
+        return None
+    done, at = [], 0
+    for start, end, put in sorted(spans):
+        done += [_escaped(text[at:start]), put]
+        at = end
+    return "".join([*done, _escaped(text[at:])]), frames
+
+
+def _moment(whole: Text, end: int) -> tuple[str | None, int]:
+    """The time of `TIMESTAMP AS OF '…'` behind a name, and the place behind it."""
+    rest = whole.part(end, whole.end)
+    at = 1 if rest.word(0) == "FOR" else 0
+    word = rest.word(at)
+    known = ("TIMESTAMP", "SYSTEM_TIME", "VERSION", "SYSTEM_VERSION")
+    if rest.words(at + 3)[at + 1 :] != ("AS", "OF") or word not in known:
+        return None, end
+    if at + 3 >= len(rest.tokens):
+        raise rest.unreadable("expected a time", at)
+    literal = rest.tokens[at + 3]
+    if not literal.text[:1].isdigit():
+        raise rest.unreadable("expected an instant or a time as text, such as '2024-01-31 12:00:00'", at + 3)
+    return literal.text, literal.end + 1
+
+
+def _escaped(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")

@@ -1,0 +1,233 @@
+"""Merges, updates and deletes by condition: what they make of a table, what they refuse, what they open."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import hoodie
+from hoodie.api.table import HoodieTable
+from hoodie.errors import InvalidInput, KeyMatchedTwice, WriteConflict
+
+EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": "0"}
+ROUTES = pytest.mark.parametrize("route", [{}, EXECUTORS], ids=["driver", "executors"])
+TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+FIRST = [("a", "oslo", 1, 1.0), ("b", "oslo", 1, 2.0), ("c", "rome", 1, 3.0)]
+CHANGES = [
+    ("a", "oslo", 2, 10.0, "U"),
+    ("b", "oslo", 2, 0.0, "D"),
+    ("x", "bern", 2, 5.0, "U"),
+    ("y", "bern", 2, 6.0, "D"),
+]
+BY_KEY = "target.id = source.id AND target.city = source.city"
+
+
+def new_table(spark: SparkSession, path: Path, table_type: str = "COPY_ON_WRITE", **options: object) -> HoodieTable:
+    table = hoodie.create_table(
+        spark,
+        str(path),
+        name="t",
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        table_type=table_type,
+        options=options,
+    )
+    table.upsert(spark.createDataFrame(FIRST, "id string, city string, ts long, price double"))
+    return table
+
+
+def changes(spark: SparkSession, rows: list[tuple[object, ...]] = CHANGES) -> DataFrame:
+    return spark.createDataFrame(rows, "id string, city string, ts long, price double, op string")
+
+
+def rows(table: HoodieTable) -> list[tuple[object, ...]]:
+    found = hoodie.read_arrow(table.path, columns=["id", "city", "ts", "price"]).to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def counts(result: hoodie.WriteResult) -> tuple[int, int, int]:
+    return result.inserted, result.updated, result.deleted
+
+
+def unchanged(table: HoodieTable, before: int) -> None:
+    assert len(table.history()) == before
+    assert rows(table) == FIRST
+
+
+@TYPES
+@ROUTES
+def test_a_merge_applies_changes_in_one_commit(spark, tmp_path, table_type, route):
+    table = new_table(spark, tmp_path / "t", table_type)
+    result = (
+        table.merge(changes(spark), BY_KEY, options=route)
+        .when_matched_delete(condition="source.op = 'D'")
+        .when_matched_update_all()
+        .when_not_matched_insert_all(condition="source.op <> 'D'")
+        .execute()
+    )
+    assert rows(table) == [("a", "oslo", 2, 10.0), ("c", "rome", 1, 3.0), ("x", "bern", 2, 5.0)]
+    assert counts(result) == (1, 1, 1)
+    assert len(table.history()) == 2
+    assert table.snapshot().columns[5:] == ["id", "city", "ts", "price"]
+
+
+@TYPES
+@ROUTES
+def test_a_merge_computes_with_the_rows_of_the_table(spark, tmp_path, table_type, route):
+    table = new_table(spark, tmp_path / "t", table_type)
+    result = (
+        table.merge(changes(spark), BY_KEY, options=route)
+        .when_matched_delete(condition="source.op = 'D'")
+        .when_matched_update({"price": "target.price + source.price", "target.ts": "source.ts"})
+        .when_not_matched_insert({"id": "source.id", "city": "source.city", "ts": 7}, condition="source.price = 5")
+        .when_not_matched_by_source_update({"price": -1})
+        .execute()
+    )
+    assert rows(table) == [("a", "oslo", 2, 11.0), ("c", "rome", 1, -1.0), ("x", "bern", 7, None)]
+    assert counts(result) == (1, 2, 1)
+
+
+def test_rows_that_no_source_row_matches_are_deleted(spark, tmp_path):
+    table = new_table(spark, tmp_path / "t")
+    result = (
+        table.merge(changes(spark))
+        .when_matched_update_all()
+        .when_not_matched_by_source_delete(condition="target.price > 2.5")
+        .execute()
+    )
+    assert rows(table) == [("a", "oslo", 2, 10.0), ("b", "oslo", 2, 0.0)]
+    assert counts(result) == (0, 2, 1)
+
+
+@ROUTES
+def test_what_a_clause_does_not_cover_stays_as_it_is(spark, tmp_path, route):
+    table = new_table(spark, tmp_path / "t")
+    table.merge(changes(spark), options=route).when_not_matched_insert_all(condition="op = 'U'").execute()
+    assert rows(table) == sorted([*FIRST, ("x", "bern", 2, 5.0)])
+    table.merge(changes(spark), options=route).when_matched_update_all(condition="source.id <> 'x'").execute()
+    assert rows(table) == [
+        ("a", "oslo", 2, 10.0),
+        ("b", "oslo", 2, 0.0),
+        ("c", "rome", 1, 3.0),
+        ("x", "bern", 2, 5.0),
+    ]
+    replaced = table.merge(changes(spark), options=route).when_matched_delete(condition="op = 'D'")
+    replaced.when_not_matched_insert_all().execute()
+    assert [row[0] for row in rows(table)] == ["a", "c", "x", "y"]
+
+
+def test_a_merge_by_another_column_joins(spark, tmp_path):
+    table = new_table(spark, tmp_path / "t")
+    prices = spark.createDataFrame([(1.0, 100.0), (3.0, 300.0)], "old double, new double")
+    result = table.merge(prices, "target.price = source.old").when_matched_update({"price": "source.new"}).execute()
+    assert rows(table) == [("a", "oslo", 1, 100.0), ("b", "oslo", 1, 2.0), ("c", "rome", 1, 300.0)]
+    assert counts(result) == (0, 2, 0)
+    assert result.copied == 1  # b, which shares a's file
+
+
+def test_a_global_index_finds_and_moves_rows(spark, tmp_path):
+    glob = {"hoodie.index.type": "GLOBAL_SIMPLE"}
+    table = new_table(spark, tmp_path / "t", **glob)
+    moved = changes(spark, [("a", "rome", 2, 10.0, "U"), ("n", "rome", 2, 1.0, "U")])
+    table.merge(moved, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()
+    assert rows(table)[0] == ("a", "rome", 2, 10.0)
+    table.update("id = 'b'", {"city": "'bern'"})
+    assert rows(table)[1] == ("b", "bern", 1, 2.0)
+    table.merge(moved, "target.id = source.id").when_matched_delete().execute()
+    assert [row[0] for row in rows(table)] == ["b", "c"]
+
+
+@TYPES
+def test_update_sets_columns_where_a_condition_holds(spark, tmp_path, table_type):
+    table = new_table(spark, tmp_path / "t", table_type)
+    result = table.update("city = 'oslo' AND price > 1", {"price": "price * 2", "ts": F.col("ts") + 1})
+    assert rows(table) == [FIRST[0], ("b", "oslo", 2, 4.0), FIRST[2]]
+    assert counts(result) == (0, 1, 0)
+    assert counts(table.update(F.col("id") == "c", {"price": None})) == (0, 1, 0)
+    assert rows(table)[2] == ("c", "rome", 1, None)
+    assert counts(table.delete_where("price IS NULL OR id = 'a'")) == (0, 0, 2)
+    assert [row[0] for row in rows(table)] == ["b"]
+
+
+def test_only_partitions_that_can_fit_are_opened(spark, tmp_path):
+    table = new_table(spark, tmp_path / "t")
+    for file in (tmp_path / "t" / "rome").glob("*.parquet"):
+        file.write_bytes(b"PAR1 no parquet PAR1")
+    table.update("city in ('oslo', 'bern') and price < 2", {"price": 9})
+    table.delete_where("city = 'oslo' and id = 'b'")
+    oslo = changes(spark, CHANGES[:1])
+    merge = table.merge(oslo, "target.city = 'oslo' and target.id = source.id")
+    merge.when_matched_update({"price": "target.price + 1"}).execute()
+    assert hoodie.read_arrow(table.path, partitions=["oslo"], columns=["id", "price"]).to_pylist() == [
+        {"id": "a", "price": 10.0}
+    ]
+
+
+@ROUTES
+def test_two_source_rows_for_one_row_are_an_error(spark, tmp_path, route):
+    table = new_table(spark, tmp_path / "t")
+    twice = changes(spark, [*CHANGES, CHANGES[0]])
+    by_key = table.merge(twice, BY_KEY, options=route).when_matched_update_all().when_not_matched_insert_all()
+    with pytest.raises(KeyMatchedTwice, match="'a'") as raised:
+        by_key.execute()
+    assert raised.value.keys == 1
+    joined = table.merge(twice, BY_KEY, options=route).when_matched_update({"price": "target.price + 1"})
+    with pytest.raises(KeyMatchedTwice):
+        joined.execute()
+    unchanged(table, 1)
+    # Two rows of which the clauses take one are none.
+    joined = table.merge(twice.withColumn("n", F.monotonically_increasing_id()), BY_KEY)
+    joined.when_matched_update({"price": 5}, condition="source.n = 0").execute()
+    assert rows(table)[0] == ("a", "oslo", 1, 5.0)
+
+
+def test_what_cannot_be_meant_is_refused(spark, tmp_path):
+    table = new_table(spark, tmp_path / "t")
+    source = changes(spark)
+    elsewhere = source.withColumn("city", F.lit("bern"))
+    refused = [
+        lambda: table.update(None, {"city": "'x'"}),
+        lambda: table.update("id = 'a'", {"id": "'x'"}),
+        lambda: table.update("id = 'a'", {"cost": 1}),
+        lambda: table.update("id = 'a'", {}),
+        lambda: table.update("id = 'a'", {"price": "'dear'"}),
+        lambda: table.merge(source).execute(),
+        lambda: table.merge(source, source_name="target").when_matched_delete().execute(),
+        lambda: table.merge(source).when_matched_delete().when_matched_update_all().execute(),
+        lambda: table.merge(source, "target.id = source.id").when_matched_update({"city": "source.city"}).execute(),
+        lambda: table.merge(elsewhere, "target.id = source.id").when_matched_update_all().execute(),
+        lambda: table.merge(source.drop("ts")).when_matched_update_all().execute(),
+        lambda: table.merge(source).when_matched_update({"price": 1, "target.price": 2}).execute(),
+        lambda: table.merge(source).when_not_matched_insert({"city": "source.city", "ts": 1}).execute(),
+    ]
+    for act in refused:
+        with pytest.raises(InvalidInput):
+            act()
+    unchanged(table, 1)
+
+
+def test_rows_read_before_anothers_commit_are_read_again_or_refused(spark, tmp_path, monkeypatch):
+    table = new_table(spark, tmp_path / "t")
+    from hoodie.spark.merge import run
+
+    others = [("c", "rome", 2, 7.0)]
+    read = run.scan_rows
+
+    def meddling(*arguments):
+        frame = read(*arguments)
+        if others:
+            table.upsert(spark.createDataFrame([others.pop()], "id string, city string, ts long, price double"))
+        return frame
+
+    monkeypatch.setattr(run, "scan_rows", meddling)
+    with pytest.raises(WriteConflict):
+        table.update("id = 'c'", {"price": "price + 1"})
+    assert rows(table)[2] == ("c", "rome", 2, 7.0)
+    others.append(("c", "rome", 3, 8.0))
+    retry = {"hoodie.write.num.retries.on.conflict.failures": 1}
+    table.update("id = 'c'", {"price": "price + 1"}, options=retry)
+    assert rows(table)[2] == ("c", "rome", 3, 9.0)

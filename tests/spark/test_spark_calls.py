@@ -1,0 +1,124 @@
+"""format("hudi") of Spark's readers and writers, views, and what they refuse."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+import hoodie
+from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound
+
+#: As Hudi's quick start has them.
+OPTIONS = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "uuid",
+    "hoodie.datasource.write.partitionpath.field": "partitionpath",
+    "hoodie.datasource.write.table.name": "trips",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.upsert.shuffle.parallelism": 2,
+    "hoodie.insert.shuffle.parallelism": 2,
+}
+COLUMNS = "uuid string, partitionpath string, ts long, fare double"
+TRIPS = [("a", "oslo", 1, 10.0), ("b", "oslo", 1, 20.0), ("c", "rome", 1, 30.0)]
+
+
+@pytest.fixture
+def registered(spark: SparkSession) -> Iterator[SparkSession]:
+    hoodie.register(spark)
+    yield spark
+    hoodie.unregister(spark)
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_the_quick_start_of_hudi_runs(registered, tmp_path, table_type):
+    spark, path = registered, str(tmp_path / "trips")
+    options = {**OPTIONS, "hoodie.datasource.write.table.type": table_type}
+    df = spark.createDataFrame(TRIPS, COLUMNS)
+    df.write.format("hudi").options(**options).mode("overwrite").save(path)
+
+    snapshot = spark.read.format("hudi").load(path)
+    snapshot.createOrReplaceTempView("hudi_trips_snapshot")
+    assert spark.sql("select count(*) from hudi_trips_snapshot where fare > 15").first()[0] == 2
+    first = snapshot.selectExpr("max(_hoodie_commit_time)").first()[0]
+
+    updates = spark.createDataFrame([("a", "oslo", 2, 11.0), ("d", "bern", 2, 40.0)], COLUMNS)
+    updates.write.format("org.apache.hudi").options(**options).mode("append").save(path)
+    assert spark.read.format("hudi").option("as.of.instant", first).load(path).count() == 3
+
+    incremental = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.read.begin.instanttime": first,
+    }
+    changed = spark.read.format("hudi").options(**incremental).load(path)
+    assert sorted(row.uuid for row in changed.collect()) == ["a", "d"]
+
+    deletes = spark.createDataFrame(TRIPS[1:2], COLUMNS)
+    deletes.write.format("hudi").options(**{**options, "hoodie.datasource.write.operation": "delete"}).mode(
+        "append"
+    ).save(path)
+    rows = spark.read.option("hoodie.datasource.query.type", "snapshot").load(path, format="Hudi")
+    assert sorted((row.uuid, row.fare) for row in rows.collect()) == [("a", 11.0), ("c", 30.0), ("d", 40.0)]
+
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING hudi OPTIONS (path '{path}')")
+    assert spark.sql("SELECT sum(fare), max(partitionpath) FROM live WHERE uuid <> 'c'").first() == (51.0, "oslo")
+    replaced = spark.createDataFrame(TRIPS[:1], COLUMNS).write.format("hoodie").options(**options)
+    replaced.mode("overwrite").save(path)
+    assert spark.sql("SELECT count(*) FROM live").first()[0] == 1
+
+
+def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
+    spark, path = registered, str(tmp_path / "trips")
+    df = spark.createDataFrame(TRIPS, COLUMNS)
+    writer = df.write.format("hudi").options(**OPTIONS)
+    writer.save(path)
+    with pytest.raises(TableMismatch):
+        df.write.format("hudi").options(**OPTIONS).save(path)
+    df.write.format("hudi").options(**OPTIONS).mode("ignore").save(path)
+    table = hoodie.open_table(spark, path)
+    assert len(table.history()) == 1
+    table.savepoint()
+    read = spark.read.format("hudi")
+    refused = [
+        (InvalidInput, lambda: df.write.format("hudi").options(**OPTIONS).mode("overwrite").save(path)),
+        (InvalidInput, lambda: df.write.format("hudi").options(**OPTIONS).mode("append").save()),
+        (InvalidInput, lambda: df.write.format("hudi").saveAsTable("trips")),
+        (InvalidOption, lambda: df.write.format("hudi").options(**OPTIONS).save(path, mode="upsert")),
+        (InvalidOption, lambda: df.write.format("hudi").options(**OPTIONS, hoodie_x=1).mode("append").save(path)),
+        (SchemaMismatch, lambda: df.drop("ts").write.format("hudi").options(**OPTIONS).mode("append").save(path)),
+        (TableNotFound, lambda: spark.read.format("hudi").load(str(tmp_path / "nowhere"))),
+        (InvalidInput, lambda: read.load([path, path])),
+        (InvalidOption, lambda: spark.read.format("hudi").option("hoodie.datasource.query.type", "x").load(path)),
+        (
+            InvalidOption,
+            lambda: spark.read.format("hudi").option("hoodie.datasource.query.incremental.format", "cdc").load(path),
+        ),
+    ]
+    for error, act in refused:
+        with pytest.raises(error):
+            act()
+    assert len(table.history()) == 1
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING hudi OPTIONS (path '{path}')")
+    with pytest.raises(Exception, match=r"hoodie\.sql"):
+        spark.sql("INSERT INTO live SELECT * FROM live")
+    with pytest.raises(Exception, match="no path"):
+        spark.sql("CREATE TEMPORARY VIEW nowhere USING hudi")
+
+
+def test_other_formats_are_untouched_and_all_is_given_back(spark, tmp_path):
+    df = spark.createDataFrame(TRIPS, COLUMNS)
+    hoodie.register(spark)
+    hoodie.register(spark)
+    df.write.format("parquet").option("compression", "none").partitionBy("partitionpath").save(str(tmp_path / "plain"))
+    assert spark.read.format("parquet").schema(COLUMNS).load(str(tmp_path / "plain")).count() == 3
+    assert spark.read.parquet(str(tmp_path / "plain")).count() == 3
+    by = {name: value for name, value in OPTIONS.items() if "partitionpath" not in name}
+    df.write.format("hudi").options(**by).partitionBy("partitionpath").save(str(tmp_path / "t"))
+    assert (tmp_path / "t" / "oslo").is_dir()
+    two = spark.read.format("hudi").schema("uuid string, fare double").load(str(tmp_path / "t"))
+    assert two.columns == ["uuid", "fare"]
+    hoodie.unregister(spark)
+    methods = [vars(type(df.write))["save"], vars(type(spark.read))["load"], vars(type(df.write))["mode"]]
+    assert not any(hasattr(method, "_hoodie_original") for method in methods)

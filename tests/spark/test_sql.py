@@ -1,0 +1,251 @@
+"""SQL on tables of ours: what statements make of them, what goes on to Spark, what is refused and where."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+
+import hoodie
+from hoodie.errors import InvalidInput, KeyMatchedTwice, SchemaMismatch, StatementError, TableNotFound
+
+_names = itertools.count()
+
+
+@pytest.fixture
+def orders(spark: SparkSession, tmp_path: Path) -> str:
+    """The name of a table of three rows."""
+    name = f"orders_{next(_names)}"
+    hoodie.sql(
+        spark,
+        f"""CREATE TABLE {name} (id INT, city STRING, price DOUBLE, ts BIGINT) USING hudi
+            PARTITIONED BY (city) LOCATION '{tmp_path / "orders"}'
+            TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts', type = 'cow')""",
+    )
+    counts = hoodie.sql(
+        spark, f"INSERT INTO {name} VALUES (1, 10.5, 1, 'oslo'), (2, 20, 1, 'oslo'), (3, 30, 1, 'rome')"
+    )
+    assert counts.first()["num_inserted_rows"] == 3
+    return name
+
+
+def rows(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in hoodie.sql(spark, f"SELECT id, city, price, ts FROM {name}").collect())
+
+
+def test_statements_change_a_table(spark, orders):
+    done = hoodie.sql(
+        spark, f"UPDATE {orders} SET price = price * 2, ts = ts + 1 WHERE city = 'oslo' AND id > 1"
+    ).first()
+    assert (done["num_updated_rows"], done["num_copied_rows"]) == (1, 1)
+    spark.createDataFrame([(3,)], "id int").createOrReplaceTempView("gone")
+    done = hoodie.sql(spark, f"DELETE FROM {orders} AS o WHERE o.id IN (SELECT id FROM gone)").first()
+    assert done["num_deleted_rows"] == 1
+    hoodie.sql(spark, f"INSERT INTO {orders} (city, id) VALUES ('bern', 7)")
+    hoodie.sql(spark, f"INSERT INTO {orders} PARTITION (city = 'bern') SELECT 8, 1.5, 2")
+    assert rows(spark, orders) == [
+        (1, "oslo", 10.5, 1),
+        (2, "oslo", 40.0, 2),
+        (7, "bern", None, None),
+        (8, "bern", 1.5, 2),
+    ]
+    hoodie.sql(spark, f"INSERT OVERWRITE {orders} SELECT id, price, ts, city FROM {orders} WHERE id = 8")
+    assert rows(spark, orders) == [(8, "bern", 1.5, 2)]
+
+
+def test_merge_with_all_clauses(spark, orders, tmp_path):
+    merged = hoodie.sql(
+        spark,
+        f"""WITH q AS (SELECT * FROM VALUES (1, 'oslo', 1D), (2, 'oslo', 0D), (9, 'bern', 9D) AS v(id, city, price))
+        -- what came today
+        MERGE INTO {orders} AS t USING (SELECT * FROM q) s ON t.id = s.id AND t.city = s.city
+        WHEN MATCHED AND s.price = 0 THEN DELETE
+        WHEN MATCHED THEN UPDATE SET t.price = CASE WHEN s.price > 0 THEN t.price + s.price END, ts = 2
+        WHEN NOT MATCHED BY TARGET THEN INSERT (id, city, price, ts) VALUES (s.id, s.city, s.price, 2)
+        WHEN NOT MATCHED BY SOURCE AND t.price > (SELECT min(price) FROM {orders}) THEN UPDATE SET price = -1;""",
+    ).first()
+    assert tuple(merged)[1:4] == (2, 1, 1)
+    assert rows(spark, orders) == [(1, "oslo", 11.5, 2), (3, "rome", -1.0, 1), (9, "bern", 9.0, 2)]
+    source = f"hudi.`{tmp_path / 'orders'}`"
+    hoodie.sql(
+        spark,
+        f"MERGE INTO {source} x USING {orders} o ON x.id = o.id AND x.city = o.city "
+        "WHEN MATCHED AND o.id = 9 THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
+    )
+    assert [row[0] for row in rows(spark, orders)] == [1, 3]
+
+
+def test_queries_see_tables_by_path_by_name_and_as_of_an_instant(spark, orders, tmp_path):
+    instant = hoodie.open_table(spark, orders).history()[0][0].requested
+    hoodie.sql(spark, f"DELETE FROM {orders} WHERE id < 3")
+    path = f"hudi.`{tmp_path / 'orders'}`"
+    query = f"""SELECT {orders}.id, count(p.id) AS n, '{{x}}' AS x FROM {orders} TIMESTAMP AS OF '{instant}' AS {orders}
+                LEFT JOIN {path} p ON p.id = {orders}.id GROUP BY ALL ORDER BY 1"""
+    assert [tuple(row) for row in hoodie.sql(spark, query).collect()] == [(1, 0, "{x}"), (2, 0, "{x}"), (3, 1, "{x}")]
+    hoodie.sql(spark, f"CREATE OR REPLACE TEMP VIEW left_orders AS SELECT * FROM {orders}")
+    assert spark.table("left_orders").count() == 1
+    shadowed = f"WITH {orders} AS (SELECT 5 AS id) SELECT * FROM {orders}"
+    assert hoodie.sql(spark, shadowed).first()[0] == 5
+
+
+def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):
+    copy = f"{orders}_copy"
+    hoodie.sql(
+        spark,
+        f"CREATE TABLE IF NOT EXISTS {copy} USING hudi PARTITIONED BY (city) "
+        f"TBLPROPERTIES (primaryKey = 'id', type = 'mor') AS SELECT id, price, city FROM {orders}",
+    )
+    assert hoodie.sql(spark, f"SELECT sum(id) FROM {copy}").first()[0] == 6
+    hoodie.sql(spark, f"CREATE TABLE IF NOT EXISTS {copy} (id INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    hoodie.sql(spark, f"ALTER TABLE {copy} ADD COLUMNS (note STRING COMMENT 'why')")
+    hoodie.sql(spark, f"UPDATE {copy} SET note = 'new' WHERE id = 1")
+    assert hoodie.sql(spark, f"SELECT count(note), count(*) FROM {copy}").first() == (1, 3)
+    shown = [row[0] for row in hoodie.sql(spark, f"SHOW PARTITIONS {copy}").collect()]
+    assert shown == ["city=oslo", "city=rome"]
+    hoodie.sql(spark, f"ALTER TABLE {copy} DROP PARTITION (city = 'rome')")
+    assert hoodie.sql(spark, f"SELECT count(*) FROM {copy}").first()[0] == 2
+    hoodie.sql(spark, f"TRUNCATE TABLE {copy}")
+    assert hoodie.sql(spark, f"SELECT * FROM {copy}").count() == 0
+    hoodie.sql(spark, f"DROP TABLE {copy}")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        hoodie.sql(spark, f"SELECT * FROM {copy}")
+    hoodie.sql(spark, f"DROP TABLE {orders}")
+    assert (tmp_path / "orders" / ".hoodie").is_dir()  # a table with a location of its own stays
+
+
+def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
+    commits = hoodie.sql(spark, f"CALL show_commits(table => '{orders}', limit => 1)")
+    assert commits.columns[:4] == ["commit_time", "action", "total_bytes_written", "total_files_added"]
+    instant = commits.first()["commit_time"]
+    assert hoodie.sql(spark, f"CALL system.create_savepoint('{orders}', '{instant}')").first()[0] is True
+    assert hoodie.sql(spark, f"CALL show_savepoints(path => '{tmp_path / 'orders'}')").first()[0] == instant
+    hoodie.sql(spark, f"DELETE FROM {orders}")
+    assert rows(spark, orders) == []
+    assert hoodie.sql(spark, f"CALL rollback_to_savepoint('{orders}', '{instant}')").first()[0] is True
+    assert len(rows(spark, orders)) == 3
+    for call in (
+        "show_commits_metadata",
+        "show_commit_extra_metadata",
+        "show_table_properties",
+        "show_compaction",
+        "stats_file_sizes",
+        "run_clean",
+        "show_archived_commits",
+    ):
+        assert hoodie.sql(spark, f"CALL {call}(table => '{orders}')").columns
+    assert hoodie.sql(spark, f"CALL show_commit_files('{orders}', 5, '{instant}')").count() == 2
+    assert hoodie.sql(spark, f"CALL validate_table('{orders}')").count() == 0
+    assert (
+        "show_commits(" in hoodie.sql(spark, "CALL help(cmd => 'x')").filter("result like 'show_commits(%'").first()[0]
+    )
+
+
+def test_what_is_not_ours_goes_to_spark_as_it_is(spark, tmp_path):
+    assert hoodie.sql(spark, "SELECT 1 AS a, '{b}' AS b").first() == (1, "{b}")
+    hoodie.sql(spark, f"CREATE TABLE plain (a INT) USING parquet LOCATION '{tmp_path / 'plain'}'")
+    try:
+        hoodie.sql(spark, "INSERT INTO plain VALUES (1)")
+        assert hoodie.sql(spark, "SELECT * FROM plain").first()[0] == 1
+        with pytest.raises(Exception, match="UPDATE"):
+            hoodie.sql(spark, "UPDATE plain SET a = 2")
+    finally:
+        hoodie.sql(spark, "DROP TABLE plain")
+    with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
+        hoodie.sql(spark, "SELEC 1")
+
+
+def test_bad_statements_say_where_and_change_nothing(spark, orders):
+    before = rows(spark, orders)
+    twice = "(SELECT * FROM VALUES (1, 'oslo'), (1, 'oslo') AS v(id, city))"
+    for error, statement in (
+        (StatementError, f"UPDATE {orders} SET price 1"),
+        (StatementError, f"UPDATE {orders} SET price = 1; DELETE FROM {orders}"),
+        (StatementError, f"MERGE INTO {orders} t USING x ON t.id = x.id WHEN MATCHED DELETE"),
+        (StatementError, f"MERGE INTO {orders} t USING x ON t.id = x.id WHEN MATCHED THEN INSERT *"),
+        (StatementError, f"ALTER TABLE {orders} ADD COLUMNS (id INT)"),
+        (StatementError, f"ALTER TABLE {orders} RENAME TO other"),
+        (StatementError, f"ALTER TABLE {orders} DROP PARTITION (city = 'paris')"),
+        (StatementError, "CREATE TABLE keyless (a INT) USING hudi"),
+        (StatementError, "CALL show_commitz(table => 'x')"),
+        (StatementError, f"CALL show_commits(table => '{orders}', lim => 1)"),
+        (StatementError, f"CALL show_commits(table => '{orders}', limit => 'many')"),
+        (StatementError, "CALL show_commits(table => 'nowhere')"),
+        (InvalidInput, f"UPDATE {orders} SET id = 5 WHERE id = 1"),
+        (InvalidInput, f"UPDATE {orders} SET cost = 5 WHERE id = 1"),
+        (SchemaMismatch, f"UPDATE {orders} SET price = 'dear' WHERE id = 1"),
+        (SchemaMismatch, f"INSERT INTO {orders} VALUES (1, 2)"),
+        (
+            KeyMatchedTwice,
+            f"MERGE INTO {orders} t USING {twice} s ON t.id = s.id AND t.city = s.city "
+            "WHEN MATCHED THEN UPDATE SET ts = 3",
+        ),
+        (TableNotFound, "DELETE FROM hudi.`/nowhere/at/all`"),
+    ):
+        with pytest.raises(error) as raised:
+            hoodie.sql(spark, statement)
+        if error is StatementError and "line" in str(raised.value):
+            assert "column" in str(raised.value)
+    assert rows(spark, orders) == before
+
+
+_KEYS, _VALUES = st.integers(0, 4), st.integers(0, 9)
+_STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("merge"), st.dictionaries(_KEYS, st.tuples(_VALUES, st.booleans()), min_size=1, max_size=3)),
+        st.tuples(st.just("update"), _VALUES),
+        st.tuples(st.just("delete"), _VALUES),
+        st.tuples(st.just("upsert"), st.dictionaries(_KEYS, _VALUES, min_size=1, max_size=3)),
+    ),
+    min_size=2,
+    max_size=3,
+)
+
+
+@settings(max_examples=3, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(steps=_STEPS, table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]))
+def test_statements_builder_and_model_agree_on_random_histories(spark, tmp_path_factory, steps, table_type):
+    folder = tmp_path_factory.mktemp("histories")
+    columns = "id int, v int"
+    tables = {}
+    for door in ("sql", "builder"):
+        tables[door] = hoodie.create_table(spark, str(folder / door), name="t", record_key="id", table_type=table_type)
+        tables[door].upsert(spark.createDataFrame([(0, 0), (1, 5)], columns))
+    model = {0: 0, 1: 5}
+    name = f"hudi.`{folder / 'sql'}`"
+    for step, argument in steps:
+        if step == "merge":
+            source = spark.createDataFrame([(key, *row) for key, row in argument.items()], columns + ", gone boolean")
+            source.createOrReplaceTempView("changes")
+            hoodie.sql(
+                spark,
+                f"MERGE INTO {name} t USING changes s ON t.id = s.id WHEN MATCHED AND s.gone THEN DELETE "
+                "WHEN MATCHED THEN UPDATE SET v = t.v + s.v WHEN NOT MATCHED AND NOT s.gone THEN INSERT *",
+            )
+            merge = tables["builder"].merge(source).when_matched_delete(condition="source.gone")
+            merge = merge.when_matched_update({"v": "target.v + source.v"})
+            merge.when_not_matched_insert_all(condition="NOT source.gone").execute()
+            for key, (value, gone) in argument.items():
+                if gone:
+                    model.pop(key, None)
+                else:
+                    model[key] = model.get(key, 0) + value
+        elif step == "update":
+            hoodie.sql(spark, f"UPDATE {name} SET v = v + 1 WHERE v >= {argument}")
+            tables["builder"].update(f"v >= {argument}", {"v": "v + 1"})
+            model = {key: value + (value >= argument) for key, value in model.items()}
+        elif step == "delete":
+            hoodie.sql(spark, f"DELETE FROM {name} WHERE v < {argument}")
+            tables["builder"].delete_where(f"v < {argument}")
+            model = {key: value for key, value in model.items() if value >= argument}
+        else:
+            for table in tables.values():
+                table.upsert(spark.createDataFrame(list(argument.items()), columns))
+            model |= argument
+        for table in tables.values():
+            found = hoodie.read_arrow(table.path, columns=["id", "v"]).to_pylist()
+            assert {row["id"]: row["v"] for row in found} == model
+            assert len(found) == len(model)

@@ -1,0 +1,79 @@
+"""Statements taken apart: slices of the text, and the place of what cannot be read."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.errors import StatementError
+from hoodie.spark.merge.clauses import Act, When
+from hoodie.statements.cutting import Name, single
+from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml
+
+
+def read(text):
+    return dml(single(text))
+
+
+def test_an_update_is_its_table_its_values_and_its_condition():
+    found = read("UPDATE hudi.`/tmp/a b` AS x SET x.a = CASE WHEN b THEN 1 END, c = 'O''x, y' WHERE d IN (SELECT 1) ;")
+    assert found == Update(
+        Name(("hudi", "/tmp/a b"), "x"),
+        {"x.a": "CASE WHEN b THEN 1 END", "c": "'O''x, y'"},
+        "d IN (SELECT 1)",
+    )
+
+
+def test_deletes_and_inserts():
+    assert read("delete from db.t") == Delete(Name(("db", "t"), "t"), None)
+    assert read("INSERT INTO t (a, `b c`) VALUES (1, 2)") == Insert(
+        Name(("t",), "t"), "VALUES (1, 2)", columns=("a", "b c")
+    )
+    assert read("INSERT OVERWRITE TABLE t PARTITION (d = 'x', h) SELECT 1") == Insert(
+        Name(("t",), "t"), "SELECT 1", overwrite=True, partition={"d": "'x'", "h": None}
+    )
+    assert read("INSERT INTO t BY NAME (SELECT 1 AS a)") == Insert(Name(("t",), "t"), "(SELECT 1 AS a)", by_name=True)
+    assert read("WITH q AS (SELECT 1) SELECT * FROM q") is None
+    assert read("SELECT 1") is None
+
+
+def test_a_merge_is_cut_at_its_clauses():
+    found = read(
+        """WITH q AS (SELECT 1) -- a note
+        MERGE INTO t AS x USING (SELECT * FROM q) AS s ON x.id = s.id AND CASE WHEN x.a THEN true END
+        WHEN MATCHED AND s.op = 'WHEN' THEN DELETE
+        WHEN MATCHED THEN UPDATE SET *
+        WHEN NOT MATCHED BY TARGET AND s.n > 1 THEN INSERT (id, n) VALUES (s.id, f(1, s.n))
+        WHEN NOT MATCHED THEN INSERT *
+        WHEN NOT MATCHED BY SOURCE THEN UPDATE SET n = x.n - 1"""
+    )
+    assert isinstance(found, Merge)
+    assert (found.table.alias, found.source_name, found.source) == ("x", "s", "(SELECT * FROM q) AS s")
+    assert found.condition == "x.id = s.id AND CASE WHEN x.a THEN true END"
+    assert [(clause.when, clause.act, clause.condition, clause.values) for clause in found.clauses] == [
+        (When.MATCHED, Act.DELETE, "s.op = 'WHEN'", None),
+        (When.MATCHED, Act.UPDATE, None, None),
+        (When.NOT_MATCHED, Act.INSERT, "s.n > 1", {"id": "s.id", "n": "f(1, s.n)"}),
+        (When.NOT_MATCHED, Act.INSERT, None, None),
+        (When.BY_SOURCE, Act.UPDATE, None, {"n": "x.n - 1"}),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ("UPDATE t SET a 1", "line 1, column 14"),
+        ("UPDATE t\nSET a = 1, a = 2", "line 2, column 12"),
+        ("DELETE t", "line 1, column 8"),
+        ("MERGE INTO t USNG s ON a WHEN MATCHED THEN DELETE", "line 1, column 1"),
+        ("MERGE INTO t USING s ON a = b\nWHEN MATCHED THEN INSERT *", "line 2, column 19"),
+        ("MERGE INTO t USING s ON a = b WHEN MATCHED DELETE", "column 36"),
+        ("MERGE INTO t USING s ON a = b WHEN NOT MATCHED THEN INSERT (a, b) VALUES (1)", "2 columns and 1 values"),
+        ("MERGE WITH SCHEMA EVOLUTION INTO t USING s ON a = b WHEN MATCHED THEN DELETE", "line 1, column 7"),
+        ("SELECT 1; SELECT 2", "line 1, column 11"),
+        ("UPDATE t SET a = 'x", "cannot be read"),
+        (" ; ", "no statement"),
+    ],
+)
+def test_the_place_of_what_cannot_be_read_is_named(text, place):
+    with pytest.raises(StatementError, match=place):
+        read(text)
