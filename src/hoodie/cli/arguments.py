@@ -137,6 +137,13 @@ _OPTION = option(
     example="--option hoodie.clean.hours.retained=48",
     help="A hoodie.* option, as the table's writers have it; may be repeated.",
 )
+_PROPS = option(
+    "--props",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    example="--props hoodie.properties",
+    help="A properties file with hoodie.* options, below those of --option.",
+)
 DRY_RUN = option(
     "--dry-run", is_flag=True, example="--dry-run", help="Say what would be done, or go; nothing is changed."
 )
@@ -179,7 +186,7 @@ def command(
         common += [click.argument("paths", nargs=-1, type=TABLE, metavar="PATH..."), *own, _FROM, _JOBS, _STORAGE]
     else:
         common += own
-    common += [_OPTION] if hoodie else []
+    common += [_OPTION, _PROPS] if hoodie else []
     common += [_JSON, _DEBUG]
 
     def made(function: Callable[..., int]) -> Command:

@@ -32,7 +32,7 @@ class Target:
     """A table that a command works on."""
 
     path: str
-    options: Options = field(default_factory=Options, repr=False)
+    options: Options = field(default_factory=Options)
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @property
@@ -50,7 +50,7 @@ class Call:
 
     command: str
     paths: tuple[str, ...] = ()
-    options: Options = field(default_factory=Options, repr=False)
+    options: Options = field(default_factory=Options)
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     jobs: int = 1
     as_json: bool = False
@@ -63,11 +63,11 @@ class Call:
         words = context.command_path.split()[1:]
         storage_options = {key: _value(text) for key, text in given.pop("storage_options", ())}
         secrets.remember(storage_options)
-        options = Options(dict(given.pop("options", ())))
-        if options:
-            from hoodie.config.datasource import check_options  # here: most calls have none
+        options = Options()
+        if "options" in given:
+            from hoodie.config.datasource import door_options  # here: looking at a timeline needs none
 
-            options = check_options(options)
+            options = door_options(dict(given.pop("options")), props=given.pop("props"))
         listed, paths = given.pop("listed", None), given.pop("paths", None)
         if paths is not None:
             lines = [line.split("#")[0].strip() for line in listed] if listed else []

@@ -52,10 +52,15 @@ def places(paths: Sequence[str], folder: str) -> dict[str, str]:
     """Where each table goes: one to the folder, several to folders of their name in it. Raises InvalidOption"""
     if len(paths) == 1:
         return {paths[0]: folder}
-    names = {path: path.rstrip("/").rpartition("/")[2] for path in paths}
+    return {path: f"{folder.rstrip('/')}/{name}" for path, name in named(paths).items()}
+
+
+def named(paths: Sequence[str]) -> dict[str, str]:
+    """The name of each table's folder, by path. Raises InvalidOption when two have the same"""
+    names = {path: os.path.basename(os.path.abspath(path.rstrip("/"))) for path in paths}
     if twice := sorted({name for name in names.values() if list(names.values()).count(name) > 1}):
-        raise InvalidOption(f"--to {folder}: several tables have a folder named {', '.join(twice)}: export them apart")
-    return {path: f"{folder.rstrip('/')}/{name}" for path, name in names.items()}
+        raise InvalidOption(f"several tables have a folder named {', '.join(twice)}: take them one after the other")
+    return names
 
 
 def export(

@@ -1,12 +1,28 @@
-"""Commands that look at tables: ls, show, history, files, stats, metadata."""
+"""Commands that look at tables: ls, show, history, files, stats, metadata, report."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
 
 import click
 
 from hoodie.cli.arguments import TIME, command, option
-from hoodie.cli.calls import Call
+from hoodie.cli.calls import Call, Target
 from hoodie.model.instant import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """A page about a table.
+
+    file   where it was written
+    bytes  of it
+    """
+
+    file: str
+    bytes: int
+
 
 PARTITION = option(
     "--partition",
@@ -131,3 +147,38 @@ def metadata(call: Call) -> int:
     from hoodie.cli import settings
 
     return call.each(lambda target: settings.metadata(target.storage), settings.text)
+
+
+@command(
+    "report",
+    option(
+        "--output",
+        "folder",
+        type=click.Path(file_okay=False),
+        default=".",
+        metavar="FOLDER",
+        example="--output /var/www/tables",
+        help="Where the pages go: each has the name of the table's folder and .html. Default: the working folder.",
+    ),
+    examples=["hoodie report /data/trips", "hoodie report '/data/lake/*' --output /var/www/tables"],
+    hoodie=True,
+)
+def report(call: Call, folder: str) -> int:
+    """Write a page about each table.
+
+    One HTML file that needs nothing else: timeline, commits, file sizes, and what cleaning and compaction would do. No
+    data file is opened.
+    """
+    from hoodie.cli.exporting import named
+    from hoodie.report.make import make_report
+    from hoodie.table.state import load_state
+
+    names = named([target.path for target in call.targets()])
+    Path(folder).mkdir(parents=True, exist_ok=True)
+
+    def do(target: Target) -> Reported:
+        page = make_report(load_state(target.storage), target.options)
+        file = page.save(Path(folder) / f"{names[target.path]}.html")
+        return Reported(str(file), file.stat().st_size)
+
+    return call.each(do, lambda done: [done.file])

@@ -28,6 +28,7 @@ COMMANDS = {
     "files": "hoodie.cli.look:files",
     "stats": "hoodie.cli.look:stats",
     "metadata": "hoodie.cli.look:metadata",
+    "report": "hoodie.cli.look:report",
     "query": "hoodie.cli.read:query",
     "changes": "hoodie.cli.read:changes",
     "export": "hoodie.cli.read:export",

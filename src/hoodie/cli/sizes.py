@@ -89,16 +89,16 @@ def files(
     every   the older ones of each file group, too
     Raises  as a read
     """
-    _, view, current = _current(storage, options, partitions, as_of)
+    _, view, current, moment = _current(storage, options, partitions, as_of)
     if not every:
         return Files(tuple(_line(slice_) for slice_ in current.values()))
-    slices = [one for group in sorted(view.groups) for one in committed_slices(view, group, as_of)]
+    slices = [one for group in sorted(view.groups) for one in committed_slices(view, group, moment)]
     return Files(tuple(_line(one, current.get(one.group) == one) for one in slices))
 
 
 def stats(storage: Storage, options: Options) -> Stats:
     """Measure a table: one listing of all partitions, and the commits of the active timeline. Raises as a read"""
-    state, view, current = _current(storage, options, None, None)
+    state, view, current, _ = _current(storage, options, None, None)
     bases = [slice_.base for slice_ in current.values() if slice_.base is not None]
     logs = [log for slice_ in current.values() for log in slice_.logs]
     every = {base.path: base.size for found in view.groups.values() for base in found.bases}
@@ -166,11 +166,13 @@ def stats_text(found: Stats) -> Sequence[Block]:
 
 def _current(
     storage: Storage, options: Options, partitions: Collection[str] | None, as_of: str | None
-) -> tuple[TableState, FileSystemView, dict[FileGroupId, FileSlice]]:
-    moment = None if as_of is None else query_instant(as_of)
+) -> tuple[TableState, FileSystemView, dict[FileGroupId, FileSlice], str | None]:
+    """The state and the view of a table, the slices that a reader takes, and `as_of` as an instant."""
+    state = load_state(storage)
+    moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = snapshot_files(moment)
-    state, view = complete_view(load_state(storage), partitions, taken, options, moment)
-    return state, view, {slice_.group: slice_ for slice_ in taken(view)}
+    state, view = complete_view(state, partitions, taken, options, moment)
+    return state, view, {slice_.group: slice_ for slice_ in taken(view)}, moment
 
 
 def _line(slice_: FileSlice, current: bool = True) -> SliceLine:

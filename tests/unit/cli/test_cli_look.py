@@ -159,3 +159,31 @@ def test_version_names_what_is_installed(hoodie: Terminal) -> None:
     found = hoodie.result("version")
     assert found["packages"]["pyarrow"] == metadata.version("pyarrow")
     assert found["writes"] == 6
+
+
+def test_report_writes_a_page_for_each_table(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    found = hoodie.document("report", f"{lake}/*", "--output", tmp_path / "pages")
+    pages = [Path(table["result"]["file"]) for table in found["tables"]]
+    assert pages == [tmp_path / "pages" / f"{name}.html" for name in "ab"]
+    for page, name in zip(pages, "ab", strict=True):
+        text = page.read_text("utf-8")
+        assert text.lower().startswith("<!doctype html>")
+        assert instants(lake / name)[-1] in text
+
+
+def test_files_as_of_a_time_are_those_of_then(lake: Path, hoodie: Terminal) -> None:
+    first, *_ = instants(lake / "a")
+    then = f"{first[:4]}-{first[4:6]}-{first[6:8]}T{first[8:10]}:{first[10:12]}:{first[12:14]}.{first[14:]}Z"
+    schedule(LocalStorage(lake / "a"))
+    hoodie("compaction", "run", lake / "a", "--engine", "local")
+    for moment in (first, then):
+        every = hoodie.result("files", lake / "a", "--all", "--as-of", moment)["slices"]
+        assert {line["base_instant"] for line in every} == {first}
+
+
+def test_options_come_from_a_properties_file(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    (tmp_path / "ours.properties").write_text("hoodie.index.type=GLOBAL_SIMPLE\n")
+    props = ["--props", tmp_path / "ours.properties"]
+    assert hoodie.result("index", "show", lake / "a", *props)["index"] == "GLOBAL_SIMPLE"
+    named = hoodie.result("index", "show", lake / "a", *props, "--option", "hoodie.index.type=SIMPLE")
+    assert named["index"] == "SIMPLE"

@@ -44,6 +44,7 @@ def test_every_option_has_an_example_that_parses(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "tables.txt").write_text("/data/trips\n")
+    (tmp_path / "hoodie.properties").write_text("hoodie.clean.hours.retained=48\n")
     command = COMMANDS[words]
     out, _ = hoodie.both(*words.split(), "--help")
     needed = {"completion": "bash", "export": "table --to out"}.get(words, "" if words == "version" else "table")
@@ -74,6 +75,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("files", path, "--all"),
         ("stats", path),
         ("metadata", path),
+        ("report", path, "--output", tmp_path / "pages"),
         ("query", path),
         ("changes", path),
         ("export", path, "--to", tmp_path / "out"),
