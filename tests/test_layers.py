@@ -31,7 +31,7 @@ FLOORS = (
     {"writing"},
     {"recovery"},
     {"services"},
-    {"report"},
+    {"report", "sync"},
     {"metrics"},
     {"spark"},
     {"api"},

@@ -11,8 +11,8 @@ import hoodie
 from hoodie.errors import InvalidOption, ServiceFailed, UnsupportedTable
 from hoodie.model.instant import Action
 from hoodie.services.compaction.schedule import pending_compactions
-from hoodie.spark import after_commit
 from hoodie.spark.write import staging
+from hoodie.sync import after_commit
 from hoodie.table.state import load_state
 from support.oracles import assert_same_rows, read_hudi_rs
 
@@ -144,11 +144,11 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
 def test_a_service_that_fails_does_not_fail_the_write_whatever_its_error(spark, tmp_path, monkeypatch):
     one = table(spark, tmp_path / "t")
 
-    def fails(session, storage, options):
+    def fails(storage, options, run):
         raise ZeroDivisionError("a bug")
 
-    monkeypatch.setattr(after_commit, "SERVICES", (("counting", fails),))
-    with pytest.warns(ServiceFailed, match="is committed, but counting after it failed: ZeroDivisionError: a bug"):
+    monkeypatch.setattr(after_commit, "compact_inline", fails)
+    with pytest.warns(ServiceFailed, match="is committed, but compaction after it failed: ZeroDivisionError: a bug"):
         assert one.bulk_insert(rows(spark, 0, 2, 1)).inserted == 2
 
 

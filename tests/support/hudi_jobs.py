@@ -63,15 +63,16 @@ JOBS = [
         },
     ),
     Job(
-        "glue with sync on",
+        "glue with sync and metrics on",
         {
             **_PARTITIONED,
             **_HIVE,
             "className": "org.apache.hudi",
             "hoodie.datasource.hive_sync.enable": "true",
-            "hoodie.datasource.meta.sync.enable": True,
+            "hoodie.metrics.on": True,
+            "hoodie.metrics.reporter.type": "CLOUDWATCH",
         },
-        refused=("hoodie.datasource.hive_sync.enable", "hoodie.datasource.meta.sync.enable"),
+        refused=("hoodie.metrics.on",),
     ),
     Job(
         "names without their beginning",

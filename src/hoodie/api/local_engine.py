@@ -22,8 +22,8 @@ from hoodie.reading.scan import plan_scan
 from hoodie.reading.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import without_meta_fields
-from hoodie.services.after_commit import after_local_commit
 from hoodie.storage.protocol import Storage
+from hoodie.sync.after_commit import after_commit
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
@@ -45,7 +45,7 @@ def check(
         from hoodie.api.spark_engine import check as check_on_spark  # PySpark is there: the frame is one of its own
 
         return check_on_spark(rows.sparkSession, storage, operation, rows, options, new)
-    return check_batch(storage, operation, arrow_stream(rows), options, after_local_commit, new)
+    return check_batch(storage, operation, arrow_stream(rows), options, after_commit, new)
 
 
 def explain(batch: CheckedBatch) -> WriteExplanation:
@@ -121,4 +121,4 @@ def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table
     return found
 
 
-LOCAL: Engine[Rows] = Engine(check, explain, read, read_keys, after_local_commit)
+LOCAL: Engine[Rows] = Engine(check, explain, read, read_keys, after_commit)

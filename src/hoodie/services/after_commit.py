@@ -15,7 +15,6 @@ from hoodie.errors import ServiceFailed
 from hoodie.model.instant import Action
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean, service_state
-from hoodie.services.compaction.inline import compact_inline
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
@@ -57,12 +56,6 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
         # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))
     return Serviced(cleaned, archived)
-
-
-def after_local_commit(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> None:
-    """All services after a commit of a writer without Spark: as `after_commit`, then compaction by its threads."""
-    after_commit(storage, options, instant, state)
-    _guarded("compaction", instant, partial(compact_inline, storage, options))
 
 
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:

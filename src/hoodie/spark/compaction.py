@@ -1,24 +1,20 @@
-"""Compaction by Spark: tasks on driver or executors, one for each file slice; and what a writer does by itself."""
+"""Compaction by Spark: tasks on driver or executors, one for each file slice."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import partial
 
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from hoodie.config.options import Options
 from hoodie.display.progress import progress
 from hoodie.model.commit import WriteStat
-from hoodie.services.compaction.inline import compact_inline as inline
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
 from hoodie.services.compaction.run import run_on_driver, run_operation
 from hoodie.spark.tasks import check_workers, collect, run_per_item
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import STATS, report, reported
-from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import written
 
@@ -38,11 +34,6 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
         stats = list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
         advance(len(work), *written(stats))  # Spark tells the driver nothing before its job ends
     return stats
-
-
-def compact_inline(session: SparkSession, storage: Storage, options: Options) -> None:
-    """`services.compaction.inline`, by Spark."""
-    inline(storage, options, partial(carry_out, session))
 
 
 def _run(work: tuple[Compaction, CompactionTask]) -> Iterator[pa.RecordBatch]:

@@ -1,4 +1,4 @@
-"""What follows a commit for other engines: manifests, then the metastore. The commit stands if they fail."""
+"""What follows a commit: manifests, cleaning, archiving, compaction, the metastore. The commit stands if they fail."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ import warnings
 from collections.abc import Callable, Collection
 from functools import partial
 
+from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import Options
 from hoodie.config.sync import ManifestOptions, sync_enabled
 from hoodie.errors import ServiceFailed
+from hoodie.services.after_commit import after_commit as clean_and_archive
+from hoodie.services.compaction.inline import compact_inline
+from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import sync_table
@@ -16,7 +20,37 @@ from hoodie.sync.manifest import write_manifests
 from hoodie.table.state import TableState
 
 
-def manifests_after_commit(
+def after_commit(
+    storage: Storage,
+    options: Options,
+    instant: str,
+    state: TableState | None = None,
+    *,
+    run_compaction: RunTasks | None = None,
+    spark_version: str = "",
+) -> None:
+    """Run what the options of a write ask for after its commit, one after the other.
+
+    instant         of the commit
+    state           the table as the write saw it once it was published; None: it is loaded
+    run_compaction  carries out the tasks of a compaction; None: threads of this process
+    spark_version   as for `sync_table`
+    A service that fails leaves what it can go on with, and a `ServiceFailed` warning: the write itself has succeeded.
+    """
+    # Before cleaning, which may delete what the last manifests name.
+    _manifests(storage, options, instant, state=state)
+    cleaned = clean_and_archive(storage, options, instant, state).cleaned
+    _guarded("compaction", instant, partial(compact_inline, storage, options, run_compaction))
+    removed = cleaned.partitions if cleaned else ()
+    if removed or inline_compaction(options).run:
+        _manifests(storage, options, instant, removed=removed)
+    if sync_enabled(options):
+        advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
+        sync = partial(sync_table, storage, options, spark_version=spark_version)
+        _guarded("the sync to the metastore", instant, sync, advice)
+
+
+def _manifests(
     storage: Storage,
     options: Options,
     instant: str,
@@ -24,38 +58,17 @@ def manifests_after_commit(
     state: TableState | None = None,
     removed: Collection[str] = (),
 ) -> None:
-    """Bring the manifests up to date that the options ask for. What fails is the warning ServiceFailed.
-
-    instant         of the commit
-    state, removed  as for `write_manifests`
-    """
     if options.read(ManifestOptions).chosen:
-        advice = "Engines go on reading the old lists; write them again with `hoodie manifest`, or by the next commit."
-        _guarded(
-            "writing the manifests",
-            instant,
-            advice,
-            partial(write_manifests, storage, options, removed=removed, state=state),
-        )
+        advice = "Engines go on reading the old lists; the next commit writes what is missing."
+        write = partial(write_manifests, storage, options, removed=removed, state=state)
+        _guarded("writing the manifests", instant, write, advice)
 
 
-def sync_after_commit(storage: Storage, options: Options, instant: str, spark_version: str = "") -> None:
-    """Sync the metastore if the options ask for it. What fails is the warning ServiceFailed.
-
-    instant        of the commit
-    spark_version  as for `sync_table`
-    """
-    if sync_enabled(options):
-        advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
-        run = partial(sync_table, storage, options, spark_version=spark_version)
-        _guarded("the sync to the metastore", instant, advice, run)
-
-
-def _guarded(service: str, instant: str, advice: str, run: Callable[[], object]) -> None:
+def _guarded(service: str, instant: str, run: Callable[[], object], advice: str = "") -> None:
     try:
         with typed_errors():
             run()
     except Exception as error:  # whatever it is: raised, it would say that the write failed
         notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-        problem = f"{type(error).__name__}: {error}{notes} {advice}"
+        problem = f"{type(error).__name__}: {error}{notes} {advice}".rstrip()
         warnings.warn(ServiceFailed(service, instant, problem), stacklevel=3)

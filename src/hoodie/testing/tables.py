@@ -19,11 +19,11 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.incremental import changed_rows
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
-from hoodie.services.after_commit import after_local_commit
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.sync.after_commit import after_commit
 from hoodie.table.create import create
 from hoodie.table.state import TableState, load_state
 from hoodie.testing.storage import CrashAfter, Dying
@@ -105,7 +105,7 @@ class ArrowTable:
     def delete_partitions(self, partitions: Sequence[str], options: Options | None = None) -> WriteResult:
         storage, given = self._storage(), self._options(options)
         result = delete_partitions(storage, partitions, given)
-        after_local_commit(storage, given, result.instant, result.after)
+        after_commit(storage, given, result.instant, result.after)
         return result
 
     def write(self, operation: WriteOperation, rows: pa.Table, options: Options | None = None) -> WriteResult:
@@ -114,7 +114,7 @@ class ArrowTable:
         Raises  as `HoodieTable.upsert`; what `fail_next` planted
         """
         given, storage = self._options(options), self._storage()
-        return run(check_batch(storage, operation, rows.to_reader(), given, after_local_commit))
+        return run(check_batch(storage, operation, rows.to_reader(), given, after_commit))
 
     def replace(self, rows: pa.Table, options: Options) -> WriteResult:
         """Put a new table with the rows in place of this one, as `hoodie.write` does with mode overwrite.
@@ -124,7 +124,7 @@ class ArrowTable:
         storage, given = self._storage(), Checked({key: as_text(value) for key, value in options.items()})
         new = replacement(storage, given)
         operation = WriteOperation.INSERT_OVERWRITE_TABLE
-        batch = check_batch(storage, operation, rows.to_reader(), given, after_local_commit, new.state)
+        batch = check_batch(storage, operation, rows.to_reader(), given, after_commit, new.state)
         return run(batch, replacing=new)
 
     # --- services ---

@@ -131,11 +131,12 @@ def test_options_without_effect_are_named_in_one_line_of_the_log(caplog: pytest.
 
 
 def test_an_option_of_writes_asks_for_nothing_in_a_read() -> None:
-    sync = {"hoodie.datasource.hive_sync.enable": "true"}
-    assert check_options(sync, Purpose.READ) == {}
+    metrics = {"hoodie.metrics.on": "true"}
+    assert check_options(metrics, Purpose.READ) == {}
     skip = {"hoodie.datasource.merge.type": "skip_merge"}
     assert check_options(skip, Purpose.WRITE) == {}
-    for options, purpose in ((sync, Purpose.WRITE), (skip, Purpose.READ), (sync, Purpose.BOTH), (skip, Purpose.BOTH)):
+    refused = ((metrics, Purpose.WRITE), (skip, Purpose.READ), (metrics, Purpose.BOTH), (skip, Purpose.BOTH))
+    for options, purpose in refused:
         with pytest.raises(InvalidOption, match="would not happen"):
             check_options(options, purpose)
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
+from hoodie.config.options import Options
 from hoodie.config.table import TableType
 from hoodie.config.write import WriteOperation
 from hoodie.doctor.examine import examine
@@ -19,15 +21,17 @@ from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
 from hoodie.services.clean import clean
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.table.overrides import completed
+from hoodie.sync.after_commit import after_local_commit
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import WAITING
-from hoodie.table.settings import Settings
-from hoodie.table.state import load_state, table_keygen
+from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
-from hoodie.testing.tables import ArrowTable, _carry_out, keyed
-from hoodie.writing.job import WriteJob, check, start, writable_state
+from hoodie.testing.tables import ArrowTable
+from hoodie.writing.job import start
+from hoodie.writing.local import check_batch
 from hoodie.writing.replacement import Replacement, replacement
+from hoodie.writing.result import WriteResult
+from hoodie.writing.run import _run
 from support.oracles import assert_same_rows, read_hudi_rs
 
 OLD = {
@@ -101,11 +105,11 @@ def test_the_new_table_is_written_read_and_cleaned_like_any() -> None:
     assert new.as_of(replaced).num_rows == 2
     for number in range(3):
         new.upsert(more.slice(0, 1).set_column(2, "qty", [[str(number)]]))
-    clean(table.storage, {**NEW, "hoodie.cleaner.commits.retained": "1"})
+    clean(table.storage, Options({**NEW, "hoodie.cleaner.commits.retained": "1"}))
     left = [entry.name for city in ("oslo", "rome") for entry in table.storage.list(city)]
     assert left == []
     assert new.as_of(new.upsert(more).instant).num_rows == 3
-    assert not [found for found in examine(table.storage, {}) if found.severity == "ERROR"]
+    assert not [found for found in examine(table.storage, Options()) if found.severity == "ERROR"]
     assert first > replaced
 
 
@@ -155,9 +159,9 @@ def test_what_was_before_cannot_be_gone_back_to() -> None:
     with pytest.raises(InvalidInput, match="replaced the whole table"):
         table.changes("earliest", old)
     with pytest.raises(InvalidInput, match="replaced the whole table"):
-        rollback(table.storage, NEW)
+        rollback(table.storage, Options(NEW))
     with pytest.raises(InvalidInput, match="replaced the whole table"):
-        make_savepoint(table.storage, NEW, old)
+        make_savepoint(table.storage, Options(NEW), old)
     assert rows(table.storage) == AFTER
 
 
@@ -188,23 +192,24 @@ def test_partitions_within_those_of_the_other_table_are_refused() -> None:
 
 def test_a_savepoint_forbids_it() -> None:
     table = old_table()
-    kept = make_savepoint(table.storage, OLD).instant
+    kept = make_savepoint(table.storage, Options(OLD)).instant
     before = copy.deepcopy(table.storage.list_tree(""))
     with pytest.raises(InvalidInput, match=rf"has savepoints \({kept}\).*delete_savepoint"):
         table.replace(NEW_ROWS, NEW)
     assert table.storage.list_tree("") == before
-    delete_savepoint(table.storage, OLD, kept)
+    delete_savepoint(table.storage, Options(OLD), kept)
     table.replace(NEW_ROWS, NEW)
     assert rows(table.storage) == AFTER
 
 
-def begun(storage: Storage, options: dict[str, str], new: Replacement | None = None) -> WriteJob:
-    """A write whose instant is taken: an upsert, or an overwrite of the table."""
-    state = completed(new.state if new else writable_state(storage, Settings.read(options)), options)
+def begun(storage: Storage, options: dict[str, str], new: Replacement | None = None) -> Callable[[], WriteResult]:
+    """A write whose instant is taken, an upsert or an overwrite of the table; what carries it out."""
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if new else WriteOperation.UPSERT
-    batch = NEW_ROWS if new else LATER
-    checked = check(state, operation, batch.schema, Settings.read(options))
-    return new.start(checked) if new else start(checked)
+    source = (NEW_ROWS if new else LATER).to_reader()
+    state = new.state if new else None
+    batch = check_batch(storage, operation, source, Options(options), after_local_commit, new=state)
+    job = new.start(batch.checked) if new else start(batch.checked)
+    return lambda: _run(batch, job, batch.acquire(batch.checked, batch.phases), True)
 
 
 LEFT_ALONE = {"hoodie.cleaner.policy.failed.writes": "NEVER"}
@@ -212,10 +217,10 @@ LEFT_ALONE = {"hoodie.cleaner.policy.failed.writes": "NEVER"}
 
 def test_a_write_that_began_before_does_not_get_into_the_new_table() -> None:
     storage = old_table().storage
-    job = begun(storage, {**OLD, **LEFT_ALONE})
+    carry_out = begun(storage, {**OLD, **LEFT_ALONE})
     ArrowTable(storage).replace(NEW_ROWS, {**NEW, **LEFT_ALONE})
     with pytest.raises(WriteConflict, match="replaced the whole table meanwhile"):
-        _carry_out(job, keyed(LATER, table_keygen(job.checked.state)), OLD)
+        carry_out()
     assert rows(storage) == AFTER
 
 
@@ -223,21 +228,21 @@ def test_rows_that_come_during_an_overwrite_refuse_it() -> None:
     """They would be left in the new table, in files of the old one."""
     storage = old_table().storage
     options = {**NEW, **LEFT_ALONE}
-    new = replacement(storage, options)
-    job = begun(storage, options, new)
+    new = replacement(storage, Options(options))
+    carry_out = begun(storage, options, new)
     ArrowTable(storage, OLD).insert(pa.table({"id": [9], "city": ["bonn"], "ts": [1], "qty": [9]}), LEFT_ALONE)
     with pytest.raises(WriteConflict, match="contradicts"):
-        _carry_out(job, keyed(NEW_ROWS, table_keygen(new.state)), options)
+        carry_out()
     assert rows(storage) == [*BEFORE, {"id": 9, "city": "bonn", "ts": 1, "qty": 9}]
 
 
 def test_of_two_overwrites_at_once_one_is_refused() -> None:
     storage = old_table().storage
     options = {**NEW, **LEFT_ALONE}
-    new = replacement(storage, options)
-    job = begun(storage, options, new)
+    new = replacement(storage, Options(options))
+    carry_out = begun(storage, options, new)
     ArrowTable(storage).replace(NEW_ROWS.slice(0, 1), {**options, "hoodie.table.name": "other"})
     with pytest.raises(WriteConflict, match="replaced the whole table meanwhile"):
-        _carry_out(job, keyed(NEW_ROWS, table_keygen(new.state)), options)
+        carry_out()
     assert rows(storage) == AFTER[:1]
     assert load_state(storage).config.name == "other"
