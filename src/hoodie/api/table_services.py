@@ -18,7 +18,6 @@ from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.faults import typed_calls
-from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 

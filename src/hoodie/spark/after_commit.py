@@ -6,7 +6,6 @@ from functools import partial
 
 from pyspark.sql import SparkSession
 
-from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import Options
 from hoodie.spark.compaction import carry_out
 from hoodie.storage.protocol import Storage

@@ -69,7 +69,7 @@ def _unwrapped(text: str, tokens: list[Token]) -> str:
 
 
 def columns_named(text: str) -> list[tuple[str, ...]] | None:
-    """The columns that an expression names, each as its parts, in lower case; None where that is unknown: text that
+    """The columns that an expression names, each as its parts, in lower case; None where that is not known: text that
     sqlglot does not read, subqueries, stars."""
     tree = parsed(text)
     if tree is None or tree.find(exp.Query, exp.Star, exp.Command) is not None:

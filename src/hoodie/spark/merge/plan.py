@@ -193,7 +193,7 @@ def _row_image(
 def _of_source(value: object, request: MergeRequest, columns: set[str]) -> bool:
     if isinstance(value, str):
         return about_source_only(value, request.source_name, request.target_name, columns)
-    return not hasattr(value, "cast")  # what a Column names is unknown
+    return not hasattr(value, "cast")  # what a Column names is not known
 
 
 def _is_plain_upsert(request: MergeRequest) -> bool:

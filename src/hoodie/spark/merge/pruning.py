@@ -59,7 +59,7 @@ def _possible(session: SparkSession, scan: Scan, condition: str | Column | None,
         if plain and NULL_PARTITION not in values:
             rows.append((path, *values))
         else:
-            unknown.add(path)  # what the column holds is unknown
+            unknown.add(path)  # what the column holds is not known
     if not rows:
         return unknown
     schema = to_spark(pa.schema([scan.schema.field(column) for column in columns]))
