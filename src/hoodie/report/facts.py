@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from hoodie.config.options import Options, read_options
+from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
@@ -123,7 +123,7 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
     storage, config, timeline = state.storage, state.config, state.timeline
     view = load_view(storage, timeline, config)
     slices = list(merged_slices(view).values())
-    sizing = read_options(FileSizing, options)
+    sizing = options.read(FileSizing)
     files = _file_sizes(view)
     base, logs = sum(s.base.size for s in slices if s.base), sum(log.size for s in slices for log in s.logs)
     now = new_time(timeline, config.timezone, clock)
@@ -140,7 +140,7 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
         ratios=tuple(_ratios(slices)),
         cleaning=_cleaning(state, options, now, files),
         compaction=preview_compaction(state, options, clock) if config.merge_on_read else None,
-        archiving=len(choose(state, options, clock)) if is_due(timeline, read_options(ArchiveOptions, options)) else 0,
+        archiving=len(choose(state, options, clock)) if is_due(timeline, options.read(ArchiveOptions)) else 0,
         savepoints=tuple(read_savepoints(state)),
     )
 
@@ -193,7 +193,7 @@ def _file_sizes(view: FileSystemView) -> dict[str, int]:
 
 
 def _cleaning(state: TableState, options: Options, now: str, sizes: Mapping[str, int]) -> CleaningFacts:
-    how = read_options(CleanOptions, options)
+    how = options.read(CleanOptions)
     plan, _ = make_plan(state, how, last_clean(state), now, automatic=False)
     paths = [join(partition, name) for partition, names in plan.files.items() for name in names]
     earliest = plan.earliest[0] if plan.earliest else ""

@@ -17,7 +17,6 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hoodie.config.datasource import check_options
-from hoodie.config.options import read_options
 from hoodie.config.read import QueryOptions, QueryType
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.model.files import FileSlice
@@ -128,7 +127,7 @@ def _scan(options: Mapping[str, str], columns: Sequence[str] | None) -> Scan:
             "catalog with provider hudi Spark hands over no path; use hoodie.sql with hoodie.register_table"
         )
     given = check_options(job_options(options))
-    query = read_options(QueryOptions, given)
+    query = given.read(QueryOptions)
     state = load_state(storage_for(path))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:

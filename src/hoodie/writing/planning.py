@@ -11,7 +11,6 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.config.console import ConsoleOptions
-from hoodie.config.options import read_options
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
@@ -110,7 +109,7 @@ def what_runs(job: WriteJob) -> str:
 
 def shows_progress(job: WriteJob) -> bool:
     """Whether the options of a write want a progress bar."""
-    return read_options(ConsoleOptions, job.checked.settings.given).progress
+    return job.checked.settings.given.read(ConsoleOptions).progress
 
 
 def written(stats: Iterable[WriteStat]) -> tuple[int, int]:

@@ -13,7 +13,7 @@ from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.config.options import Options, read_options
+from hoodie.config.options import Options
 from hoodie.config.read import PositionOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
@@ -110,7 +110,7 @@ def scan_frames(
 
 def slices_by_position(scan: Scan, columns: Sequence[str]) -> list[FileSlice]:
     """The slices with logs whose base files Spark itself reads: all, unless its reader would give other values."""
-    if not read_options(PositionOptions, scan.options).by_position or not readable(scan.schema, scan.logged, columns):
+    if not scan.options.read(PositionOptions).by_position or not readable(scan.schema, scan.logged, columns):
         return []
     return [slice_ for slice_ in scan.logged if slice_.base is None or slice_.base not in scan.mislabelled]
 
@@ -122,7 +122,7 @@ def _rows_by_position(
     if not slices:
         return
     names = list(columns) or scan.schema.names[:1]
-    limit = 0 if scan.kind is ScanKind.CHANGES else read_options(PositionOptions, scan.options).kept
+    limit = 0 if scan.kind is ScanKind.CHANGES else scan.options.read(PositionOptions).kept
     kept = kept_changes(session, reader, slices, names, limit)
     changes = changes_of(session, reader, slices, names) if kept is None else kept
     wanted = [quoted(name) for name in columns]
