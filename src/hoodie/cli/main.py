@@ -38,6 +38,8 @@ COMMANDS = {
     "savepoint": "hoodie.cli.recover:savepoint",
     "rollback": "hoodie.cli.recover:rollback",
     "restore": "hoodie.cli.recover:restore",
+    "sync": "hoodie.cli.engines:sync",
+    "manifest": "hoodie.cli.engines:manifest",
     "doctor": "hoodie.cli.doctor:doctor",
     "index": "hoodie.cli.index:index",
     "completion": "hoodie.cli.about:completion",

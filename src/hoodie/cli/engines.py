@@ -1,0 +1,142 @@
+"""Commands that let other engines find tables: sync, manifest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from hoodie.cli.arguments import command, option
+from hoodie.cli.calls import Call, Target
+
+if TYPE_CHECKING:
+    from hoodie.sync.hive import SyncResult
+    from hoodie.sync.manifest import ManifestResult
+
+WHOLE = option(
+    "--whole",
+    is_flag=True,
+    help="Look at all partitions, not only those of commits since the last time.",
+    example="--whole",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """What was done to one entry of the metastore. Counts are of partitions."""
+
+    name: str
+    created: bool
+    altered: bool
+    added: int
+    moved: int
+    dropped: int
+    whole: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What a sync did.
+
+    metastore  the address that answered
+    instant    the commit that the entries are up to
+    requests   to the metastore
+    """
+
+    metastore: str
+    instant: str
+    entries: tuple[Entry, ...]
+    requests: int
+
+    @classmethod
+    def of(cls, result: SyncResult) -> Synced:
+        entries = tuple(
+            Entry(each.name, each.created, each.altered, each.added, each.moved, each.dropped, each.whole)
+            for each in result.entries
+        )
+        return cls(result.metastore, result.instant, entries, sum(result.calls.values()))
+
+
+@dataclass(frozen=True, slots=True)
+class Manifests:
+    """What manifests were written.
+
+    instant     the newest commit that they show; "" of an empty table
+    formats     "symlink", "csv"
+    partitions  how many partitions were looked at
+    whole       whether these were all of the table's
+    files       base files in these partitions
+    """
+
+    instant: str
+    formats: tuple[str, ...]
+    partitions: int
+    whole: bool
+    files: int
+
+    @classmethod
+    def of(cls, result: ManifestResult) -> Manifests:
+        return cls(result.instant, result.formats, len(result.partitions), result.whole, result.files)
+
+
+@command(
+    "sync",
+    WHOLE,
+    examples=[
+        "hoodie sync /data/trips --option hoodie.datasource.hive_sync.metastore.uris=thrift://metastore:9083",
+        "hoodie sync '/data/lake/*' --option hoodie.datasource.hive_sync.database=lake --whole",
+    ],
+    hoodie=True,
+)
+def sync(call: Call, whole: bool) -> int:
+    """Register tables in a Hive metastore, or bring their entries there up to date.
+
+    The options hoodie.datasource.hive_sync.* and hoodie.datasource.meta.sync.* say where and how.
+    """
+    from hoodie.sync.hive import sync_table
+
+    def do(target: Target) -> Synced:
+        return Synced.of(sync_table(target.storage, target.options, whole=whole))
+
+    return call.each(do, synced_text)
+
+
+@command(
+    "manifest",
+    option(
+        "--format",
+        "formats",
+        multiple=True,
+        metavar="NAME",
+        help="symlink or csv, several times for both; without it those of hoodie.sync.manifest.",
+        example="--format symlink --format csv",
+    ),
+    WHOLE,
+    examples=["hoodie manifest /data/trips --format symlink", "hoodie manifest '/data/lake/*' --format csv --whole"],
+    hoodie=True,
+)
+def manifest(call: Call, formats: tuple[str, ...], whole: bool) -> int:
+    """Write the lists of current base files that engines without Hudi read."""
+    from hoodie.sync.manifest import write_manifests
+
+    def do(target: Target) -> Manifests:
+        return Manifests.of(write_manifests(target.storage, target.options, formats=formats or None, whole=whole))
+
+    return call.each(do, manifests_text)
+
+
+def synced_text(done: Synced) -> list[str]:
+    lines = [f"synced {done.instant or 'an empty table'} to {done.metastore}, {done.requests} requests"]
+    for entry in done.entries:
+        what = "created" if entry.created else "altered" if entry.altered else ""
+        counts = {"added": entry.added, "moved": entry.moved, "dropped": entry.dropped}
+        parts = [what, *(f"{number} partitions {verb}" for verb, number in counts.items() if number)]
+        lines.append(f"  {entry.name}: {', '.join(filter(None, parts)) or 'no change'}")
+    return lines
+
+
+def manifests_text(done: Manifests) -> list[str]:
+    if not done.formats:
+        return ["no manifest is asked for: give --format, or the option hoodie.sync.manifest"]
+    what = "all" if done.whole else "changed"
+    formats = " and ".join(done.formats)
+    return [f"{formats} of {done.partitions} {what} partitions, {done.files} files, up to {done.instant}"]
