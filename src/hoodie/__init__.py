@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from hoodie.sources.register import register, unregister
     from hoodie.spark.names import register_table, unregister_table
     from hoodie.spark.session import local_session
+    from hoodie.spark.ship import ship
     from hoodie.statements.run import sql
     from hoodie.writing.on_commit import on_commit
     from hoodie.writing.result import WriteResult
@@ -52,6 +53,7 @@ __all__ = [
     "register",
     "register_table",
     "scan",
+    "ship",
     "sql",
     "unregister",
     "unregister_table",
@@ -72,6 +74,7 @@ __homes__ = {
     "WriteResult": "hoodie.writing.result",
     "create_table": "hoodie.api.table",
     "local_session": "hoodie.spark.session",
+    "ship": "hoodie.spark.ship",
     "on_commit": "hoodie.writing.on_commit",
     "open_table": "hoodie.api.table",
     "read": "hoodie.api.read_client:read_path",

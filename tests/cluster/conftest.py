@@ -35,11 +35,21 @@ class Cluster(Standalone):
         executor.kill()
         return int(executor.pid)
 
-    def run(self, scenario: str, path: Path, watch: Callable[[], None] = lambda: None, timeout: float = 400) -> None:
-        """Run the driver of a scenario to its end; `watch` is called again and again meanwhile."""
+    def run(
+        self,
+        scenario: str,
+        path: Path,
+        watch: Callable[[], None] = lambda: None,
+        timeout: float = 400,
+        python: str = sys.executable,
+    ) -> None:
+        """Run the driver of a scenario to its end; `watch` is called again and again meanwhile.
+
+        python  the interpreter of Spark's Python workers
+        """
         log = self.logs / f"{scenario}.log"
         command = [sys.executable, str(SCENARIO), scenario, self.url, str(path)]
-        with running(command, self.environment, log) as driver:
+        with running(command, {**self.environment, "PYSPARK_PYTHON": python}, log) as driver:
             end = time.monotonic() + timeout
             while driver.poll() is None:
                 watch()

@@ -21,9 +21,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.api.table import HoodieTable
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, WorkerEnvironment
 from hoodie.spark.write import batch, staging
 from hoodie.storage.wrapped import WrappedStorage
+from hoodie.table.state import load_state
 from hoodie.writing import planning
 from hoodie.writing.tasks import run_task, write_stream
 
@@ -318,6 +319,29 @@ def fails(spark: SparkSession, path: Path) -> dict[str, Any]:
     return found
 
 
+def shipped(spark: SparkSession, path: Path) -> dict[str, Any]:
+    """Workers without Hoodie: a write is refused, and goes through once its code is sent to them."""
+    one = table(spark, path / "t")
+    found: dict[str, Any] = {}
+    try:
+        one.upsert(rows(spark, 0, 1800, 1), options=SPREAD)
+    except WorkerEnvironment as error:
+        found["refused"] = str(error)
+    found["left"] = [str(instant) for instant in load_state(one.storage).timeline.instants]
+    hoodie.ship(spark)
+    one.upsert(rows(spark, 0, 1800, 1), options=SPREAD)
+    result = one.upsert(rows(spark, 1800, 3000, 2), options=SPREAD)
+    found["result"] = [result.route, result.inserted, result.updated]
+    found["rows"] = one.snapshot().count()
+    return found
+
+
+def alone(spark: SparkSession, path: Path) -> list[Any]:
+    """A write by executors, and nothing else."""
+    result = table(spark, path / "t").upsert(rows(spark, 0, 1800, 1), options=SPREAD)
+    return [result.route, result.inserted]
+
+
 #: Attempts that Spark gives up go on for a while, as they do on a machine that is cut off from the driver.
 _SPECULATION = {
     "spark.speculation": "true",
@@ -327,10 +351,12 @@ _SPECULATION = {
     "spark.speculation.minTaskRuntime": "1s",
     "spark.python.task.killTimeout": "90s",
 }
-SCENARIOS: dict[str, tuple[Callable[[SparkSession, Path], dict[str, Any]], dict[str, Any]]] = {
+SCENARIOS: dict[str, tuple[Callable[[SparkSession, Path], Any], dict[str, Any]]] = {
     "history": (history, {}),
     "lost": (lost, {}),
     "twice": (twice, _SPECULATION),
+    "shipped": (shipped, {}),
+    "alone": (alone, {}),
     "fails": (fails, {"spark.python.task.killTimeout": "90s"}),
 }
 

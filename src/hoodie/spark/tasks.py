@@ -15,6 +15,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from hoodie.errors import WorkerEnvironment
+from hoodie.spark.code_archive import send
 from hoodie.spark.worker_errors import raise_worker_errors
 
 T = TypeVar("T")
@@ -85,15 +87,26 @@ def persist(frame: DataFrame) -> DataFrame:
 
 
 def check_workers(session: SparkSession) -> None:
-    """Refuse a session whose Python workers cannot run this library, before anything is written.
+    """Refuse a session whose Python workers cannot run this library, before anything is written. Where only its own
+    code is missing and the workers are on this machine, it is sent to them.
 
     Raises WorkerEnvironment naming PYSPARK_PYTHON.
     """
     if session in _checked:
         return
+    try:
+        _run_probe(session)
+    except WorkerEnvironment as problem:
+        if "'hoodie'" not in str(problem) or not str(session.conf.get("spark.master", "")).startswith("local"):
+            raise
+        send(session)
+        _run_probe(session)
+    _checked.add(session)
+
+
+def _run_probe(session: SparkSession) -> None:
     with raise_worker_errors():
         session.range(1).mapInArrow(_probe, "ok long").toArrow()
-    _checked.add(session)
 
 
 _checked: WeakSet[SparkSession] = WeakSet()

@@ -63,7 +63,7 @@ def _cause(text: str) -> HoodieError | None:
         return _environment("run another version of Python than the driver")
     for module in _MODULES:
         if re.search(rf"No module named '{module}\b", text) or re.search(rf"(?i){module} >= [\d.]+ must be", text):
-            return _environment(f"cannot import {module!r}")
+            return _environment(f"cannot import {module!r}", _SHIP if module == "hoodie" else "")
     return None
 
 
@@ -76,9 +76,13 @@ def _noted(text: str) -> HoodieError | None:
         return None
 
 
-def _environment(what: str) -> WorkerEnvironment:
+#: Where only Hoodie itself is missing.
+_SHIP = " Or send Hoodie's code to them: `hoodie.ship(spark)`, or spark-submit with `--py-files`."
+
+
+def _environment(what: str, also: str = "") -> WorkerEnvironment:
     return WorkerEnvironment(
         f"Spark's Python workers {what}. They run the interpreter that PYSPARK_PYTHON names (or `python3` on the "
         "worker's PATH): set PYSPARK_PYTHON, before the session starts, to one like the driver's that has hoodie and "
-        "pyarrow installed, on every machine."
+        f"pyarrow installed, on every machine.{also}"
     )

@@ -1,0 +1,71 @@
+"""A cluster whose Python workers have the libraries that Hoodie needs, but not Hoodie."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import hoodie
+from hoodie.spark.code_archive import archive
+from hoodie.spark.java import ensure_java
+
+SCENARIO = Path(__file__).parent / "scenario.py"
+pytestmark = pytest.mark.timeout(500)
+
+#: Run by each interpreter as it starts: it forgets where the checkout is.
+_WITHOUT_HOODIE = """
+import os, sys
+sys.path[:] = [folder for folder in sys.path if not os.path.isdir(os.path.join(folder, "hoodie"))]
+sys.meta_path[:] = [finder for finder in sys.meta_path if "editable" not in getattr(finder, "__module__", "").lower()]
+"""
+
+
+@pytest.fixture
+def python_without_hoodie(tmp_path: Path) -> str:
+    """An interpreter like this one that cannot import Hoodie."""
+    folder = tmp_path / "bare"
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(_WITHOUT_HOODIE)
+    script = folder / "python"
+    script.write_text(f'#!/bin/sh\nPYTHONPATH="{folder}:$PYTHONPATH" exec "{sys.executable}" "$@"\n')
+    script.chmod(0o755)
+    return str(script)
+
+
+def test_a_write_is_refused_before_it_begins_and_goes_through_once_the_code_is_sent(
+    cluster, tmp_path, python_without_hoodie
+):
+    cluster.run("shipped", tmp_path, python=python_without_hoodie)
+    found = json.loads((tmp_path / "result.json").read_text())
+    assert "cannot import 'hoodie'" in found["refused"]
+    assert "hoodie.ship(spark)" in found["refused"]
+    assert found["left"] == []
+    assert found["result"] == ["executors", 1200, 0]
+    assert found["rows"] == 3000
+
+
+def test_workers_on_the_drivers_machine_get_the_code_by_themselves(tmp_path, python_without_hoodie):
+    command = [sys.executable, str(SCENARIO), "alone", "local[2]", str(tmp_path)]
+    ensure_java()
+    done = subprocess.run(
+        command,
+        env={**os.environ, "PYSPARK_PYTHON": python_without_hoodie},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads((tmp_path / "result.json").read_text()) == ["executors", 1800]
+
+
+def test_the_same_code_is_the_same_file(tmp_path):
+    package = Path(hoodie.__file__).parent
+    first = archive(package, tmp_path)
+    content = first.read_bytes()
+    assert archive(package, tmp_path) == first
+    assert first.read_bytes() == content
