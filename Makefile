@@ -13,12 +13,13 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.docs-installed
 CHECKED := src tests bench demo torture tools setup.py
 
-.PHONY: help java demo test browser check docs bench torture clean distclean
+.PHONY: help java demo test nightly browser check docs bench torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
 	@echo 'make test    the whole test suite'
 	@echo 'make browser the report page in a headless Chromium, which is installed where there is none'
+	@echo 'make nightly tests that are slow and rarely fail'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
 	@echo 'make bench   upserts against rewriting the table with plain Spark'
@@ -33,6 +34,10 @@ test: java
 
 browser: $(INSTALLED)
 	HOODIE_TEST_BROWSER="$$(sh tools/browser.sh)" $(RUN) -m pytest tests/browser $(ARGS)
+
+# What is slow and rarely fails.
+nightly: java
+	$(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 -m nightly $(ARGS)
 
 check: $(INSTALLED)
 	$(RUN) -m ruff format --check $(CHECKED)

@@ -21,6 +21,9 @@ from hoodie.spark.types import to_spark
 from hoodie.testing.strategies import Shape, Step, histories, shapes
 from support.history_model import OVERWRITE, TableModel, text_of
 
+pytestmark = pytest.mark.nightly
+
+
 #: Told by the clock or drawn at random.
 NOT_COMPARED = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 SEEDS = {"COPY_ON_WRITE": 11, "MERGE_ON_READ": 12}

@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from hoodie.config.keygen import TimestampType, TimeUnit
@@ -17,6 +18,9 @@ from hoodie.keygen.timebased import TimestampSettings
 from hoodie.spark import record_keys
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.types import to_spark
+
+pytestmark = pytest.mark.nightly
+
 
 UTC = dt.UTC
 STAMPS = [

@@ -18,6 +18,7 @@ from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.faults import typed_calls
+from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 
@@ -66,6 +67,16 @@ class TableServices(TableHandle[Frame]):
         Raises   as `clean`
         """
         return archive(self.storage, self._options(options), dry_run=dry_run)
+
+    def sync(self, *, whole: bool = False, options: Options | None = None) -> SyncResult:
+        """Register the table in a Hive metastore, or bring its entries there up to date.
+
+        whole    compare all partitions, not only those of commits since the last sync
+        options  `hoodie.datasource.hive_sync.*` and `hoodie.datasource.meta.sync.*`, over those of the table object
+        Raises   InvalidOption; MetastoreUnavailable: the next sync goes on; SyncRefused: the metastore has something
+                 else of that name, or cannot hold the columns, partitions or names; nothing there has changed
+        """
+        return sync_table(self.storage, self._options(options), whole=whole, spark_version=self.engine.spark_version)
 
     def rollback(
         self, instant: str | None = None, *, dry_run: bool = False, options: Options | None = None

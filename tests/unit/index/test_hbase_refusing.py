@@ -17,6 +17,9 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.hbase_parts import MOVES, TABLE, TYPES, content, rows
 
+pytestmark = pytest.mark.nightly
+
+
 FIRST = (("a", "x", 1), ("b", "x", 1), ("c", "y", 1), ("d", "y", 1))
 
 

@@ -21,7 +21,7 @@ from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
 from hoodie.services.clean import clean
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.sync.after_commit import after_local_commit
+from hoodie.sync.after_commit import after_commit
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import WAITING
 from hoodie.table.state import load_state
@@ -207,7 +207,7 @@ def begun(storage: Storage, options: dict[str, str], new: Replacement | None = N
     operation = WriteOperation.INSERT_OVERWRITE_TABLE if new else WriteOperation.UPSERT
     source = (NEW_ROWS if new else LATER).to_reader()
     state = new.state if new else None
-    batch = check_batch(storage, operation, source, Options(options), after_local_commit, new=state)
+    batch = check_batch(storage, operation, source, Options(options), after_commit, new=state)
     job = new.start(batch.checked) if new else start(batch.checked)
     return lambda: _run(batch, job, batch.acquire(batch.checked, batch.phases), True)
 
