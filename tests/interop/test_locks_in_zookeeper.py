@@ -131,9 +131,10 @@ def test_the_queue_is_one_for_curator_and_this_lock(zookeeper_server, curator):
 
 HOLDER = """
 import sys, time
+from hoodie.config.options import Options
 from hoodie.locks import lock_for
 from hoodie.storage import LocalStorage
-lock = lock_for({options!r}, LocalStorage("."))
+lock = lock_for(Options({options!r}), LocalStorage("."))
 assert lock.acquire(5)
 print("held", flush=True)
 time.sleep(60)
@@ -142,7 +143,7 @@ time.sleep(60)
 
 def test_the_lock_of_a_killed_process_is_free_after_its_session(zookeeper_server):
     given = options(zookeeper_server, "killed", **{"zookeeper.session_timeout_ms": 4000})
-    holder = subprocess.Popen([sys.executable, "-c", HOLDER.format(options=given)], stdout=subprocess.PIPE)
+    holder = subprocess.Popen([sys.executable, "-c", HOLDER.format(options=dict(given))], stdout=subprocess.PIPE)
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"

@@ -188,7 +188,7 @@ def test_unknown_columns_name_the_nearest(evolved):
         read_arrow(evolved, filters=[("prise", ">", 1)])
 
 
-@pytest.mark.parametrize("filters", [[], [("qty",)], [("qty", "~", 1)], "qty > 1"])
+@pytest.mark.parametrize("filters", [[], [("qty",)], [("qty", "~", 1)], "qty >"])
 def test_malformed_filters_are_refused(evolved, filters):
     with pytest.raises(InvalidInput):
         read_arrow(evolved, filters=filters)

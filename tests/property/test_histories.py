@@ -259,6 +259,16 @@ def test_late_and_equal_versions_and_deletes_meet_as_in_a_dict_of_rows(
     )
 
 
+@pytest.mark.nightly
+@TABLE_TYPES
+@given(data=st.data())
+def test_batches_that_pass_through_temporary_files_make_the_same_table(table_type: str, data: st.DataObject) -> None:
+    shape = data.draw(shapes(), label="shape")
+    index = data.draw(indexes(), label="index")
+    spilled = {"hoodie.spark.driver.max.batch.bytes": 0}
+    run(shape, table_type, OVERWRITE, index, data, histories(shape, operations=operations_with(index)), spilled)
+
+
 def run(
     shape: Shape,
     table_type: str,
@@ -266,6 +276,7 @@ def run(
     index: Mapping[str, str],
     data: st.DataObject,
     steps: st.SearchStrategy[tuple[Step, ...]],
+    more: Mapping[str, object] | None = None,
 ) -> None:
     options = {
         **data.draw(SIZES, label="sizes"),
@@ -274,8 +285,7 @@ def run(
         "hoodie.datasource.write.payload.class": payload,
         "hoodie.datasource.write.table.type": table_type,
     }
-    if options["hoodie.parquet.max.file.size"] == 6_000:  # batches pass through temporary files
-        options["hoodie.spark.driver.max.batch.bytes"] = 0
+    options |= more or {}
     history = History(shape, options)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
