@@ -301,7 +301,7 @@ def test_options_that_repeat_what_the_table_is_are_fine(spark, table):
         ("hoodie.parquet.max.file.sice", ["hoodie.parquet.max.file.size"]),
         ("hoodie.datasource.write.recordkey.fields", ["hoodie.datasource.write.recordkey.field"]),
         ("hoodie.bulkinsert.sort.modes", ["hoodie.bulkinsert.sort.mode"]),
-        ("spark.sql.shuffle.partitions", ["docs/configuration.md"]),
+        ("hoodie.no.such.thing", ["docs/configuration.md"]),
     ],
 )
 def test_an_unknown_option_is_refused_with_the_nearest_name(spark, table, tmp_path, key, names):
