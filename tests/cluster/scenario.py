@@ -22,10 +22,10 @@ from pyspark.sql import DataFrame, SparkSession
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import InvalidInput, WorkerEnvironment
-from hoodie.spark.write import batch, staging
+from hoodie.spark.write import batch
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
-from hoodie.writing import planning
+from hoodie.writing import planning, stage
 from hoodie.writing.tasks import run_task, write_stream
 
 WAYS = ("staged", "shuffled")
@@ -76,13 +76,13 @@ def table(spark: SparkSession, path: Path) -> HoodieTable:
 
 @contextmanager
 def executors_as(way: str) -> Iterator[None]:
-    kept = staging.LARGEST_PARTITION
+    kept = stage.LARGEST_PARTITION
     if way == "shuffled":  # as if the batch were too large for each task to read its partition's rows
-        staging.LARGEST_PARTITION = 0
+        stage.LARGEST_PARTITION = 0
     try:
         yield
     finally:
-        staging.LARGEST_PARTITION = kept
+        stage.LARGEST_PARTITION = kept
 
 
 # --- what happens to tasks ---

@@ -11,7 +11,7 @@ import hoodie
 from hoodie.errors import InvalidOption, ServiceFailed, UnsupportedTable
 from hoodie.model.instant import Action
 from hoodie.services.compaction.schedule import pending_compactions
-from hoodie.spark.write import staging
+from hoodie.spark.write import batch
 from hoodie.sync import after_commit
 from hoodie.table.state import load_state
 from support.oracles import assert_same_rows, read_hudi_rs
@@ -127,7 +127,7 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
         raise OSError("no space left")
 
     with monkeypatch.context() as patched:
-        patched.setattr("hoodie.spark.compaction.carry_out", fails)
+        patched.setattr("hoodie.spark.after_commit.carry_out", fails)
         with pytest.warns(ServiceFailed, match="compaction after it failed: StorageFailed: OSError: no space left"):
             result = one.upsert(rows(spark, 0, 10, 2), options=INLINE)
     assert result.updated == 10
@@ -208,7 +208,7 @@ def test_the_client_plans_and_compacts_by_instant(spark, tmp_path):
 def test_a_key_that_came_back_beside_a_compaction_is_found_by_spread_writes(
     spark, tmp_path, monkeypatch, index, few_reads
 ):
-    monkeypatch.setattr(staging, "reads_stay_few", lambda pieces, readers: few_reads)
+    monkeypatch.setattr(batch, "reads_stay_few", lambda pieces, readers: few_reads)
     spread = {"hoodie.index.type": index, "hoodie.spark.driver.max.batch.bytes": 0}
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 10, 1))

@@ -11,7 +11,7 @@ import hoodie
 from hoodie.config.options import as_text
 from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
 from hoodie.spark.lookup import locate
-from hoodie.spark.write import staging
+from hoodie.writing import stage
 from support import own_indexes
 from support.oracles import assert_same_rows, read_hudi_rs
 
@@ -135,7 +135,7 @@ def test_an_index_type_that_is_not_there_is_refused(spark, tmp_path):
 
 
 def test_a_key_that_a_batch_holds_twice_is_one_hit_however_the_look_up_is_cut(spark, tmp_path, monkeypatch):
-    monkeypatch.setattr(staging, "LARGEST_PARTITION", 0)
+    monkeypatch.setattr(stage, "LARGEST_PARTITION", 0)
     monkeypatch.setattr(locate, "_LOOK_UP_AT", 1)
     options = {"hoodie.index.type": "BLOOM", "hoodie.combine.before.upsert": "false", **SPREAD}
     one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **{key: as_text(value) for key, value in options.items()})

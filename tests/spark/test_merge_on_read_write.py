@@ -14,7 +14,7 @@ from hoodie import HoodieTable, HoodieWriteClient, create_table, open_table, rea
 from hoodie.errors import InvalidOption
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action
-from hoodie.spark.write import staging
+from hoodie.spark.write import batch
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 
 ROUTES = {"driver": {}, "executors": {"hoodie.spark.driver.max.batch.bytes": "0"}}
@@ -186,7 +186,7 @@ def test_a_write_that_the_client_gives_up_leaves_no_row(spark: SparkSession, tmp
 def test_rows_that_are_shuffled_to_their_tasks_are_appended_alike(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(staging, "reads_stay_few", lambda pieces, readers: False)
+    monkeypatch.setattr(batch, "reads_stay_few", lambda pieces, readers: False)
     table = made(spark, tmp_path, **ROUTES["executors"])
     model = {f"k{n:02d}": (CITIES[n % 3], n, "first") for n in range(60)}
     table.upsert(frame(spark, model))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import hoodie
-from hoodie.spark.write import staging
+from hoodie.writing import stage
 from support.oracles import assert_same_rows, read_hudi_rs
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
@@ -26,7 +26,7 @@ def table(spark, path, **options):
 @pytest.fixture(params=["staged", "shuffled"])
 def route(request, monkeypatch):
     if request.param == "shuffled":  # as if the batch were too large for each task to read its partition's rows
-        monkeypatch.setattr(staging, "LARGEST_PARTITION", 0)
+        monkeypatch.setattr(stage, "LARGEST_PARTITION", 0)
     return request.param
 
 
