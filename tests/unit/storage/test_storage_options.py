@@ -17,7 +17,7 @@ from hoodie.testing.tables import ArrowTable
 TOKEN = {"token": "hush-hush"}
 PATH = "guarded://bucket/t"
 BY_KEY = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
-SESSION = SimpleNamespace()  # stands for a Spark session: nothing here runs a Spark job
+SESSION = SimpleNamespace(createDataFrame=None, version="4.0.0")
 
 
 class Guarded(MemoryFileSystem):
