@@ -18,7 +18,8 @@ _PAGE = """\
 
 A job that writes with Hudi's Spark data source keeps its options. `df.write.format("hudi")` becomes `hoodie.write`,
 `spark.read.format("hudi")` becomes `hoodie.read`; no jar, no `spark.jars.packages`, no serializer or extension to
-configure. Tables are of version 6: Hudi 0.14, 0.15 and 1.x, Trino, Athena and the others read and write them.
+configure. Tables are of version 6, which Hudi 0.14 and 0.15 write; what other engines do with them:
+[other engines](sync.md).
 
 ## Three jobs
 
