@@ -3,7 +3,6 @@ strings."""
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from functools import reduce
 
@@ -24,6 +23,7 @@ from hoodie.keygen.keygen import (
     KeyGenerator,
     PartitionField,
     escape_path,
+    lacking_columns,
 )
 from hoodie.keygen.timebased import TimestampSettings
 from hoodie.schema.types import spark_name
@@ -78,17 +78,7 @@ def partition_path(rows: pa.Table, keygen: KeyGenerator, zone: str = "") -> pa.A
 
 def missing_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str] = ()) -> list[str]:
     """What the rows lack, one line for each column: empty if they have all that keys, paths and ordering need."""
-    wanted = [("record key", name) for name in keygen.record_keys]
-    wanted += [("partition", field.name) for field in keygen.partition_fields]
-    wanted += [("ordering", name) for name in ordering]
-    problems = []
-    for role, name in wanted:
-        if type_at(schema, name) is None:
-            spellings = {known.lower(): known for known in schema.names}
-            near = difflib.get_close_matches(name.lower(), spellings, n=1)
-            hint = f" (there is {spellings[near[0]]!r})" if near else ""
-            problems.append(f"{role} column {name!r} is missing{hint}")
-    return problems
+    return lacking_columns(schema.names, lambda name: type_at(schema, name) is not None, keygen, ordering)
 
 
 def require_order(schema: pa.Schema, name: str) -> None:

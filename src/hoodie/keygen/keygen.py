@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -306,3 +307,24 @@ def _partition_field(text: str, kind: Kind) -> PartitionField:
             f"{_name('partition')}: {text!r} in a CUSTOM key generator: expected column:SIMPLE or column:TIMESTAMP"
         )
     return PartitionField(name, FieldKind(type_name.upper()))
+
+
+def lacking_columns(
+    names: Sequence[str], has: Callable[[str], bool], keygen: KeyGenerator, ordering: Sequence[str] = ()
+) -> list[str]:
+    """What rows lack of what keys, paths and ordering need: one line for each column, none if they have all.
+
+    names  of the top-level columns, for a hint at another spelling
+    has    whether there is a column of a name, perhaps within a struct
+    """
+    wanted = [("record key", name) for name in keygen.record_keys]
+    wanted += [("partition", field.name) for field in keygen.partition_fields]
+    wanted += [("ordering", name) for name in ordering]
+    spellings = {known.lower(): known for known in names}
+    problems = []
+    for role, name in wanted:
+        if not has(name):
+            near = difflib.get_close_matches(name.lower(), spellings, n=1)
+            hint = f" (there is {spellings[near[0]]!r})" if near else ""
+            problems.append(f"{role} column {name!r} is missing{hint}")
+    return problems

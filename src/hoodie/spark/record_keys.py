@@ -7,7 +7,6 @@ ever passes through Python. Results do not depend on ANSI mode, nor on the sessi
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 
 from pyspark.sql import Column
@@ -24,6 +23,7 @@ from hoodie.keygen.keygen import (
     FieldKind,
     KeyGenerator,
     PartitionField,
+    lacking_columns,
 )
 from hoodie.keygen.timebased import TimestampSettings
 from hoodie.spark import times
@@ -94,17 +94,7 @@ def ordering_value(schema: T.StructType, path: str) -> Column:
 
 def missing_columns(schema: T.StructType, keygen: KeyGenerator, ordering: Sequence[str] = ()) -> list[str]:
     """What the DataFrame lacks, one line for each column: empty if it has all that keys, paths and ordering need."""
-    wanted = [("record key", name) for name in keygen.record_keys]
-    wanted += [("partition", field.name) for field in keygen.partition_fields]
-    wanted += [("ordering", name) for name in ordering]
-    problems = []
-    for role, name in wanted:
-        if _type_at(schema, name) is None:
-            spellings = {known.lower(): known for known in schema.names}
-            near = difflib.get_close_matches(name.lower(), spellings, n=1)
-            hint = f" (there is {spellings[near[0]]!r})" if near else ""
-            problems.append(f"{role} column {name!r} is missing{hint}")
-    return problems
+    return lacking_columns(schema.names, lambda name: _type_at(schema, name) is not None, keygen, ordering)
 
 
 def _field(schema: T.StructType, path: str) -> tuple[Column, T.DataType]:
