@@ -84,7 +84,7 @@ def test_floats_at_the_edges_are_those_of_java() -> None:
     doubles = [9999999.0, 1e7, 0.001, 9.99e-4, 0.0, -1.5, 1e22, 123456.789, 1e100, float("inf"), float("-inf"), 5e-324]
     assert simple_keys(pa.array(doubles)) == [
         "9999999.0", "1.0E7", "0.001", "9.99E-4", "0.0", "-1.5", "1.0E22", "123456.789", "1.0E100", "Infinity",
-        "-Infinity", "5.0E-324",
+        "-Infinity", "4.9E-324",
     ]  # fmt: skip
     assert simple_keys(pa.array([16777216.0, 0.1, 0.001], pa.float32())) == ["1.6777216E7", "0.1", "0.001"]
 
