@@ -25,7 +25,6 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
 from hoodie.locks import choose
-from hoodie.locks.background import by_hand
 from hoodie.locks.protocol import Lock
 from hoodie.locks.storage_lock import StorageLock
 from hoodie.model.commit import CommitMetadata
@@ -39,6 +38,7 @@ from hoodie.writing.finish import abandoned_on_error
 from hoodie.writing.job import WriteJob, action_of, check, with_transaction, writable_state
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import TaskResults
+from support.background import by_hand
 
 TABLE = {
     "hoodie.table.name": "trips",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
@@ -90,22 +90,6 @@ def latest_base_files(view: FileSystemView, as_of: str | None = None) -> dict[Fi
     newest = {}
     for group, slices in _each(view, as_of):
         bases = [slice_.base for slice_ in slices if slice_.base and not _opened(view, slice_)]
-        if bases:
-            newest[group] = bases[-1]
-    return newest
-
-
-def base_files_in(view: FileSystemView, instants: Collection[str]) -> dict[FileGroupId, BaseFile]:
-    """The newest committed base file that each file group got from one of `instants`.
-
-    Left out: file groups replaced up to the last of them.
-    """
-    times = frozenset(instants)
-    if not times:
-        return {}
-    newest = {}
-    for group, slices in _each(view, max(times)):
-        bases = [s.base for s in slices if s.base and s.base_instant in times and not _opened(view, s)]
         if bases:
             newest[group] = bases[-1]
     return newest
