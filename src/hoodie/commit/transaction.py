@@ -211,7 +211,7 @@ def publish_seen(
             transaction.heart.check()
         lock.check()
         content = encode_commit(metadata)
-        done = complete(storage, transaction.instant, content)
+        done = complete(storage, transaction.instant, content, just_listed=True)  # `require_no_conflict` looked
         timeline = _confirm(transaction, metadata, lock)
     after = None if timeline is None else replace(now, timeline=timeline)
     if timeline is not None:
