@@ -39,6 +39,7 @@ from hoodie.writing.job import WriteJob, action_of, check, with_transaction, wri
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import TaskResults
 from support.background import by_hand
+from support.nightly import nightly
 
 TABLE = {
     "hoodie.table.name": "trips",
@@ -215,14 +216,13 @@ ORDERS = sorted(set(itertools.permutations((0,) * 4 + (1,) * 4)))
 @pytest.mark.parametrize(
     ("kind", "second", "skew"),
     [
-        (TYPES[0], SECOND, 0),
-        (TYPES[0], SECOND, -3600),
-        (TYPES[0], SECOND, 3600),
-        (TYPES[0], ELSEWHERE, 0),
-        (TYPES[1], SECOND, 0),
-        (TYPES[1], ELSEWHERE, 0),
+        pytest.param(TYPES[0], SECOND, 0, id="same group"),
+        nightly(TYPES[0], SECOND, -3600, id="clock behind"),
+        nightly(TYPES[0], SECOND, 3600, id="clock ahead"),
+        nightly(TYPES[0], ELSEWHERE, 0, id="other groups"),
+        pytest.param(TYPES[1], SECOND, 0, id="logs of one group"),
+        nightly(TYPES[1], ELSEWHERE, 0, id="logs of other groups"),
     ],
-    ids=["same group", "clock behind", "clock ahead", "other groups", "logs of one group", "logs of other groups"],
 )
 def test_two_writes_in_every_order_of_their_phases(world, kind, second, options, skew):
     table(world, kind)

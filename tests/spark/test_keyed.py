@@ -356,6 +356,7 @@ def joda_zone(spark: SparkSession, zone: str) -> Any:
     return spark._jvm.org.joda.time.DateTimeZone.forID(zone)  # type: ignore[union-attr]
 
 
+@pytest.mark.nightly
 def test_times_are_printed_as_joda_prints_them_whatever_the_session(spark: SparkSession) -> None:
     joda = spark._jvm.org.joda.time  # type: ignore[union-attr]
     settings = [
