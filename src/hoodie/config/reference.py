@@ -20,6 +20,7 @@ from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import (
+    ChangeDataOptions,
     IncrementalOptions,
     MergeOptions,
     MergerOptions,
@@ -84,9 +85,9 @@ SECTIONS = (
     ),
     Section(
         title="Queries",
-        text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` takes the last two. "
+        text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` takes all but the first five. "
         "More: [incremental pull](incremental.md).",
-        groups=(QueryOptions, IncrementalOptions),
+        groups=(QueryOptions, IncrementalOptions, ChangeDataOptions),
         main=False,
     ),
     Section(

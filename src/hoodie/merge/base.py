@@ -75,6 +75,8 @@ class Merged:
     rows     in the order of the file; rows that no incoming one replaced are as they were
     matched  int64[...]: positions of the incoming rows that met a stored row, each once
     updated, deleted, kept  numbers of stored rows: replaced or changed, dropped, as they were
+    met      int64[...], rising: positions of the stored rows that met an incoming one
+    choice   int8[...]: what became of these
     """
 
     rows: pa.Table
@@ -82,6 +84,8 @@ class Merged:
     updated: int
     deleted: int
     kept: int
+    met: Positions
+    choice: Choices
 
 
 def merge_base(
@@ -104,7 +108,8 @@ def merge_base(
     check_same_columns(incoming.rows.schema, table.schema, "incoming rows")
     hits = _match(table.column(RECORD_KEY) if keys is None else keys, incoming.keys)
     if hits.null_count == len(hits):
-        return Merged(table, np.empty(0, np.int64), 0, 0, table.num_rows)
+        none = np.empty(0, np.int64)
+        return Merged(table, none, 0, 0, table.num_rows, none, np.empty(0, np.int8))
     stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
     incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
     choice, made = _decide(table, stored_rows, incoming, incoming_rows, rule)
@@ -119,7 +124,8 @@ def merge_base(
     if deleted:
         source = np.delete(source, stored_rows[choice == Choice.DELETE])
     rows = pick(parts, source, table.schema) if updated or deleted else table
-    return Merged(rows, distinct(incoming_rows), updated, deleted, table.num_rows - updated - deleted)
+    kept = table.num_rows - updated - deleted
+    return Merged(rows, distinct(incoming_rows), updated, deleted, kept, stored_rows, choice)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
