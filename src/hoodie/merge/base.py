@@ -201,12 +201,16 @@ class BaseMerge:
 
     def batch(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
         """The rows to write for one batch of stored rows: see `merge_base`."""
+        return self.merge(stored, keys).rows
+
+    def merge(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> Merged:
+        """As `batch`, with what became of each row."""
         merged = merge_base(stored, self.incoming, self.rule, keys)
         self._matched[merged.matched] = True
         self.updated += merged.updated
         self.deleted += merged.deleted
         self.kept += merged.kept
-        return merged.rows
+        return merged
 
     def inserts(self) -> pa.Table:
         """After the last batch: the incoming rows whose keys were not stored. Deletes among them are counted."""
