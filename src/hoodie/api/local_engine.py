@@ -18,6 +18,7 @@ from hoodie.keygen.arrow_keys import missing_columns
 from hoodie.lookup.context import LookupContext, lookup_for_read
 from hoodie.lookup.point_read import locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.change_data_plan import plan_change_data
 from hoodie.reading.scan import plan_scan
 from hoodie.reading.selection import check_columns
 from hoodie.reading.table_schema import read_schema
@@ -66,6 +67,9 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
 
 
 def read(state: TableState, read: Read, options: Options) -> Rows:
+    if read.cdc:
+        assert read.begin is not None
+        return Rows.of_change_data(plan_change_data(state, read.begin, read.end, options), read.columns, read.filters)
     return Rows.of_scan(
         plan_scan(
             state,

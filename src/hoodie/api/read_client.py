@@ -18,7 +18,7 @@ from hoodie.api.engine import KeyedRows
 from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
-from hoodie.config.read import MergeOptions, QueryOptions, QueryType
+from hoodie.config.read import IncrementalFormat, MergeOptions, QueryOptions, QueryType
 from hoodie.errors import InvalidOption, SchemaMismatch, UnsupportedTable
 from hoodie.index.contract import ByFile
 from hoodie.lookup.context import LookupContext, lookup_for_read
@@ -34,6 +34,7 @@ from hoodie.spark.lookup.large_batch import ask, rows_of, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import incremental, snapshot
+from hoodie.spark.read.change_data import change_data
 from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schema
@@ -293,7 +294,8 @@ def read_path(
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 
     options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
-                     `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`; else `as.of.instant`
+                     `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`, and
+                     `hoodie.datasource.query.incremental.format`, which may be cdc; else `as.of.instant`
     props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
@@ -301,12 +303,19 @@ def read_path(
     given = door_options(options, Purpose.READ, path, props)
     query = given.read(QueryOptions)
     state = load_state(storage_for(path, storage_options))
+    if query.format is IncrementalFormat.CDC and query.query is not QueryType.INCREMENTAL:
+        raise InvalidOption(
+            "hoodie.datasource.query.incremental.format=cdc is for incremental queries: set "
+            "hoodie.datasource.query.type=incremental"
+        )
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption(
                 "an incremental query needs hoodie.datasource.read.begin.instanttime: an instant, which is not "
                 "included, or earliest"
             )
+        if query.format is IncrementalFormat.CDC:
+            return change_data(session, state, query.begin, query.end or None, given)
         return incremental.changes(session, state, query.begin, query.end or None, None, given)
     as_of = query.as_of or None
     if query.query is QueryType.READ_OPTIMIZED:

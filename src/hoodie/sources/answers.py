@@ -10,7 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.api.read_client import read_path
 from hoodie.api.write_client import write
 from hoodie.config.datasource import overridden
-from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.errors import InvalidInput
 from hoodie.spark.names import registered_path
 from hoodie.spark.worker_errors import raise_worker_errors
 
@@ -24,8 +24,6 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     """
     where = _one_path(session, path, options)
     given = job_options(options)
-    if given.get("hoodie.datasource.query.incremental.format", "").lower() == "cdc":
-        raise InvalidOption("change data is not read yet (incremental.format=cdc): latest_state gives changed rows")
     with raise_worker_errors():
         return read_path(session, where, given)
 

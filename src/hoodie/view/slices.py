@@ -111,16 +111,29 @@ def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGr
     """
     newest = {}
     for group, slices in _each(view, as_of):
-        if not slices:
-            continue
-        last = slices[-1]
-        if _opened(view, last):
-            before = slices[-2] if len(slices) > 1 else replace(last, base=None, logs=())
-            last = replace(before, logs=before.logs + last.logs)
-            if last.base is None and not last.logs:
-                continue
-        newest[group] = last
+        merged = _merged(view, slices)
+        if merged is not None:
+            newest[group] = merged
     return newest
+
+
+def slice_before(view: FileSystemView, group: FileGroupId, instant: str) -> FileSlice | None:
+    """What a snapshot reader merged of one file group just before an instant, be it replaced by now; None: nothing.
+
+    Layout 1 only. Its logs may hold later blocks as well.
+    """
+    return _merged(view, tuple(slice_ for slice_ in committed_slices(view, group) if slice_.base_instant < instant))
+
+
+def _merged(view: FileSystemView, slices: tuple[FileSlice, ...]) -> FileSlice | None:
+    if not slices:
+        return None
+    last = slices[-1]
+    if not _opened(view, last):
+        return last
+    before = slices[-2] if len(slices) > 1 else replace(last, base=None, logs=())
+    last = replace(before, logs=before.logs + last.logs)
+    return None if last.base is None and not last.logs else last
 
 
 def _each(view: FileSystemView, as_of: str | None) -> Iterator[tuple[FileGroupId, tuple[FileSlice, ...]]]:
