@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.api.read_client import read_path
+from hoodie.api.datasource_read import read
 from hoodie.api.write_client import write
 from hoodie.config.datasource import overridden
 from hoodie.errors import InvalidInput, InvalidOption
@@ -27,7 +27,7 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     if given.get("hoodie.datasource.query.incremental.format", "").lower() == "cdc":
         raise InvalidOption("change data is not read yet (incremental.format=cdc): latest_state gives changed rows")
     with raise_worker_errors():
-        return read_path(session, where, given)
+        return read(session, where, given)
 
 
 def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str], options: Mapping[str, Any]) -> None:
