@@ -49,6 +49,7 @@ class Contender:
 
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser("bench.flights", description=__doc__)
+    parser.add_argument("--without", default="", help="contenders to leave out of changes, by a part of their name")
     parser.add_argument("--rounds", type=int, default=3, help="after one that warms up and is not counted")
     options = parser.parse_args(arguments)
     rows = flights()
@@ -61,7 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     print("| case | contender | wall s | CPU s | wall ratio |\n|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="flights-") as scratch:
         for case in ("load", *changes):
-            report(case, measure(case, rows, changes.get(case), sides, options.rounds, Path(scratch)))
+            chosen = [side for side in sides if case == "load" or not (out := options.without) or out not in side.name]
+            report(case, measure(case, rows, changes.get(case), chosen, options.rounds, Path(scratch)))
 
 
 def measure(
