@@ -7,7 +7,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 import hoodie
-from hoodie.api import read_client
+from hoodie.api import spark_keys
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound, UnsupportedTable
 from support.nightly import nightly
 from support.oracles import assert_same_rows
@@ -280,8 +280,8 @@ def test_a_batch_that_spark_takes_for_small_is_measured(spark, tmp_path, monkeyp
     batch = rows(spark, 0, 90, 1)
     large = batch.mapInArrow(count, batch.schema)
     looked_up = []
-    monkeypatch.setattr(read_client, "estimated_bytes", lambda frame: 1)
-    monkeypatch.setattr(read_client, "locate_keys", lambda *given: looked_up.append(given))
+    monkeypatch.setattr(spark_keys, "estimated_bytes", lambda frame: 1)
+    monkeypatch.setattr(spark_keys, "locate_keys", lambda *given: looked_up.append(given))
     client = hoodie.HoodieReadClient(spark, one.path, {"hoodie.spark.driver.max.batch.bytes": 100})
     assert client.read(large).rows.count() == 85
     assert (looked_up, counted.value) == ([], 90)  # by Spark's tasks, of the rows that are here by now

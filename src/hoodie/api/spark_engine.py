@@ -11,8 +11,9 @@ import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie.api.engine import Engine, KeyedRows, Read
+from hoodie.api.engine import Engine, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
+from hoodie.api.spark_keys import SparkKeys
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
@@ -24,10 +25,8 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
-from hoodie.spark.local_frame import local_frame
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.change_data import change_data
-from hoodie.spark.types import to_spark
 from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
@@ -52,7 +51,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         partial(check, session),
         explain,
         partial(read, session),
-        partial(read_keys, session),
+        partial(SparkKeys, session),
         partial(after_commit, session),
         partial(carry_out, session),
         partial(put_again, session),
@@ -140,16 +139,3 @@ def _compared(test: Test) -> Column:
         return ~F.coalesce(column.isin(list(value)), F.lit(False))
     found: Column = _COMPARE[test.op](column, F.lit(value))
     return found
-
-
-def read_keys(
-    session: SparkSession, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
-) -> KeyedRows[DataFrame]:
-    """Rows by key: `HoodieReadClient.read`, of a DataFrame or of what `arrow_stream` takes."""
-    from hoodie.api.read_client import client_of
-
-    frame = keys
-    if not is_spark_frame(keys):
-        rows = arrow_stream(keys).read_all()
-        frame = local_frame(session, rows, to_spark(rows.schema))
-    return client_of(session, storage, options).read(frame, columns=columns)

@@ -131,7 +131,7 @@ class TableReads(TableHandle[Frame]):
         Raises   SchemaMismatch naming columns that are missing; InvalidInput on rows without a key, or an unknown
                  column; UnsupportedTable
         """
-        return self.engine.read_keys(self.storage, keys, columns, self._options(options))
+        return self.engine.keys(self.storage, self._options(options)).read(keys, columns)
 
     def count(self, *, filters: Filters | None = None, options: Options | None = None) -> int:
         """How many rows there are now: by the footers of files, where neither logs nor a filter can change the number.

@@ -6,7 +6,7 @@ Source: docs/format/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,12 +24,12 @@ from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.base import inserts as rows_to_insert
-from hoodie.merge.base import merge_base
+from hoodie.merge.base import Incoming, merge_base
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.payloads import table_rule
 from hoodie.merge.rules import MergeRule
-from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.column_types import base_types, block_types
 from hoodie.reading.log_rows import LogFold, LogRows
@@ -92,6 +92,23 @@ def slice_reader(
         options=(options or Options()).read(MergeOptions),
         keygen=None if state.config.meta_fields else table_keygen(state),
     )
+
+
+def scan_logs(
+    reader: SliceReader, logs: Iterable[LogFile], columns: Sequence[str] | None = None
+) -> tuple[Incoming, ScanReport]:
+    """What the logs of a slice say, in memory: rows to write and tombstones, each key once.
+
+    columns  of the table that are wanted, None for all; those that the merge itself needs come, too
+    Raises   as `find_blocks`; CorruptFile on a content that cannot be read; SchemaMismatch naming the file when its
+             rows cannot be brought into the table's schema
+    """
+    needed = merge_columns(reader.schema, reader.rule, columns, reader.keygen)
+    blocks, report = find_blocks(reader.storage, logs, reader.committed)
+    log = LogMerge(needed.schema, reader.rule)
+    for block in blocks:
+        log.add(_versions(reader.storage, block, needed, log))
+    return log.finish(), report
 
 
 def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeColumns, fold: LogFold) -> int:

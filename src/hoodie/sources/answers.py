@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.api.read_client import read_path
+from hoodie.api.datasource_read import read
 from hoodie.api.write_client import write
 from hoodie.config.datasource import overridden
 from hoodie.errors import InvalidInput
@@ -25,7 +25,7 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     where = _one_path(session, path, options)
     given = job_options(options)
     with raise_worker_errors():
-        return read_path(session, where, given)
+        return read(session, where, given)
 
 
 def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str], options: Mapping[str, Any]) -> None:

@@ -17,7 +17,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hoodie.config.datasource import check_options
-from hoodie.config.read import QueryOptions, QueryType
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.model.files import FileSlice
 from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
@@ -132,6 +132,8 @@ def _scan(options: Mapping[str, str], columns: Sequence[str] | None) -> Scan:
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
+        if query.format is IncrementalFormat.CDC:
+            raise InvalidOption("a view has no change data: spark.read.format('hudi') and hoodie.read give it")
         return plan_scan(
             state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, options=given
         )
