@@ -12,14 +12,14 @@ from pathlib import Path
 from support.zookeeper import JARS, java
 
 _PATIENCE = 180.0
-_OPENS = [
+OPENS = [
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in (
         *("java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio"),
         *("java.util", "java.util.concurrent", "sun.nio.ch"),
     )
 ]
-_EXPORTS = ["--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
+EXPORTS = ["--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
 _SETTINGS = {
     "javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName={folder}/db;create=true",
     "hive.metastore.warehouse.dir": "{folder}/warehouse",
@@ -50,7 +50,7 @@ class Metastore:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_OPENS, *_EXPORTS),
+                    *(java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENS, *EXPORTS),
                     *(f"-Djava.io.tmpdir={self.folder}", f"-Dderby.stream.error.file={self.folder}/derby.log"),
                     *("-cp", f"{conf}:{JARS}/*", "org.apache.hadoop.hive.metastore.HiveMetaStore"),
                     *("-p", str(self.port)),
