@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.config.options import Options
-from hoodie.errors import InvalidOption, MetastoreUnavailable, SyncRefused
+from hoodie.errors import InvalidOption, MetastoreUnavailable, ServiceFailed, SyncRefused
 from hoodie.recovery.rollback import rollback
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
@@ -404,7 +405,7 @@ def test_the_sync_may_record_commits_only_when_something_changed(made: Any) -> N
     assert synced.entry().parameters["last_commit_time_sync"] == last
 
 
-@pytest.mark.parametrize("partitions", [5, 60])
+@pytest.mark.parametrize("partitions", [5, 60, pytest.param(10_000, marks=pytest.mark.nightly)])
 def test_requests_and_listings_grow_with_the_change_and_not_with_the_table(made: Any, partitions: int) -> None:
     synced = made()
     synced.table.upsert(pa.concat_tables(rows(f"k{n}", city=f"c{n}") for n in range(partitions)))
@@ -476,6 +477,22 @@ def test_a_sync_that_dies_at_any_request_is_finished_by_the_next_one(
 
 
 # --- bad input ---
+
+
+def test_a_sync_that_is_refused_after_a_commit_leaves_the_commit_and_warns(tmp_path: Path, metastore_uri: str) -> None:
+    options = {f"{HIVE}metastore.uris": metastore_uri, f"{HIVE}database": f"db{next(_NUMBERS)}"}
+    enabled = {**options, "hoodie.datasource.meta.sync.enable": "true"}
+    table = hoodie.create_table(tmp_path / "t", name="trips", record_key="id", partition_by="city")
+    with pytest.warns(
+        ServiceFailed, match=r"SyncRefused: partition 'oslo'.*partition_extractor_class.*table\.sync\(\)"
+    ):
+        table.upsert(
+            rows("a"), options={**enabled, f"{HIVE}partition_extractor_class": "HiveStylePartitionValueExtractor"}
+        )
+    assert table.count() == 1
+    table.upsert(rows("b", city="rome"), options=enabled)  # what was missed is made up for
+    with connect([metastore_uri], 60) as metastore:
+        assert metastore.partition_names(options[f"{HIVE}database"], "trips") == ["city=oslo", "city=rome"]
 
 
 def test_a_metastore_that_is_down_is_named() -> None:
