@@ -23,8 +23,8 @@ from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.keygen.keygen import KeyGenerator
-from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.base import Incoming, merge_base
+from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.payloads import table_rule

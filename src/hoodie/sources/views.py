@@ -124,7 +124,7 @@ def _scan(options: Mapping[str, str], columns: Sequence[str] | None) -> Scan:
     if not path:
         raise InvalidInput(
             "no path: CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '/path/of/the/table'). Of a table in Spark's "
-            "catalog with provider hudi Spark hands over no path; use hoodie.sql with hoodie.register_table"
+            "catalog with provider hudi Spark hands over no path: hoodie.sql and hoodie.open_table take its name"
         )
     given = check_options(job_options(options))
     query = given.read(QueryOptions)
