@@ -9,13 +9,15 @@ from pathlib import Path
 from setuptools import setup
 
 ROOT = Path(__file__).resolve().parent
+_IMAGE = re.compile(r"!\[([^]]*)\]\((?!\w+:)([^)\s]+)\)")
 _LINK = re.compile(r"(?<!!)\[([^]]+)\]\((?!\w+:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
 
 def for_index(readme: str, site: str | None) -> str:
-    """The README with links that hold anywhere.
+    """The README with links and images that hold anywhere.
 
-    site  where the documentation is published; None: the text of a link stays, followed by the file's name
+    site  where the documentation is published; None: the text of a link stays, followed by the file's name, and of an
+          image what it shows
     """
 
     def link(found: re.Match[str]) -> str:
@@ -24,7 +26,14 @@ def for_index(readme: str, site: str | None) -> str:
             return f"{text} (`{path}`)"
         return f"[{text}]({site.rstrip('/')}/{_in_site(path)}{anchor})"
 
-    return _LINK.sub(link, readme)
+    def image(found: re.Match[str]) -> str:
+        return (
+            f"*{found[1]}* (`{found[2]}`)"
+            if site is None
+            else f"![{found[1]}]({site.rstrip('/')}/{_in_site(found[2])})"
+        )
+
+    return _LINK.sub(link, _IMAGE.sub(image, readme))
 
 
 def _in_site(path: str) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from hoodie.api.datasource_read import read
     from hoodie.api.engine import KeyedRows
     from hoodie.api.merge_builder import MergeBuilder
     from hoodie.api.read_client import HoodieReadClient
-    from hoodie.api.read_client import read_path as read
     from hoodie.api.rows import Rows
     from hoodie.api.scan import scan
     from hoodie.api.table import HoodieTable, create_table, open_table
@@ -79,7 +79,7 @@ __homes__ = {
     "ship": "hoodie.spark.ship",
     "on_commit": "hoodie.writing.on_commit",
     "open_table": "hoodie.api.table",
-    "read": "hoodie.api.read_client:read_path",
+    "read": "hoodie.api.datasource_read",
     "read_arrow": "hoodie.reading.snapshot",
     "read_changes_arrow": "hoodie.reading.incremental",
     "refresh_view": "hoodie.sources.view_refresh",

@@ -2,6 +2,7 @@
 
 Blocks of one page run in order and share their names; `spark` is there. A comment behind a statement says what it does:
 `# -> (3, 0)` is the value of an expression, `# raises InvalidOption: did you mean` an error and a part of its message.
+A value may stand alone on the next line.
 """
 
 from __future__ import annotations
@@ -57,9 +58,12 @@ def run_block(block: Block, names: dict[str, Any], page: str) -> None:
         for token in tokenize.generate_tokens(StringIO(block.source).readline)
         if token.type == tokenize.COMMENT
     }
+    lines = block.source.splitlines()
     for statement in ast.parse(block.source).body:
         where = f"{page}:{block.line + statement.lineno - 1}"
-        comment = comments.get(statement.end_lineno or 0, "")
+        end = statement.end_lineno or 0
+        below = comments.get(end + 1, "") if lines[end : end + 1] and lines[end].startswith("# -> ") else ""
+        comment = comments.get(end, "") or below
         ast.increment_lineno(statement, block.line - 1)
         if comment.startswith("raises "):
             name, _, part = comment.removeprefix("raises ").partition(": ")
@@ -118,6 +122,7 @@ def test_a_block_is_skipped_only_with_a_reason() -> None:
     "source",
     [
         "1 + 1  # -> 3\n",
+        "1 + 1\n# -> 3\n",
         "x = [\n    1,\n]\nx  # -> [2]\n",
         "1 / 1  # raises ZeroDivisionError\n",
         "1 / 0  # raises ValueError: division\n",
@@ -131,4 +136,4 @@ def test_a_page_that_is_wrong_is_found(source: str) -> None:
 
 
 def test_a_page_that_is_right_passes() -> None:
-    run_block(Block("x = 1\nx + 1  # -> 2\n1 / 0  # raises ZeroDivisionError: division\n", 1), {}, "page.md")
+    run_block(Block("x = 1\nx + 1  # -> 2\nx\n# -> 1\n1 / 0  # raises ZeroDivisionError: division\n", 1), {}, "page.md")

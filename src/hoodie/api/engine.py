@@ -17,7 +17,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 from hoodie.writing.explanation import WriteExplanation
-from hoodie.writing.run import AfterCommit, CheckedBatch
+from hoodie.writing.finish import AfterCommit
+from hoodie.writing.run import CheckedBatch
 
 #: What an engine gives rows as: `Rows`, or a DataFrame of Spark's.
 Frame = TypeVar("Frame")
@@ -34,7 +35,7 @@ class KeyedRows(Generic[Frame]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a read asks for: see `plan_scan`."""
+    """What a read asks for: see `plan_scan`; with `cdc`, `plan_change_data`."""
 
     kind: ScanKind = ScanKind.SNAPSHOT
     columns: Sequence[str] | None = None
@@ -43,6 +44,7 @@ class Read:
     as_of: Point | None = None
     begin: Point | None = None
     end: Point | None = None
+    cdc: bool = False
 
 
 class Reader(Protocol[FrameOut]):
@@ -67,12 +69,15 @@ class Checker(Protocol):
     ) -> CheckedBatch: ...
 
 
-class KeyReader(Protocol[Frame]):
-    """Gives the rows of keys: columns that a table's keys are made of, or the keys as reads have them."""
+class KeyQueries(Protocol[Frame]):
+    """Asks a table about the keys of rows, as `HoodieReadClient` says: the columns that keys are made of, or the keys
+    as reads have them."""
 
-    def __call__(
-        self, storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options
-    ) -> KeyedRows[Frame]: ...
+    def read(self, keys: Any, columns: Sequence[str] | None = None) -> KeyedRows[Frame]: ...
+
+    def filter_exists(self, rows: Any) -> Frame: ...
+
+    def tag_location(self, rows: Any) -> Frame: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +87,7 @@ class Engine(Generic[Frame]):
     check         see that a batch fits its table; takes what people have as rows
     explain       the plan of an upsert
     read          rows
-    read_keys     rows by key
+    keys          asks about keys
     after_commit  the services that run automatically after a commit
     compaction    carries out the tasks of a compaction; None: threads of this process
     repair        puts entries of an index again; None: threads of this process
@@ -93,7 +98,7 @@ class Engine(Generic[Frame]):
     check: Checker
     explain: Callable[[CheckedBatch], WriteExplanation]
     read: Reader[Frame]
-    read_keys: KeyReader[Frame]
+    keys: Callable[[Storage, Options], KeyQueries[Frame]]
     after_commit: AfterCommit
     compaction: RunTasks | None = None
     repair: Callable[[RepairJob], Sequence[int]] | None = None

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
 
 import pyarrow as pa
 from pyarrow import types as arrow
 
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.schema.types import is_list
+
+Path: TypeAlias = str | os.PathLike[str]
 
 
 def is_spark_frame(rows: object) -> bool:
@@ -77,3 +79,16 @@ def as_path(path: Any) -> str:
     if isinstance(path, (str, os.PathLike)):
         return os.fspath(path)
     raise InvalidInput(f"expected the path of a table, not {type(path).__name__}")
+
+
+def session_and_path(session: Any, path: Any, options: Any = None) -> tuple[Any, str, Any]:
+    """What was given as `(path)`, `(path, options)`, `(path=path)` or `(session, path, options)`: these three, the
+    session perhaps None. Raises InvalidInput on anything else
+    """
+    if isinstance(path, Mapping) and options is None:
+        path, options = None, path
+    if path is None:
+        session, path = None, session
+    if session is not None and not hasattr(session, "createDataFrame"):
+        raise InvalidInput(f"expected a SparkSession before the path, not {type(session).__name__}")
+    return session, as_path(path), options

@@ -2,34 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
-
-from hoodie.api.engine import Engine, KeyedRows, Read
+from hoodie.api.arrow_keys import ArrowKeys
+from hoodie.api.engine import Engine, Read
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import SchemaMismatch, UnsupportedTable
-from hoodie.keygen.arrow_keys import missing_columns
-from hoodie.lookup.context import LookupContext, lookup_for_read
-from hoodie.lookup.point_read import locate_keys, read_rows, reader_for
-from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.change_data_plan import plan_change_data
 from hoodie.reading.scan import plan_scan
-from hoodie.reading.selection import check_columns
-from hoodie.reading.table_schema import read_schema
-from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
-from hoodie.table.overrides import completed
-from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, in_units_of, key_samples, load_state, table_keygen
-from hoodie.view.slices import FileSystemView
-from hoodie.writing.arrow_batch import ArrowRows, require_columns
-from hoodie.writing.driver import check_keys, thread_pool
+from hoodie.table.state import TableState
 from hoodie.writing.explanation import WriteExplanation, explained, plan_of_rows
 from hoodie.writing.local import LocalRows, SpilledRows, check_batch
 from hoodie.writing.result import Phases
@@ -66,6 +51,9 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
 
 
 def read(state: TableState, read: Read, options: Options) -> Rows:
+    if read.cdc:
+        assert read.begin is not None
+        return Rows.of_change_data(plan_change_data(state, read.begin, read.end, options), read.columns, read.filters)
     return Rows.of_scan(
         plan_scan(
             state,
@@ -81,44 +69,13 @@ def read(state: TableState, read: Read, options: Options) -> Rows:
     )
 
 
-def read_keys(storage: Storage, keys: Any, columns: Sequence[str] | None, options: Options) -> KeyedRows[Rows]:
-    state = completed(load_state(storage), options)
-    if not state.config.meta_fields:
-        raise UnsupportedTable(
-            f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): filter its rows"
-        )
-    settings = Settings.read(options)
-    context = lookup_for_read(state, settings, options)
-    schema = read_schema(state, FileSystemView(state.timeline))
-    wanted = schema.names if columns is None else list(columns)
-    check_columns(wanted, schema)
-    asked = keyed_rows(context, arrow_stream(keys))
-    with thread_pool(settings) as pool:
-        places = locate_keys(context, asked, pool)
-        reader = reader_for(state, schema, places.slices.values(), options)
-        found, stats = read_rows(places, storage, schema, wanted, reader, pool)
-    return KeyedRows(Rows.of_table(found), stats)
+def engine_of(session: Any) -> Engine[Any]:
+    """The engine of a session; None: the one of this process."""
+    if session is None:
+        return LOCAL
+    from hoodie.api.spark_engine import spark_engine  # PySpark is not loaded where no session is given
+
+    return spark_engine(session)
 
 
-def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table:
-    """Record key and partition path of each row. Raises SchemaMismatch, InvalidInput as `HoodieTable.read`."""
-    if {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names):
-        rows = ArrowRows(source, None, None)
-    else:
-        state, schema = context.state, without_meta_fields(source.schema)
-        keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
-        require_columns(schema, replace(keygen, partition_fields=()), (), state.config.name)
-        lacking = missing_columns(schema, replace(keygen, record_keys=()))
-        if lacking and not context.index.is_global:
-            raise SchemaMismatch(
-                f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
-                f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
-                f"{PARTITION_PATH} as reads have them."
-            )
-        rows = ArrowRows(source, None, replace(keygen, partition_fields=()) if lacking else keygen)
-    found = pa.Table.from_batches(rows.batches(), rows.schema)
-    check_keys(found)
-    return found
-
-
-LOCAL: Engine[Rows] = Engine(check, explain, read, read_keys, after_commit)
+LOCAL: Engine[Rows] = Engine(check, explain, read, ArrowKeys, after_commit)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, cast, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 from hoodie.api.engine import Engine, Frame
 from hoodie.api.handle import Options
-from hoodie.api.inputs import as_path
-from hoodie.api.local_engine import LOCAL
+from hoodie.api.inputs import Path, session_and_path
+from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.api.table_conditions import TableConditions
 from hoodie.api.table_reads import TableReads
@@ -18,7 +17,6 @@ from hoodie.api.table_writes import TableWrites
 from hoodie.config.datasource import check_options, door_options, overridden, write_options
 from hoodie.config.options import as_text
 from hoodie.config.read import MergeOptions
-from hoodie.errors import InvalidInput
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import redacted
@@ -29,8 +27,6 @@ from hoodie.table.state import load_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
-
-Path: TypeAlias = str | os.PathLike[str]
 
 
 class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame], TableServices[Frame]):
@@ -75,10 +71,10 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame],
         storage_options: Options | None = None,
         options: Options | None = None,
     ) -> None:
-        self.session, path = _session_and_path(session, path)
+        self.session, path, _ = session_and_path(session, path)
         self.storage = storage_for(path, storage_options)
         self.options = check_options(options or {})
-        self.engine = cast("Engine[Frame]", _engine_of(self.session))
+        self.engine = cast("Engine[Frame]", engine_of(self.session))
 
     def __repr__(self) -> str:
         return f"HoodieTable({redacted(self.storage.root)!r})"
@@ -146,7 +142,7 @@ def create_table(
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings
     """
-    session, path = _session_and_path(session, path)
+    session, path, _ = session_and_path(session, path)
     given = door_options(options, path=path)
     Settings.read(given)
     given.read(MergeOptions)
@@ -191,8 +187,7 @@ def open_table(
     Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
                      settings than the table has
     """
-    session, path = _session_and_path(session, path)
-    session, path = _session_and_path(session, path)
+    session, path, _ = session_and_path(session, path)
     if session is not None:
         from hoodie.spark.names import registered_path
 
@@ -203,23 +198,6 @@ def open_table(
     table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=given)
     completed(load_state(table.storage), given)
     return table
-
-
-def _session_and_path(session: Any, path: Any) -> tuple[Any, str]:
-    """What was given as `(path)`, `(path=path)` or `(session, path)`."""
-    if path is None:
-        session, path = None, session
-    if session is not None and not hasattr(session, "createDataFrame"):
-        raise InvalidInput(f"expected a SparkSession before the path, not {type(session).__name__}")
-    return session, as_path(path)
-
-
-def _engine_of(session: Any) -> Engine[Any]:
-    if session is None:
-        return LOCAL
-    from hoodie.api.spark_engine import spark_engine  # PySpark is not loaded where no session is given
-
-    return spark_engine(session)
 
 
 def _listed(names: str | Sequence[str]) -> list[str]:

@@ -10,6 +10,7 @@ from hoodie.api.handle import Options, TableHandle
 from hoodie.api.merge_builder import MergeBuilder
 from hoodie.errors import InvalidInput
 from hoodie.storage.faults import typed_calls
+from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.result import WriteResult
 
 if TYPE_CHECKING:
@@ -51,7 +52,8 @@ class TableConditions(TableHandle[Frame]):
         request = MergeRequest(source, condition, (), target_name, source_name)
 
         def execute(request: MergeRequest) -> WriteResult:
-            return merge(session, self.storage, request, given)
+            with failures_heard(self.storage, "MERGE"):
+                return merge(session, self.storage, request, given)
 
         return MergeBuilder(request, execute)
 
@@ -70,7 +72,8 @@ class TableConditions(TableHandle[Frame]):
         """
         from hoodie.spark.merge.run import update
 
-        return update(self._spark(), self.storage, condition, values, self._options(options), name)
+        with failures_heard(self.storage, "UPDATE"):
+            return update(self._spark(), self.storage, condition, values, self._options(options), name)
 
     def delete_where(
         self, condition: str | Column | None, *, name: str = "target", options: Options | None = None
@@ -78,7 +81,8 @@ class TableConditions(TableHandle[Frame]):
         """Delete the rows for which a condition holds; None: all. Arguments and errors as of `update`."""
         from hoodie.spark.merge.run import delete_where
 
-        return delete_where(self._spark(), self.storage, condition, self._options(options), name)
+        with failures_heard(self.storage, "DELETE"):
+            return delete_where(self._spark(), self.storage, condition, self._options(options), name)
 
     def stream_upsert(
         self, name: str, *, operation: str = "upsert", options: Options | None = None

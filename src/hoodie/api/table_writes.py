@@ -17,6 +17,7 @@ from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
 from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.finish import delete_partitions
+from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
 
@@ -77,10 +78,8 @@ class TableWrites(TableHandle[Frame]):
         partitions  partition paths, such as "2024-01-31" or "city=oslo"
         Raises      InvalidInput naming those that the table does not have
         """
-        given = self._options(options)
-        result = delete_partitions(self.storage, partitions, given)
-        self.engine.after_commit(self.storage, given, result.instant, result.after)
-        return result
+        with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
+            return delete_partitions(self.storage, partitions, self._options(options), self.engine.after_commit)
 
     def explain_upsert(self, df: Rowset, *, options: Options | None = None) -> WriteExplanation:
         """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
@@ -91,7 +90,8 @@ class TableWrites(TableHandle[Frame]):
         return self.engine.explain(batch)
 
     def _write(self, operation: WriteOperation, rows: Rowset, options: Options | None) -> WriteResult:
-        return run(self.engine.check(self.storage, operation, rows, self._options(options)))
+        with failures_heard(self.storage, operation):
+            return run(self.engine.check(self.storage, operation, rows, self._options(options)))
 
     def _keys_of(self, filters: Filters, given: Checked) -> Frame:
         """The keys of the rows that pass."""

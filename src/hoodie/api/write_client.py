@@ -6,11 +6,11 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any, overload
 
-from pyspark.sql import DataFrame, SparkSession
-
-from hoodie.api.inputs import is_spark_frame
+from hoodie.api.engine import Engine
+from hoodie.api.inputs import Path, is_spark_frame, session_and_path
+from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
@@ -25,10 +25,6 @@ from hoodie.lookup.index_sync import index_follows
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.spark.after_commit import after_commit
-from hoodie.spark.compaction import carry_out
-from hoodie.spark.index_repair import put_again
-from hoodie.spark.write.run import check_batch
 from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, new_state
@@ -37,11 +33,18 @@ from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
 from hoodie.writing.on_commit import notify_committed
+from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.operations import TableKind, kind_of
 from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.retry import earlier_result
 from hoodie.writing.run import run
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: A Spark DataFrame, or what speaks Arrow.
+Rowset = Any
 
 
 @typed_calls
@@ -49,24 +52,53 @@ class HoodieWriteClient:
     """Writes in steps: take an instant, write under it, commit it.
 
     With `hoodie.auto.commit` on (the default) a write commits at once, and `commit` has nothing left to do.
+    `HoodieWriteClient(path)` needs no Spark: rows are what speaks Arrow, and threads of this process write them.
     """
 
+    @overload
+    def __init__(
+        self,
+        session: Path,
+        path: Mapping[str, Any] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None: ...
+    @overload
+    def __init__(
+        self,
+        session: Path,
+        path: None = None,
+        options: Mapping[str, Any] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None: ...
+    @overload
     def __init__(
         self,
         session: SparkSession,
-        path: str,
+        path: Path,
         options: Mapping[str, Any] | None = None,
+        *,
+        storage_options: Mapping[str, Any] | None = None,
+    ) -> None: ...
+    def __init__(
+        self,
+        session: Any = None,
+        path: Any = None,
+        options: Any = None,
         *,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         """
+        session, path    a session and the path, or the path alone
         options          `hoodie.*` options for all writes
         storage_options  as of `create_table`
         Raises           InvalidOption; TableNotFound
         """
-        self.session = session
+        self.session, path, options = session_and_path(session, path, options)
         self.storage = storage_for(path, storage_options)
         self.options = door_options(options, Purpose.WRITE, path)
+        self.engine: Engine[Any] = engine_of(self.session)
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
         load_state(self.storage)
@@ -87,27 +119,27 @@ class HoodieWriteClient:
         self._begun[begun.time] = begun
         return begun.time
 
-    def upsert(self, df: DataFrame, instant: str) -> WriteResult:
+    def upsert(self, df: Rowset, instant: str) -> WriteResult:
         """As `HoodieTable.upsert`, under an instant of `start_commit`. Raises InstantNotFound when it is not open."""
         return self._write(WriteOperation.UPSERT, df, instant)
 
-    def insert(self, df: DataFrame, instant: str) -> WriteResult:
+    def insert(self, df: Rowset, instant: str) -> WriteResult:
         """As `HoodieTable.insert`, under an instant of `start_commit`."""
         return self._write(WriteOperation.INSERT, df, instant)
 
-    def bulk_insert(self, df: DataFrame, instant: str) -> WriteResult:
+    def bulk_insert(self, df: Rowset, instant: str) -> WriteResult:
         """As `HoodieTable.bulk_insert`, under an instant of `start_commit`."""
         return self._write(WriteOperation.BULK_INSERT, df, instant)
 
-    def delete(self, keys: DataFrame, instant: str) -> WriteResult:
+    def delete(self, keys: Rowset, instant: str) -> WriteResult:
         """As `HoodieTable.delete`, under an instant of `start_commit`."""
         return self._write(WriteOperation.DELETE, keys, instant)
 
-    def insert_overwrite(self, df: DataFrame, instant: str) -> WriteResult:
+    def insert_overwrite(self, df: Rowset, instant: str) -> WriteResult:
         """As `HoodieTable.insert_overwrite`, under an instant of `start_commit("insert_overwrite")`."""
         return self._write(WriteOperation.INSERT_OVERWRITE, df, instant)
 
-    def insert_overwrite_table(self, df: DataFrame, instant: str) -> WriteResult:
+    def insert_overwrite_table(self, df: Rowset, instant: str) -> WriteResult:
         """As `HoodieTable.insert_overwrite_table`, under an instant of `start_commit("insert_overwrite_table")`."""
         return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, instant)
 
@@ -128,7 +160,8 @@ class HoodieWriteClient:
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
         try:
-            metadata = publish(transaction, metadata)
+            with failures_heard(self.storage, result.metadata.operation):
+                metadata = publish(transaction, metadata)
         except BatchKnown as known:
             if abandon(transaction):
                 notify_of_rollbacks(choose_index(state, self.settings).index, [instant])
@@ -139,7 +172,7 @@ class HoodieWriteClient:
             finalize_index(choose_index(state, self.settings).index, instant, result.later)
         done = replace(result, metadata=metadata, later=())
         notify_committed(done)
-        after_commit(self.session, self.storage, self.options, instant)
+        self.engine.after_commit(self.storage, self.options, instant, None)
         return done
 
     def schedule_compaction(self, extra_metadata: Mapping[str, str] | None = None) -> str | None:
@@ -148,7 +181,7 @@ class HoodieWriteClient:
 
     def compact(self, instant: str) -> WriteResult:
         """As `HoodieTable.compact`, of one instant. It commits at once, whatever `hoodie.auto.commit` says."""
-        result = compact(self.storage, self.options, instant, partial(carry_out, self.session))
+        result = compact(self.storage, self.options, instant, self.engine.compaction)
         assert result is not None  # an instant was named
         return result
 
@@ -157,15 +190,16 @@ class HoodieWriteClient:
         `HoodieTable.rollback`.
         """
         if any(done.requested == instant for done in load_state(self.storage).timeline.commits):
-            rollback(self.storage, self.options, instant, repair=partial(put_again, self.session))
+            rollback(self.storage, self.options, instant, repair=self.engine.repair)
             return
         with index_follows(self.storage, self.options):
             abandon(self._open(instant, WriteOperation.UPSERT))
         self._begun.pop(instant, None)
 
-    def _write(self, operation: WriteOperation, df: DataFrame, instant: str) -> WriteResult:
-        batch = check_batch(self.session, self.storage, operation, df, self.options)
-        result = run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
+    def _write(self, operation: WriteOperation, df: Rowset, instant: str) -> WriteResult:
+        with failures_heard(self.storage, operation):
+            batch = self.engine.check(self.storage, operation, df, self.options)
+            result = run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
         if self.settings.write.auto_commit:
             self._begun.pop(instant, None)
         return result
@@ -251,13 +285,14 @@ def write(
         return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
-    if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
-        return _replace(df, table, operation, named)
-    if settings is None:
-        return run(table.engine.check(table.storage, operation, df, given))
-    # A batch that does not fit leaves no table behind, and the next one may name other settings.
-    batch = table.engine.check(table.storage, operation, df, given, new_state(table.storage, settings))
-    return run(batch, make_table=partial(create, table.storage, settings))
+    with failures_heard(table.storage, operation):
+        if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
+            return _replace(df, table, operation, named)
+        if settings is None:
+            return run(table.engine.check(table.storage, operation, df, given))
+        # A batch that does not fit leaves no table behind, and the next one may name other settings.
+        batch = table.engine.check(table.storage, operation, df, given, new_state(table.storage, settings))
+        return run(batch, make_table=partial(create, table.storage, settings))
 
 
 def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, options: Options) -> WriteResult:

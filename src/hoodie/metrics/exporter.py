@@ -1,4 +1,4 @@
-"""An exporter: it hears of commits, looks at tables when asked, and hands measures to a monitoring system."""
+"""An exporter: it hears of commits and failures, looks at tables when asked, and hands measures over."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from hoodie.config.options import Options
-from hoodie.metrics.measures import Measure, of_commit, of_table
+from hoodie.metrics.measures import Measure, of_commit, of_failure, of_table
 from hoodie.report.facts import table_facts
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.writing.on_commit import on_commit
+from hoodie.writing.on_failure import FailedWrite, on_failure
 from hoodie.writing.result import WriteResult
 
 #: Hands measures over. It may be called by several threads at once.
@@ -29,11 +30,14 @@ class Observed(Protocol):
 
 
 class Exporter:
-    """Tells a monitoring system of each commit of this process, until `cancel` or the end of a `with` block."""
+    """Tells a monitoring system of each commit and failed write of this process, until `cancel` or the end of a `with`
+    block.
+    """
 
     def __init__(self, record: Record) -> None:
         self._record = record
         self._registration = on_commit(self._committed)
+        self._hears_no_failures = on_failure(self._failed)
 
     def observe(self, table: Observed) -> None:
         """Measure a table as it is now: bytes, file groups, small files, pending writes. It reads the timeline and
@@ -44,8 +48,9 @@ class Exporter:
         self._record(of_table(table_facts(load_state(table.storage), table.options)))
 
     def cancel(self) -> None:
-        """Count no more commits. What was counted stays."""
+        """Count no more commits and failures. What was counted stays."""
         self._registration.cancel()
+        self._hears_no_failures()
 
     def __enter__(self) -> Exporter:
         return self
@@ -55,3 +60,6 @@ class Exporter:
 
     def _committed(self, result: WriteResult) -> None:
         self._record(of_commit(result, time.time()))
+
+    def _failed(self, failed: FailedWrite) -> None:
+        self._record(of_failure(failed))

@@ -9,6 +9,7 @@ from enum import Enum
 from hoodie.model.instant import parse_time
 from hoodie.report.facts import TableFacts
 from hoodie.table.state import KEEPS_SCHEMA
+from hoodie.writing.on_failure import FailedWrite
 from hoodie.writing.result import WriteResult
 
 
@@ -49,6 +50,12 @@ WRITTEN = Metric("hoodie_rows_written", _COUNTER, "Rows in the files written, co
 BYTES = Metric("hoodie_written_bytes", _COUNTER, "Bytes of the files written.", _BY_OPERATION)
 FILES = Metric("hoodie_files_written", _COUNTER, "Files written.", _BY_OPERATION)
 PHASES = Metric("hoodie_phase_seconds", _COUNTER, "Wall time by phase of writes, in seconds.", ("table", "phase"))
+FAILED = Metric(
+    "hoodie_failed_writes",
+    _COUNTER,
+    "Writes and compactions that raised an error, by its class.",
+    (*_BY_OPERATION, "error"),
+)
 NEWEST = Metric("hoodie_newest_commit_seconds", _GAUGE, "When this process last published a commit, Unix time.")
 BASE_BYTES = Metric("hoodie_table_base_bytes", _GAUGE, "Bytes of the base files that readers see.")
 LOG_BYTES = Metric("hoodie_table_log_bytes", _GAUGE, "Bytes of the logs that readers merge.")
@@ -61,7 +68,7 @@ AGE = Metric("hoodie_table_commit_age_seconds", _GAUGE, "Seconds since the newes
 
 #: All of them.
 METRICS = (
-    *(COMMITS, SECONDS, ROWS, WRITTEN, BYTES, FILES, PHASES, NEWEST),
+    *(COMMITS, SECONDS, ROWS, WRITTEN, BYTES, FILES, PHASES, FAILED, NEWEST),
     *(BASE_BYTES, LOG_BYTES, OLDER_BYTES, GROUPS, SMALL, INSTANTS, PENDING, AGE),
 )
 
@@ -81,6 +88,11 @@ def of_commit(result: WriteResult, now: float) -> Iterator[Measure]:
     for phase, seconds in result.seconds.items():
         yield Measure(PHASES, (result.table, phase), seconds)
     yield Measure(NEWEST, (result.table,), now)
+
+
+def of_failure(failed: FailedWrite) -> Iterator[Measure]:
+    """What a write that raised adds."""
+    yield Measure(FAILED, (failed.table, failed.operation, failed.error), 1)
 
 
 def of_table(facts: TableFacts) -> Iterator[Measure]:

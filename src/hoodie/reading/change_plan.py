@@ -108,7 +108,7 @@ def plan_changes(
         raise UnsupportedTable(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
-    wanted, archived = covered(state, begin, end, options.read(IncrementalOptions).holes, clock)
+    wanted, archived = commits_between(state, begin, end, options.read(IncrementalOptions).holes, clock)
     if archived and wanted.begin < archived:
         return _whole_table(state, wanted, options, archived_history(wanted, archived))
     storage, timeline = state.storage, wanted.timeline
@@ -204,12 +204,12 @@ def _schema(state: TableState) -> pa.Schema:
     return read_schema(state, FileSystemView(state.timeline))
 
 
-def covered(
+def commits_between(
     state: TableState, begin: Point, end: Point | None, holes: HolePolicy, clock: Clock = utc_now
 ) -> tuple[Span, str]:
     """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range.
 
-    Raises as `plan_changes`, but for what is about files
+    Raises  as `plan_changes` of a malformed range, HollowCommit
     """
     timeline = state.timeline
     # From table version 8 on ranges are about completion, which the timeline tells.

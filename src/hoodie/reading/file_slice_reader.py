@@ -115,7 +115,8 @@ def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeCo
     """Add the rows and deleted keys of blocks, in their order, to a fold.
 
     returns  number of rows in the data blocks
-    Raises   as `scan_logs`
+    Raises   CorruptFile on a content that cannot be read; SchemaMismatch naming the file when its rows cannot be
+             brought into the table's schema
     """
     total, done, records = sum(block.head.content_length for block in blocks), 0, 0
     for block in blocks:
@@ -213,7 +214,8 @@ class SliceMerge:
         """Rows in the table's types, columns in the order wanted.
 
         Skipped bytes are warned about (`errors.DamagedLog`).
-        Raises  as `scan_logs`; CorruptFile naming the base file; FileNotFoundError when a file was cleaned away
+        Raises  as `find_blocks` and `fold_blocks`; CorruptFile naming the base file; FileNotFoundError when a file was
+                cleaned away
         """
         reader, base = self._reader, self._slice.base
         blocks, self.report = find_blocks(reader.storage, self._slice.logs, reader.committed)

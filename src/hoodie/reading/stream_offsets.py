@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from hoodie.config.options import Options
 from hoodie.config.read import HolePolicy, IncrementalOptions, StreamOptions
 from hoodie.errors import InvalidInput
-from hoodie.reading.change_plan import archived_history, covered
+from hoodie.reading.change_plan import archived_history, commits_between
 from hoodie.storage.protocol import redacted
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import utc_now
@@ -80,7 +80,7 @@ def first_offset(state: TableState, options: Options) -> StreamOffset:
     if start == LATEST:
         newest = next_offset(state, _offset(state, options, "", ""), options, check_history=False).position
         return _offset(state, options, newest, newest)
-    found, _ = covered(state, start, None, _holes(options))
+    found, _ = commits_between(state, start, None, _holes(options))
     return _offset(state, options, found.begin, found.begin)
 
 
@@ -103,7 +103,7 @@ def next_offset(
     if up_to is not None and up_to.position <= start.position:
         return start
     end = None if up_to is None else up_to.position
-    found, archived = covered(state, start.position or EARLIEST, end, _holes(options), utc_now)
+    found, archived = commits_between(state, start.position or EARLIEST, end, _holes(options), utc_now)
     if check_history and archived and found.begin < archived and not options.read(IncrementalOptions).full_scan:
         raise archived_history(found, archived)
     if not found.commits:

@@ -10,12 +10,12 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from hoodie.api.read_client import read_path
+from hoodie.api.datasource_read import read
 from hoodie.api.write_client import write
 from hoodie.config.datasource import ALL_GROUPS, check_options, overridden
 from hoodie.config.hudi_options import Purpose, hudi_options
 from hoodie.config.options import Options, declared
-from hoodie.config.read import QueryOptions, QueryType, StreamOptions
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, StreamOptions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.meta import META_COLUMNS
@@ -39,10 +39,8 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     """
     where = _one_path(session, path, options)
     given = job_options(options)
-    if given.get("hoodie.datasource.query.incremental.format", "").lower() == "cdc":
-        raise InvalidOption("change data is not read yet (incremental.format=cdc): latest_state gives changed rows")
     with raise_worker_errors():
-        return read_path(session, where, given)
+        return read(session, where, given)
 
 
 def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str], options: Mapping[str, Any]) -> None:
@@ -75,6 +73,8 @@ def load_stream(session: SparkSession, path: object, options: Mapping[str, Any])
             "a stream gives the changes since it began: hoodie.datasource.streaming.startOffset says where that is. "
             "It takes no read_optimized, begin, end or as.of.instant"
         )
+    if query.format is IncrementalFormat.CDC:
+        raise InvalidOption("a stream gives changed rows, and no change data: hoodie.read and table.changes give it")
     with typed_errors():
         return _absolute(where), stream_schema(where)
 

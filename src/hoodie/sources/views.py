@@ -35,9 +35,6 @@ from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_for
 from hoodie.table.state import load_state
 
-#: The streams of a table, by what they give of changed rows.
-_STREAMS = {IncrementalFormat.LATEST_STATE: ChangeStream}
-
 
 class HudiSource(DataSource):
     """A table of Hudi for Spark's SQL."""
@@ -57,7 +54,7 @@ class HudiSource(DataSource):
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         path, options = source_options(self.options)
-        return _STREAMS[options.read(QueryOptions).format](path, options, schema)
+        return ChangeStream(path, options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         path, options = source_options(self.options)
@@ -121,6 +118,8 @@ def _scan(path: str, options: Options, columns: Sequence[str] | None) -> Scan:
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
+        if query.format is IncrementalFormat.CDC:
+            raise InvalidOption("a view has no change data: spark.read.format('hudi') and hoodie.read give it")
         return plan_scan(
             state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, options=options
         )

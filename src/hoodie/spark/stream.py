@@ -13,6 +13,7 @@ from hoodie.errors import InvalidInput
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.run import check_batch
 from hoodie.storage.protocol import Storage
+from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.run import run
 
 _OPERATIONS = (WriteOperation.UPSERT, WriteOperation.INSERT, WriteOperation.BULK_INSERT, WriteOperation.DELETE)
@@ -40,7 +41,7 @@ class StreamWriter:
                 "hoodie.datasource.write.streaming.batch.id": str(number),
             }
         )
-        with raise_worker_errors():
+        with failures_heard(self.storage, self.operation), raise_worker_errors():
             run(check_batch(batch.sparkSession, self.storage, self.operation, batch, given))
 
 

@@ -208,7 +208,8 @@ def missing(view: FileSystemView, changes: Touched) -> dict[FileGroupId, str]:
     missing_files = {}
     for group, stat in changes.last.items():
         files = view.groups.get(group, GroupFiles())
-        names = {base.name for base in files.bases} | {log.name for log in files.logs}
+        # Hudi counts the change logs among the logs of a slice.
+        names = {base.name for base in files.bases} | {log.name for log in (*files.logs, *files.changes)}
         assert stat.path is not None  # `touched` checked it
         needed = (stat.path.rpartition("/")[2], stat.base_file or "", *stat.log_files)
         gone = next((name for name in needed if name and name not in names), None)

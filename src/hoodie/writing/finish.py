@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from hoodie.commit.batch_ids import require_new
 from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
@@ -27,6 +28,9 @@ from hoodie.writing.retry import with_retries
 from hoodie.writing.task_results import DRIVER, TaskResults
 
 _log = logging.getLogger("hoodie.write")
+
+#: What a writer does for its table after a commit: (storage, options, instant, the table as it is then).
+AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
 
 
 def finish(
@@ -114,20 +118,29 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
 
 
 @typed_errors()
-def delete_partitions(storage: Storage, partitions: Sequence[str], options: Options) -> WriteResult:
-    """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have."""
+def delete_partitions(
+    storage: Storage, partitions: Sequence[str], options: Options, after_commit: AfterCommit | None = None
+) -> WriteResult:
+    """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have.
+
+    after_commit  runs the services; None: there are none
+    """
     if not partitions:
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
-    return with_retries(settings, lambda: _delete_partitions(storage, partitions, options, settings))
+    phases = Phases()
+    result = with_retries(settings, lambda: _delete_partitions(storage, partitions, options, settings, phases))
+    if after_commit is not None:
+        with phases.time("services"):
+            after_commit(storage, options, result.instant, result.after)
+    return replace(result, seconds=phases.whole())
 
 
 def _delete_partitions(
-    storage: Storage, partitions: Sequence[str], options: Options, settings: Settings
+    storage: Storage, partitions: Sequence[str], options: Options, settings: Settings, phases: Phases
 ) -> WriteResult:
-    phases = Phases()
     with phases.time("check"):
         state = completed(writable_state(storage, settings), options)
         checked = check(state, WriteOperation.DELETE_PARTITION, None, settings)

@@ -28,13 +28,14 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.arrow_batch import ArrowRows, check_rows
 from hoodie.writing.driver import check_keys, write_on_driver
+from hoodie.writing.finish import AfterCommit
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import TaskRunner, announce, plan_batch, task_runner
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
-from hoodie.writing.run import Acquired, AfterCommit, CheckedBatch
+from hoodie.writing.run import Acquired, CheckedBatch
 from hoodie.writing.stage import Stage, hits_path, profile, require_sound, staged_tasks
 from hoodie.writing.staging import Piece, StagedTask, by_partition, locate_staged, read_pieces, rows_of, stage_rows
 from hoodie.writing.task_results import DRIVER, TaskResults

@@ -13,10 +13,9 @@ from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
 from hoodie.config.options import Options
 from hoodie.errors import WriteConflict
-from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
-from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
 from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
@@ -37,10 +36,6 @@ class Acquired(Protocol):
 
     def release(self) -> None:
         """Let go of what holds it."""
-
-
-#: What a writer does for its table after a commit: (storage, options, instant, the table as it is then).
-AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
 
 
 @dataclass(frozen=True, slots=True)

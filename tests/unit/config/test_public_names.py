@@ -53,7 +53,7 @@ def test_every_public_name_is_there() -> None:
     for name in hoodie.__all__:
         assert getattr(hoodie, name) is not None
     assert set(hoodie.__all__) <= set(dir(hoodie))
-    assert hoodie.read is importlib.import_module("hoodie.api.read_client").read_path
+    assert hoodie.read is importlib.import_module("hoodie.api.datasource_read").read
     with pytest.raises(AttributeError, match="no attribute 'upsert'"):
         hoodie.upsert  # type: ignore[attr-defined]  # noqa: B018
 

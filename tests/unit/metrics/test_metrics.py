@@ -13,14 +13,16 @@ import pytest
 from opentelemetry.sdk.metrics import MeterProvider
 from opentelemetry.sdk.metrics.export import InMemoryMetricReader
 
+import hoodie
 from hoodie.config.options import Options
-from hoodie.errors import InvalidInput
+from hoodie.errors import AccessDenied, InstantNotFound, InvalidInput, PlanInUse, SchemaMismatch, UnsupportedTable
 from hoodie.metrics import otel, prometheus
 from hoodie.metrics.measures import METRICS, MetricKind
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_for
 from hoodie.testing.storage import MemoryStorage
+from hoodie.writing.on_failure import failures_heard
 from support.reported import DUE, table_with_history
 
 ROOT = Path(__file__).parents[3]
@@ -153,3 +155,64 @@ def test_the_page_has_all_metrics() -> None:
         ending = "_total" if metric.kind is MetricKind.COUNTER else ""
         line = f"| `{metric.name}{ending}` | {metric.kind.value} | {', '.join(metric.labels)} | {metric.help} |"
         assert line in page, line
+
+
+# --- failures ---
+
+
+def failed(registry: Any, operation: str, error: str, table: str = "trips") -> float | None:
+    found: float | None = registry.get_sample_value(
+        "hoodie_failed_writes_total", {"table": table, "operation": operation, "error": error}
+    )
+    return found
+
+
+def test_writes_that_raise_are_counted_by_their_error(tmp_path: Path) -> None:
+    registry = prometheus_client.CollectorRegistry()
+    table = hoodie.create_table(tmp_path / "t", name="trips", record_key="id", partition_by="city", ordering="ts")
+    with prometheus.export(registry):
+        table.upsert(ROWS)
+        with pytest.raises(SchemaMismatch):
+            table.upsert(ROWS.drop_columns(["id"]))
+        with pytest.raises(InvalidInput):
+            table.delete_partitions(["nowhere"])
+        with pytest.raises(SchemaMismatch):
+            hoodie.write(ROWS.drop_columns(["id"]), str(tmp_path / "t"), {})
+        with pytest.raises(InstantNotFound):
+            hoodie.HoodieWriteClient(str(tmp_path / "t")).insert(ROWS, "20240101000000000")
+        with pytest.raises(UnsupportedTable):
+            table.compact()
+    with pytest.raises(SchemaMismatch):
+        table.upsert(ROWS.drop_columns(["id"]))
+    assert failed(registry, "UPSERT", "SchemaMismatch") == 2
+    assert failed(registry, "DELETE_PARTITION", "InvalidInput") == 1
+    assert failed(registry, "INSERT", "InstantNotFound") == 1
+    assert failed(registry, "COMPACT", "UnsupportedTable") == 1
+    assert value(registry, "hoodie_commits_total", operation="UPSERT") == 1
+
+
+def test_a_write_to_a_storage_that_fails_is_counted_by_the_path_and_asks_it_nothing_more() -> None:
+    registry = prometheus_client.CollectorRegistry()
+    asked: list[str] = []
+
+    class Refusing(MemoryStorage):
+        @property
+        def root(self) -> str:
+            return "lake/t"
+
+        def read(self, path: str) -> bytes:
+            asked.append(path)
+            raise PermissionError(13, "denied", path)
+
+    storage = Refusing()
+    with prometheus.export(registry), pytest.raises(AccessDenied), failures_heard(storage, "upsert"):
+        storage.read("rows")
+    assert failed(registry, "UPSERT", "AccessDenied", table="t") == 1
+    assert asked == ["rows"]
+
+
+def test_a_compaction_that_another_process_runs_is_no_failure() -> None:
+    registry = prometheus_client.CollectorRegistry()
+    with prometheus.export(registry), pytest.raises(PlanInUse), failures_heard(MemoryStorage(), "compact"):
+        raise PlanInUse("somebody runs it")
+    assert not [sample for family in registry.collect() for sample in family.samples if "failed" in sample.name]

@@ -20,6 +20,7 @@ from hoodie.storage import storage_for
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import redacted
 from hoodie.storage.retry import retrying
+from hoodie.sync import after_commit
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
@@ -100,6 +101,44 @@ def test_a_write_that_fails_is_no_commit() -> None:
 
 
 # --- phases ---
+
+
+def wall_time_of(call: Callable[[], WriteResult | None]) -> tuple[float, float]:
+    """Seconds that a call took, and what the phases of its result add up to."""
+    began = time.perf_counter()
+    result = call()
+    wall = time.perf_counter() - began
+    assert result is not None
+    return wall, sum(result.seconds.values())
+
+
+def test_the_phases_of_every_kind_of_write_add_up_to_its_wall_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = hoodie.create_table(
+        tmp_path / "t",
+        name="trips",
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        table_type="MERGE_ON_READ",
+        options={"hoodie.compact.inline.max.delta.commits": 1},
+    )
+    services = after_commit.clean_and_archive
+    monkeypatch.setattr(after_commit, "clean_and_archive", lambda *given: (time.sleep(0.1), services(*given))[1])
+    for call in (
+        lambda: table.bulk_insert(ROWS),
+        lambda: table.upsert(ROWS),
+        lambda: table.delete(ROWS.slice(0, 1)),
+        lambda: table.delete_partitions(["rome"]),
+    ):
+        wall, phases = wall_time_of(call)
+        assert phases == pytest.approx(wall, abs=0.03)
+        assert phases > 0.1  # services after the commit are in it
+    table.upsert(ROWS)
+    planned = table.schedule_compaction()
+    wall, phases = wall_time_of(lambda: table.compact(planned))
+    assert phases == pytest.approx(wall, abs=0.03)
 
 
 def test_phases_add_up_to_the_wall_time() -> None:

@@ -36,6 +36,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.base_file_writer import BaseFileWriter
 from hoodie.writing.on_commit import notify_committed
+from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.planning import written
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.task_results import DRIVER, EXECUTORS
@@ -60,6 +61,14 @@ def compact(
              UnsupportedTable. The plan stays
     """
     phases = Phases()
+    with failures_heard(storage, "COMPACT"):
+        result = _compact(storage, options, instant, run, phases)
+    return None if result is None else replace(result, seconds=phases.whole())
+
+
+def _compact(
+    storage: Storage, options: Options, instant: str | None, run: RunTasks | None, phases: Phases
+) -> WriteResult | None:
     with phases.time("begin"):
         state = compactable_state(storage, Settings.read(options))
     if instant is not None:

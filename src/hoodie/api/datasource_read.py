@@ -1,0 +1,92 @@
+"""One call for those who bring the options of Hudi's data source."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, overload
+
+from hoodie.api.engine import Read
+from hoodie.api.inputs import Path, session_and_path
+from hoodie.api.local_engine import engine_of
+from hoodie.api.rows import Rows
+from hoodie.config.datasource import door_options
+from hoodie.config.hudi_options import Purpose
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
+from hoodie.errors import InvalidOption
+from hoodie.reading.scan import ScanKind
+from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
+from hoodie.table.state import load_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@overload
+def read(
+    session: Path,
+    path: None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    props: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Rows: ...
+@overload
+def read(
+    session: Path,
+    path: Mapping[str, Any],
+    *,
+    props: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Rows: ...
+@overload
+def read(
+    session: SparkSession,
+    path: Path,
+    options: Mapping[str, Any] | None = None,
+    *,
+    props: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> DataFrame: ...
+@typed_errors()
+def read(
+    session: Any = None,
+    path: Any = None,
+    options: Any = None,
+    *,
+    props: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Any:
+    """Read a table as Hudi's Spark data source would: what is read, the options say.
+
+    session, path    a session and the path give a DataFrame; the path alone gives `Rows`, without Spark
+    options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
+                     `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`, and
+                     `hoodie.datasource.query.incremental.format`, which may be cdc; else `as.of.instant`
+    props            path of a properties file with options, which those of the call override
+    storage_options  as of `create_table`
+    Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
+    """
+    session, path, options = session_and_path(session, path, options)
+    given = door_options(options, Purpose.READ, path, props)
+    query = given.read(QueryOptions)
+    return engine_of(session).read(load_state(storage_for(path, storage_options)), _asked(query), given)
+
+
+def _asked(query: QueryOptions) -> Read:
+    cdc = query.format is IncrementalFormat.CDC
+    if cdc and query.query is not QueryType.INCREMENTAL:
+        raise InvalidOption(
+            "hoodie.datasource.query.incremental.format=cdc is for incremental queries: set "
+            "hoodie.datasource.query.type=incremental"
+        )
+    if query.query is QueryType.INCREMENTAL:
+        if not query.begin:
+            raise InvalidOption(
+                "an incremental query needs hoodie.datasource.read.begin.instanttime: an instant, which is not "
+                "included, or earliest"
+            )
+        return Read(kind=ScanKind.CHANGES, begin=query.begin, end=query.end or None, cdc=cdc)
+    optimized = query.query is QueryType.READ_OPTIMIZED
+    return Read(kind=ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT, as_of=query.as_of or None)

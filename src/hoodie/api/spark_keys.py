@@ -1,0 +1,201 @@
+"""Keys of a DataFrame looked up in a table: by threads of the driver when they are few, else by Spark's tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from hoodie.api.arrow_keys import INSTANT, key_lookup, located_rows
+from hoodie.api.engine import KeyedRows
+from hoodie.api.inputs import arrow_stream, is_spark_frame
+from hoodie.config.options import Options
+from hoodie.errors import SchemaMismatch
+from hoodie.index.contract import ByFile
+from hoodie.lookup.context import LookupContext
+from hoodie.lookup.point_read import held, locate_keys, read_rows, reader_for
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.selection import check_columns
+from hoodie.reading.table_schema import read_schema
+from hoodie.spark import record_keys
+from hoodie.spark.local_frame import local_frame
+from hoodie.spark.lookup.large_batch import ask, rows_of, slices_of
+from hoodie.spark.lookup.locate import FILE_ID, match_columns
+from hoodie.spark.plan_size import estimated_bytes
+from hoodie.spark.read import snapshot
+from hoodie.spark.types import nullable, to_spark
+from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schema
+from hoodie.storage.protocol import Storage
+from hoodie.table.settings import Settings
+from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
+from hoodie.view.slices import FileSystemView
+from hoodie.writing.driver import check_keys, refuse_bad_keys, thread_pool
+
+#: A batch is brought to the driver if Spark takes it to be this many times smaller than the limit: its statistics may
+#: be of compressed files.
+_TRUSTED_SHARE = 8
+#: Rows that are brought over when Spark does not know how many there are.
+_FEW = 100_000
+
+
+def _text(name: str) -> StructField:
+    return StructField(name, StringType())
+
+
+class SparkKeys:
+    """Asks a table about keys: `HoodieReadClient` with a session.
+
+    Batches within `hoodie.spark.driver.max.batch.bytes` are brought to the driver, and their
+    keys looked up by its threads; larger ones stay with Spark's tasks, which evaluate them more than once.
+    """
+
+    def __init__(self, session: SparkSession, storage: Storage, options: Options) -> None:
+        self.session, self.storage, self.options = session, storage, options
+        self.settings = Settings.read(options)
+
+    def filter_exists(self, rows: Any) -> DataFrame:
+        df = self._frame_of(rows)
+        context = self._lookup()
+        frame = self._keyed(df, context, df.columns)
+        frame, rows = self._near(frame)
+        if rows is None:
+            return self._absent_on_executors(frame, context).select(*map(snapshot.quoted, df.columns))
+        with thread_pool(self.settings) as pool:
+            places = locate_keys(context, rows, pool)
+            reader = reader_for(context.state, self._schema(context.state), places.slices.values(), self.options)
+            new = ~held(places, self.storage, reader, pool)
+        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
+
+    def read(self, keys: Any, columns: Sequence[str] | None = None) -> KeyedRows[DataFrame]:
+        """As `HoodieReadClient.read`. Of keys that were not brought to the driver the rows are not read yet."""
+        context = self._lookup()
+        schema = self._schema(context.state)
+        wanted = schema.names if columns is None else list(columns)
+        check_columns(wanted, schema)
+        asked, rows = self._near(self._keyed(self._frame_of(keys), context, []))
+        if rows is None:
+            batch = ask(self.session, context, asked, self._counts(asked))
+            return KeyedRows(*rows_of(self.session, batch, schema, wanted, self.options))
+        with thread_pool(self.settings) as pool:
+            places = locate_keys(context, rows, pool)
+            reader = reader_for(context.state, schema, places.slices.values(), self.options)
+            found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
+        target = nullable(to_spark(found.schema))
+        return KeyedRows(local_frame(self.session, found, target), stats)
+
+    def tag_location(self, rows: Any) -> DataFrame:
+        df = self._frame_of(rows)
+        context = self._lookup()
+        frame = self._keyed(df, context, df.columns)
+        names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
+        if taken := {FILE_ID, INSTANT} & set(names):
+            raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
+        frame, rows = self._near(frame)
+        if rows is None:
+            tagged = self._tag_on_executors(frame, context)
+        else:
+            with thread_pool(self.settings) as pool:
+                places = locate_keys(context, rows, pool)
+            tagged = self._frame(located_rows(places), frame, FILE_ID, INSTANT)
+        return tagged.select(*map(snapshot.quoted, names), FILE_ID, INSTANT)
+
+    # --- what the calls share ---
+
+    def _lookup(self) -> LookupContext:
+        return key_lookup(self.storage, self.settings, self.options)
+
+    def _frame_of(self, rows: Any) -> DataFrame:
+        """Rows of any kind as a DataFrame."""
+        if is_spark_frame(rows):
+            frame: DataFrame = rows
+            return frame
+        found = arrow_stream(rows).read_all()
+        return local_frame(self.session, found, to_spark(found.schema))
+
+    def _schema(self, state: TableState) -> pa.Schema:
+        return read_schema(state, FileSystemView(state.timeline))
+
+    def _keyed(self, df: DataFrame, context: LookupContext, kept: Sequence[str]) -> DataFrame:
+        """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""
+        state = context.state
+        others = [snapshot.quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
+        if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
+            return df.select(*others, RECORD_KEY, PARTITION_PATH)
+        schema = user_schema(df.schema)
+        keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
+        unpartitioned = replace(keygen, partition_fields=())
+        require_columns(schema, unpartitioned, (), state.config.name)
+        key = record_keys.record_key(schema, keygen)
+        lacking = record_keys.missing_columns(schema, replace(keygen, record_keys=()))
+        if not lacking:
+            path = record_keys.partition_path(schema, keygen)
+            return df.select(*others, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
+        if not context.index.is_global:
+            raise SchemaMismatch(
+                f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
+                f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
+                f"{PARTITION_PATH} as reads have them."
+            )
+        # A global index does not look at the path.
+        return df.select(*others, key.alias(RECORD_KEY), F.lit("").alias(PARTITION_PATH))
+
+    def _near(self, frame: DataFrame) -> tuple[DataFrame, pa.Table | None]:
+        """The frame, and its rows as Arrow if they are few enough for driver threads to look up.
+
+        Spark knows no size of many frames, those made of Python rows among them: then the first rows tell. An estimate
+        may be wrong (files compress, joins multiply), so what was brought over is measured; if it is too large, the
+        frame returned has these rows, and its source is not evaluated again.
+        """
+        near = self.settings.engine.driver_batch
+        if near == 0:
+            return frame, None
+        guess = estimated_bytes(frame)
+        trusted = guess is not None and guess * _TRUSTED_SHARE <= near
+        rows = to_arrow_table(frame if trusted else frame.limit(_FEW + 1))
+        if rows.nbytes > near or (not trusted and rows.num_rows > _FEW):
+            return (local_frame(self.session, rows, nullable(frame.schema)) if trusted else frame), None
+        check_keys(rows)
+        return frame, rows
+
+    def _frame(self, rows: pa.Table, like: DataFrame, *more: str) -> DataFrame:
+        """Arrow rows as a DataFrame of the same types; `more` are columns of text."""
+        return local_frame(self.session, rows, nullable(StructType([*like.schema.fields, *map(_text, more)])))
+
+    def _counts(self, frame: DataFrame) -> dict[str, int]:
+        """Rows by partition path of a batch that stays with Spark. Raises InvalidInput on rows without a key."""
+        bad = F.count_if(F.col(RECORD_KEY).isNull()).alias("bad")
+        with raise_worker_errors():
+            found = frame.groupBy(PARTITION_PATH).agg(F.count("*").alias("rows"), bad).collect()
+        refuse_bad_keys(sum(row.bad for row in found), sum(row["rows"] for row in found if row[0] is None))
+        return {row[0]: row["rows"] for row in found}
+
+    def _absent_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
+        """Spark's anti join of the batch with keys that are there: all of its partitions, or those the index has."""
+        counts, on, index = self._counts(frame), match_columns(context.index), context.index
+        if isinstance(index.look_up, ByFile) and not index.look_up.pruned:  # it reads all keys in any case
+            partitions = None if index.is_global else list(counts)
+            there = snapshot.snapshot(self.session, context.state, None, partitions, on, self.options)
+        elif context.is_certain:
+            there = ask(self.session, context, frame, counts).found
+        else:
+            asked, schema = ask(self.session, context, frame, counts), self._schema(context.state)
+            there, _ = rows_of(self.session, asked, schema, [RECORD_KEY, PARTITION_PATH], self.options)
+        return frame.join(there.select(*on), on, "left_anti")
+
+    def _tag_on_executors(self, frame: DataFrame, context: LookupContext) -> DataFrame:
+        asked = ask(self.session, context, frame, self._counts(frame))
+        found, _ = slices_of(asked)
+        places = [(group.partition, group.file_id, slice_.base_instant) for group, slice_ in found.items()]
+        slices = self.session.createDataFrame(places, StructType([*map(_text, ("path", FILE_ID, INSTANT))]))
+        hits = asked.found.select(F.col(RECORD_KEY).alias("key"), F.col(PARTITION_PATH).alias("path"), FILE_ID)
+        same = F.col(RECORD_KEY) == F.col("key")
+        if not context.index.is_global:
+            same &= F.col(PARTITION_PATH) == F.col("path")
+        tagged = frame.join(hits.join(F.broadcast(slices), ["path", FILE_ID]), same, "left")
+        return tagged.withColumn(PARTITION_PATH, F.coalesce("path", PARTITION_PATH))
