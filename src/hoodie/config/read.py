@@ -167,6 +167,25 @@ class QueryOptions:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """Where a stream of a table's changes begins, and how much a micro-batch takes."""
+
+    start: str = option(
+        "hoodie.datasource.streaming.startOffset",
+        "earliest",
+        "`readStream`: earliest: all changes; latest: those of commits to come; or an instant, which is not included. "
+        "Where a query has a checkpoint, it goes on from there.",
+    )
+    most_commits: int = option(
+        "hoodie.datasource.streaming.max.commits.per.trigger",
+        0,
+        "`readStream`: commits that a micro-batch takes at most; 0: all since the last. Not an option of Hudi.",
+        expected="a number of commits, such as 10",
+        check=lambda count: count >= 0,
+    )
+
+
 READ_GROUPS = (
     MergeOptions,
     PositionOptions,
@@ -174,4 +193,5 @@ READ_GROUPS = (
     IncrementalOptions,
     ChangeDataOptions,
     MissingFileOptions,
+    StreamOptions,
 )

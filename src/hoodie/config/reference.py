@@ -27,6 +27,7 @@ from hoodie.config.read import (
     MissingFileOptions,
     PositionOptions,
     QueryOptions,
+    StreamOptions,
 )
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
@@ -88,6 +89,12 @@ SECTIONS = (
         text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` "
         "takes all but the first five. More: [incremental pull](incremental.md).",
         groups=(QueryOptions, IncrementalOptions, ChangeDataOptions),
+        main=False,
+    ),
+    Section(
+        title="Streams of changes",
+        text='Of `spark.readStream.format("hudi")`. More: [streaming](streaming.md).',
+        groups=(StreamOptions,),
         main=False,
     ),
     Section(

@@ -110,8 +110,7 @@ def plan_changes(
         )
     wanted, archived = commits_between(state, begin, end, options.read(IncrementalOptions).holes, clock)
     if archived and wanted.begin < archived:
-        history = HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
-        return _whole_table(state, wanted, options, history)
+        return _whole_table(state, wanted, options, archived_history(wanted, archived))
     storage, timeline = state.storage, wanted.timeline
     commits = [(instant, read_commit(storage, timeline, instant)) for instant in wanted.commits]
     changes = touched(commits)
@@ -240,6 +239,11 @@ def commits_between(
         f"it back); end before it; or set hoodie.read.timeline.holes.resolution.policy to {HolePolicy.BLOCK} or "
         f"{HolePolicy.USE_TRANSITION_TIME}."
     )
+
+
+def archived_history(wanted: Span, archived: str) -> HistoryGone:
+    """What is raised about a range whose first commits left the timeline. archived: the newest of them"""
+    return HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
 
 
 def _clusterings(state: TableState) -> set[str]:
