@@ -17,18 +17,21 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from hoodie.config.datasource import check_options
-from hoodie.config.read import QueryOptions, QueryType
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.model.files import FileSlice
+from hoodie.reading.change_data import group_changes
+from hoodie.reading.change_data_plan import ChangeData, ChangeReader, plan_change_data
 from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
 from hoodie.schema.conform import conform
 from hoodie.sources.answers import job_options
-from hoodie.spark.read.merged_slices import pack
+from hoodie.spark.read.merged_slices import pack, pack_by
 from hoodie.spark.types import nullable, to_spark
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
+from hoodie.view.change_data import ChangeStep
 
 
 @dataclass
@@ -46,6 +49,14 @@ class _Slices(InputPartition):
     keep: pc.Expression | None
 
 
+@dataclass
+class _Changes(InputPartition):
+    """What a task reads of change data: the steps of some file groups."""
+
+    reader: ChangeReader
+    groups: tuple[tuple[ChangeStep, ...], ...]
+
+
 class HudiSource(DataSource):
     """A table of Hudi for Spark's SQL."""
 
@@ -54,7 +65,8 @@ class HudiSource(DataSource):
         return "hudi"
 
     def schema(self) -> StructType:
-        return nullable(to_spark(_scan(self.options, None).schema))
+        planned = _planned(self.options, None)
+        return nullable(to_spark(planned.schema if isinstance(planned, Scan) else planned.reader.schema))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _Reader(dict(self.options), schema)
@@ -91,13 +103,22 @@ class _Reader(DataSourceReader):
         self.target = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        scan = _scan(self.options, self.names)
+        scan = _planned(self.options, self.names)
+        if isinstance(scan, ChangeData):
+            parts = pack_by(scan.groups, lambda steps: sum(step.size for step in steps), os.cpu_count() or 1)
+            return [_Changes(scan.reader, tuple(part)) for part in parts]
         return [
             _Slices(scan.state.storage, scan.schema, scan.read, tuple(part), scan.reader, scan.rows_kept)
             for part in pack(scan.slices, os.cpu_count() or 1)
         ]
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
+        if isinstance(partition, _Changes):
+            for steps in partition.groups:
+                for rows in group_changes(partition.reader, steps):
+                    for batch in conform(rows.select(self.names), self.target).to_batches():
+                        yield pa.RecordBatch.from_arrays(batch.columns, schema=self.target)
+            return
         if not isinstance(partition, _Slices):  # Spark makes a partition of its own where there are none
             return
         columns = list(partition.columns)
@@ -115,7 +136,7 @@ class _Reader(DataSourceReader):
                     yield pa.RecordBatch.from_arrays(batch.columns, schema=self.target)
 
 
-def _scan(options: Mapping[str, str], columns: Sequence[str] | None) -> Scan:
+def _planned(options: Mapping[str, str], columns: Sequence[str] | None) -> Scan | ChangeData:
     """The read that the options ask for; their keys come in small letters.
 
     Raises InvalidInput without a path; InvalidOption
@@ -132,6 +153,8 @@ def _scan(options: Mapping[str, str], columns: Sequence[str] | None) -> Scan:
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
+        if query.format is IncrementalFormat.CDC:
+            return plan_change_data(state, query.begin, query.end or None, given)
         return plan_scan(
             state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, options=given
         )
