@@ -14,7 +14,7 @@ import hoodie
 from hoodie.config.options import Options
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault
-from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.errors import InvalidInput, InvalidOption, TableMismatch
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.local import LocalStorage
@@ -271,3 +271,15 @@ def test_a_read_opens_the_logs_of_its_range_alone(tmp_path: Path) -> None:
     assert ops(table, first) == [("u", "b")]
     data = {(method, folder): number for (method, folder), number in counting.calls.items() if folder in "pqr"}
     assert data == {("list", "q"): 1, ("read", "q"): 1}
+
+
+def test_ranges_without_changes_and_bad_ones(tmp_path: Path) -> None:
+    table = new(tmp_path)
+    assert ops(table) == []
+    first = table.insert(rows("a")).instant
+    second = table.upsert(rows("a", n=1)).instant
+    assert (ops(table, second), ops(table, first)) == ([], [("u", "a")])
+    with pytest.raises(InvalidInput, match="is after end"):
+        table.changes(second, first, cdc=True)
+    with pytest.raises(InvalidInput, match="neither an instant nor a point in time"):
+        table.changes("soon", cdc=True)
