@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from hoodie.reading.scan import Scan
     from hoodie.reading.snapshot import read_arrow
     from hoodie.sources.register import register, unregister
+    from hoodie.sources.view_refresh import refresh_view
     from hoodie.spark.names import register_table, unregister_table
     from hoodie.spark.session import local_session
     from hoodie.spark.ship import ship
@@ -50,6 +51,7 @@ __all__ = [
     "read",
     "read_arrow",
     "read_changes_arrow",
+    "refresh_view",
     "register",
     "register_table",
     "scan",
@@ -80,6 +82,7 @@ __homes__ = {
     "read": "hoodie.api.datasource_read",
     "read_arrow": "hoodie.reading.snapshot",
     "read_changes_arrow": "hoodie.reading.incremental",
+    "refresh_view": "hoodie.sources.view_refresh",
     "register": "hoodie.sources.register",
     "register_table": "hoodie.spark.names",
     "scan": "hoodie.api.scan",

@@ -23,6 +23,7 @@ from hoodie.storage import FsspecStorage, Storage, retry
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.http_faults import Fault, FaultyProxy, every, first
+from support.nightly import nightly
 from support.oracles import read_hudi_rs
 from support.undoing import COW, FIRST, LATER, MOR, NOW, SECOND, THIRD, batch, newest, opened, read, upsert
 
@@ -235,7 +236,7 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize("options", [COW, MOR], ids=["cow", "mor"])
+@pytest.mark.parametrize("options", [pytest.param(MOR, id="mor"), nightly(COW, id="cow")])
 def test_a_whole_history_over_a_bad_network_has_the_rows_it_should(storage, server, proxy, options, tmp_path: Path):
     with proxy.faults(every(9, Fault.BUSY, Fault.LOST, Fault.CUT, Fault.ERROR)) as met:
         history(storage, options, lambda step: check(server, step))

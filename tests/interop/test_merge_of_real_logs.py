@@ -63,9 +63,9 @@ def merged_slices(root: Path) -> Iterator[pa.Table]:
         for file in sorted(logs, key=lambda file: file.order):
             for block in read_blocks((root / file.path).read_bytes(), file.path):
                 if block.kind is BlockKind.DELETE:
-                    log.add_deletes(decode_deletes(block.content, file.path), file.path)
+                    log.add(log.tombstones(decode_deletes(block.content, file.path), file.path))
                 else:
-                    log.add_rows(conform(data_rows(block, file.path), stored.schema))
+                    log.add(log.records(conform(data_rows(block, file.path), stored.schema)))
         merge = BaseMerge(log.finish(), rule)
         yield from (merge.batch(batch) for batch in stored.to_batches(max_chunksize=20))
         yield merge.inserts()

@@ -22,8 +22,8 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.timeline.load import read_commit
 from hoodie.view.load import load_view
-from hoodie.view.slices import base_files_in, latest_base_files, merged_slices
-from support.oracles import META, assert_same_rows, expected_changes, expected_rows, fixture_facts, fixture_names
+from hoodie.view.slices import latest_base_files, merged_slices
+from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names
 
 COPY_ON_WRITE = [name for name in fixture_names() if "cow" in name]
 MERGE_ON_READ = [name for name in fixture_names("hudi-0.15") if "mor" in name]
@@ -115,21 +115,6 @@ def test_read_optimized_has_the_rows_of_the_base_files(name, fixture_table):
     rows = rows_of(state, view, latest_base_files(view))
     expected = expected_rows(name, "read_optimized")
     assert_same_rows(rows.select(expected.column_names), expected)
-
-
-@pytest.mark.parametrize("name", [name for name in fixture_names("hudi-0.15") if name.startswith("cow")])
-def test_base_files_of_some_commits_hold_what_those_commits_changed(name, fixture_table):
-    state, view = open_table(fixture_table(name))
-    for change in expected_changes(name):
-        instants = [
-            instant.requested
-            for instant in state.timeline.commits
-            if change.after < instant.requested and (change.up_to is None or instant.requested <= change.up_to)
-        ]
-        rows = rows_of(state, view, base_files_in(view, instants))
-        times = rows.column("_hoodie_commit_time")
-        rows = rows.filter(pc.and_(pc.greater_equal(times, instants[0]), pc.less_equal(times, instants[-1])))
-        assert_same_rows(rows.select(change.rows.column_names), change.rows)
 
 
 # --- columns and filters ---

@@ -11,10 +11,11 @@ from hypothesis import strategies as st
 
 from hoodie.formats.log.delete_block import deletes_of
 from hoodie.merge import payloads as p
-from hoodie.merge.base import BaseMerge, incoming_rows
+from hoodie.merge.base import BaseMerge
 from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.payloads import rule_for
+from support.incoming import incoming_rows
 
 Row = dict[str, Any]
 
@@ -200,13 +201,13 @@ def test_a_log_is_folded_and_compacted_as_row_by_row(
     folded: dict[str, Row | None] = {}
     for block in blocks:
         if isinstance(block, list):
-            log.add_rows(table(block))
+            log.add(log.records(table(block)))
             for row in block:
                 old = folded.get(row["_hoodie_record_key"])
                 folded[row["_hoodie_record_key"]] = row if old is None else precombine(payload, old, row)
         else:
             keys, values = (pa.array([e[i] for e in block], t) for i, t in enumerate((pa.string(), pa.int64())))
-            log.add_deletes(deletes_of(keys, pa.array(["x"] * len(keys), pa.string()), values))
+            log.add(log.tombstones(deletes_of(keys, pa.array(["x"] * len(keys), pa.string()), values)))
             for key, ordering in block:
                 old = folded.get(key)
                 if old is None or ordering is None or not old["ts"] > ordering:

@@ -30,6 +30,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying
 from hoodie.testing.tables import FailsAt, StorageError
+from support.nightly import nightly
 from support.oracles import read_hudi_rs
 
 T = TypeVar("T")
@@ -128,7 +129,7 @@ def poisoned(batch: DataFrame) -> DataFrame:
 
 
 @ROUTES
-@pytest.mark.parametrize("operation", ["upsert", "delete", "insert_overwrite"])
+@pytest.mark.parametrize("operation", ["upsert", nightly("delete"), nightly("insert_overwrite")])
 def test_rows_that_cannot_be_evaluated_leave_the_table_untouched(spark, table, operation, route):
     before = {path: path.stat().st_mtime_ns for path in Path(table.path).rglob("*") if path.is_file()}
     bad = poisoned(frame(spark, CHANGES))

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, TableNotFound
 from support.hudi_jobs import JOBS, Job
+from support.nightly import by_day
 
 COLUMNS = "id int, name string, city string, qty int, ts long"
 FIRST = [(1, "a", "oslo", 1, 10), (2, "b", "rome", 2, 10), (3, "c", "oslo", 3, 10)]
@@ -22,9 +23,12 @@ def options_of(job: Job, path: str) -> dict[str, Any]:
     return {key: value.format(path=path) if isinstance(value, str) else value for key, value in job.options.items()}
 
 
+BY_DAY = ("quick start", "merge on read with inline compaction", "bulk load with the row writer", "release 1.x names")
+
+
 @pytest.mark.parametrize(
     "job",
-    [job for job in JOBS if not job.refused and "deleted" not in job.name],
+    by_day([job for job in JOBS if not job.refused and "deleted" not in job.name], lambda job: job.name in BY_DAY),
     ids=lambda job: job.name,
 )
 def test_a_job_writes_and_reads_its_table(job: Job, spark: SparkSession, tmp_path: Path) -> None:

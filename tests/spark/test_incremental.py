@@ -96,7 +96,9 @@ def test_a_path_is_read_by_the_options_of_hudis_data_source(spark, tmp_path):
     for wrong, told in (
         (INCREMENTAL, "needs hoodie.datasource.read.begin.instanttime"),
         ({"hoodie.datasource.query.type": "latest"}, "one of SNAPSHOT, READ_OPTIMIZED, INCREMENTAL"),
-        ({**INCREMENTAL, "hoodie.datasource.query.incremental.format": "cdc"}, "one of LATEST_STATE"),
+        ({**INCREMENTAL, "hoodie.datasource.query.incremental.format": "cdc"}, "needs hoodie.datasource.read.begin"),
+        ({"hoodie.datasource.query.incremental.format": "cdc"}, "hoodie.datasource.query.type=incremental"),
+        ({**INCREMENTAL, "hoodie.datasource.query.incremental.format": "avro"}, "one of LATEST_STATE, CDC"),
         ({"hoodie.datasource.read.begin.instant": first}, "Did you mean 'hoodie.datasource.read.begin.instanttime'"),
     ):
         with pytest.raises(InvalidOption, match=told):

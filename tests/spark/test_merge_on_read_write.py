@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from hoodie.errors import InvalidOption
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action
 from hoodie.spark.write import batch
+from support.nightly import by_day
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 
 ROUTES = {"driver": {}, "executors": {"hoodie.spark.driver.max.batch.bytes": "0"}}
@@ -63,8 +65,10 @@ def snapshots(table: HoodieTable) -> list[dict[str, tuple[str, int, str]]]:
 CITIES = ("oslo", "rome", "bern")
 
 
-@pytest.mark.parametrize("block", BLOCKS)
-@pytest.mark.parametrize("route", ROUTES)
+@pytest.mark.parametrize(
+    ("route", "block"),
+    by_day(itertools.product(ROUTES, BLOCKS), lambda case: case in (("driver", "avro"), ("executors", "parquet"))),
+)
 def test_a_history_of_writes_is_what_a_dict_of_rows_holds(
     spark: SparkSession, tmp_path: Path, route: str, block: str
 ) -> None:

@@ -223,6 +223,20 @@ def test_bulk_insert_sorts_as_told(spark, tmp_path, mode, route):
     assert all(stat.num_inserts == len(keys[stat.path or ""]) for stat in result.stats)
 
 
+def test_a_bulk_insert_makes_no_more_spark_partitions_than_its_rows_come_in(spark, tmp_path):
+    """Jobs ask for 200 by habit; rows of one Spark partition and one partition path then make one file, not 60."""
+    rows = [Row(f"k{i:04d}", "oslo", i) for i in range(60)]
+    table = new_table(spark, tmp_path / "t", rows=[])
+    options = {
+        **SPREAD,
+        "hoodie.bulkinsert.shuffle.parallelism": "200",
+        "hoodie.bulkinsert.sort.mode": "PARTITION_SORT",
+    }
+    result = table.bulk_insert(frame(spark, rows).coalesce(1), options=options)
+    assert len(result.files) == 1
+    holds(table, rows)
+
+
 # --- file sizes ---
 
 

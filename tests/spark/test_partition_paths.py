@@ -15,6 +15,7 @@ from pyspark.sql import functions as F
 
 from hoodie import HoodieTable, create_table, read_arrow
 from hoodie.errors import InvalidInput
+from support.nightly import by_day
 from support.oracles import assert_same_rows, read_hudi_rs
 
 NULL = "__HIVE_DEFAULT_PARTITION__"
@@ -51,7 +52,7 @@ def new_table(spark: SparkSession, path: Path, style: str, **options: str) -> Ho
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", by_day(STYLES, lambda style: style == "hive_encoded"))
 def test_every_value_is_written_and_read_back(style: str, spark: SparkSession, tmp_path: Path) -> None:
     values = [*VALUES, *(CONTROL if "encoded" in style else [])]
     table = new_table(spark, tmp_path / "t", style)

@@ -9,11 +9,11 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie.api import spark_keys
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound, UnsupportedTable
+from support.nightly import nightly
 from support.oracles import assert_same_rows
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
-KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 INDEX = "hoodie.index.type"
 BUCKETS = {"hoodie.bucket.index.num.buckets": 4}  # the table does not say
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
@@ -43,9 +43,19 @@ def written(spark, path, kind):
     return one
 
 
-@ROUTES
-@KINDS
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@pytest.mark.parametrize(
+    ("index", "kind", "route"),
+    [
+        pytest.param("SIMPLE", "COPY_ON_WRITE", SPREAD, id="SIMPLE-COPY_ON_WRITE-executors"),
+        pytest.param("BLOOM", "MERGE_ON_READ", {}, id="BLOOM-MERGE_ON_READ-driver"),
+        nightly("BLOOM", "MERGE_ON_READ", SPREAD, id="BLOOM-MERGE_ON_READ-executors"),
+        nightly("SIMPLE", "MERGE_ON_READ", SPREAD, id="SIMPLE-MERGE_ON_READ-executors"),
+        nightly("BLOOM", "COPY_ON_WRITE", SPREAD, id="BLOOM-COPY_ON_WRITE-executors"),
+        nightly("SIMPLE", "MERGE_ON_READ", {}, id="SIMPLE-MERGE_ON_READ-driver"),
+        nightly("BLOOM", "COPY_ON_WRITE", {}, id="BLOOM-COPY_ON_WRITE-driver"),
+        nightly("SIMPLE", "COPY_ON_WRITE", {}, id="SIMPLE-COPY_ON_WRITE-driver"),
+    ],
+)
 def test_a_client_finds_just_the_rows_that_a_snapshot_has(spark, tmp_path, kind, route, index):
     one = written(spark, tmp_path / "t", kind)
     client = hoodie.HoodieReadClient(spark, one.path, {INDEX: index, **route})
@@ -126,8 +136,15 @@ def test_keys_without_their_partition_are_refused_by_an_index_that_needs_it(spar
             call(rows(spark, 0, 10, 1).select("p"))
 
 
-@ROUTES
-@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize(
+    ("index", "route"),
+    [
+        pytest.param("GLOBAL_SIMPLE", {}, id="GLOBAL_SIMPLE-driver"),
+        pytest.param("GLOBAL_BLOOM", SPREAD, id="GLOBAL_BLOOM-executors"),
+        nightly("GLOBAL_SIMPLE", SPREAD, id="GLOBAL_SIMPLE-executors"),
+        nightly("GLOBAL_BLOOM", {}, id="GLOBAL_BLOOM-driver"),
+    ],
+)
 def test_a_global_index_finds_keys_without_their_partition(spark, tmp_path, index, route):
     one = written(spark, tmp_path / "t", "MERGE_ON_READ")
     client = hoodie.HoodieReadClient(spark, one.path, {INDEX: index, **route})
@@ -171,7 +188,7 @@ def test_what_cannot_be_asked_is_refused_when_it_is(spark, tmp_path, fixture_tab
 
 
 @ROUTES
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_BLOOM"])
+@pytest.mark.parametrize("index", ["SIMPLE", nightly("BLOOM"), nightly("GLOBAL_BLOOM")])
 def test_a_key_that_came_back_beside_a_compaction_is_found_in_the_log_that_has_it(spark, tmp_path, route, index):
     one = table(spark, tmp_path / "t", "MERGE_ON_READ")
     one.insert(rows(spark, 0, 6, 1))
@@ -218,12 +235,12 @@ def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     ("index", "kind"),
     [
         ("SIMPLE", "COPY_ON_WRITE"),
-        ("SIMPLE", "MERGE_ON_READ"),
-        ("BLOOM", "MERGE_ON_READ"),
-        ("GLOBAL_SIMPLE", "COPY_ON_WRITE"),
+        nightly("SIMPLE", "MERGE_ON_READ"),
+        nightly("BLOOM", "MERGE_ON_READ"),
+        nightly("GLOBAL_SIMPLE", "COPY_ON_WRITE"),
         ("GLOBAL_BLOOM", "MERGE_ON_READ"),
-        ("BUCKET", "COPY_ON_WRITE"),
-        ("HBASE", "MERGE_ON_READ"),
+        nightly("BUCKET", "COPY_ON_WRITE"),
+        nightly("HBASE", "MERGE_ON_READ"),
     ],
 )
 @ROUTES

@@ -101,8 +101,19 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
             act()
     assert len(table.history()) == 1
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING hudi OPTIONS (path '{path}')")
-    with pytest.raises(Exception, match=r"hoodie\.sql"):
-        spark.sql("INSERT INTO live SELECT * FROM live")
+    columns = "uuid, partitionpath, ts, fare"
+    with pytest.raises(Exception, match="InvalidInput: 1 rows have a record key that is null"):
+        spark.sql(f"INSERT INTO live ({columns}) VALUES (null, 'oslo', 9, 9.0)")
+    spark.sql(f"INSERT INTO live ({columns}) VALUES ('x', 'oslo', 9, 9.0), ('y', 'rome', 9, 8.0)")
+    assert hoodie.read_arrow(path).num_rows == 5
+    assert not (tmp_path / "trips" / ".hoodie" / ".temp" / "staged").exists()
+    assert spark.table("live").count() == 3  # Spark keeps what it planned
+    hoodie.refresh_view(spark, "live")
+    assert spark.table("live").count() == 5
+    df.createOrReplaceTempView("other")
+    for name in ("other", "nowhere"):
+        with pytest.raises(InvalidInput, match="view"):
+            hoodie.refresh_view(spark, name)
     with pytest.raises(Exception, match="no path"):
         spark.sql("CREATE TEMPORARY VIEW nowhere USING hudi")
 

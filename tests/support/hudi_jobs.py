@@ -175,7 +175,6 @@ JOBS = [
             "hoodie.table.cdc.enabled": "true",
             "hoodie.table.cdc.supplemental.logging.mode": "DATA_BEFORE_AFTER",
         },
-        refused=("hoodie.table.cdc.enabled",),
     ),
     Job(
         "a complex key with folders as Hive has them",

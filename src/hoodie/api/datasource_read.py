@@ -12,7 +12,7 @@ from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
 from hoodie.config.hudi_options import Purpose
-from hoodie.config.read import QueryOptions, QueryType
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import InvalidOption
 from hoodie.reading.scan import ScanKind
 from hoodie.storage import storage_for
@@ -62,7 +62,8 @@ def read(
 
     session, path    a session and the path give a DataFrame; the path alone gives `Rows`, without Spark
     options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
-                     `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`; else `as.of.instant`
+                     `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`, and
+                     `hoodie.datasource.query.incremental.format`, which may be cdc; else `as.of.instant`
     props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
@@ -74,12 +75,18 @@ def read(
 
 
 def _asked(query: QueryOptions) -> Read:
+    cdc = query.format is IncrementalFormat.CDC
+    if cdc and query.query is not QueryType.INCREMENTAL:
+        raise InvalidOption(
+            "hoodie.datasource.query.incremental.format=cdc is for incremental queries: set "
+            "hoodie.datasource.query.type=incremental"
+        )
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption(
                 "an incremental query needs hoodie.datasource.read.begin.instanttime: an instant, which is not "
                 "included, or earliest"
             )
-        return Read(kind=ScanKind.CHANGES, begin=query.begin, end=query.end or None)
+        return Read(kind=ScanKind.CHANGES, begin=query.begin, end=query.end or None, cdc=cdc)
     optimized = query.query is QueryType.READ_OPTIMIZED
     return Read(kind=ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT, as_of=query.as_of or None)

@@ -35,7 +35,7 @@ class KeyedRows(Generic[Frame]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """What a read asks for: see `plan_scan`."""
+    """What a read asks for: see `plan_scan`; with `cdc`, `plan_change_data`."""
 
     kind: ScanKind = ScanKind.SNAPSHOT
     columns: Sequence[str] | None = None
@@ -44,6 +44,7 @@ class Read:
     as_of: Point | None = None
     begin: Point | None = None
     end: Point | None = None
+    cdc: bool = False
 
 
 class Reader(Protocol[FrameOut]):

@@ -10,6 +10,7 @@ from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
+from hoodie.reading.change_data_plan import plan_change_data
 from hoodie.reading.scan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
@@ -50,6 +51,9 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
 
 
 def read(state: TableState, read: Read, options: Options) -> Rows:
+    if read.cdc:
+        assert read.begin is not None
+        return Rows.of_change_data(plan_change_data(state, read.begin, read.end, options), read.columns, read.filters)
     return Rows.of_scan(
         plan_scan(
             state,

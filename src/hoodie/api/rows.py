@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from hoodie.errors import MissingPackage
+from hoodie.reading.change_data import change_data_batches, select_changes
+from hoodie.reading.change_data_plan import ChangeData
 from hoodie.reading.scan import Scan
+from hoodie.reading.selection import Filters
 from hoodie.reading.snapshot import read_scan
 from hoodie.reading.stream import count_rows, scan_batches
 from hoodie.storage.faults import typed_calls, typed_errors
@@ -46,6 +49,21 @@ class Rows:
         schema = pa.schema([scan.schema.field(name) for name in scan.columns])
         shown = f"{scan!r}"
         return cls(schema, lambda: scan_batches(scan), lambda: read_scan(scan), lambda: count_rows(scan), shown, scan)
+
+    @classmethod
+    def of_change_data(
+        cls, plan: ChangeData, columns: Sequence[str] | None = None, filters: Filters | None = None
+    ) -> Rows:
+        """The rows of a read of change data. columns, filters: over its own columns"""
+        selected = select_changes(plan.reader.schema, columns, filters)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            return selected.of(change_data_batches(plan))
+
+        def table() -> pa.Table:
+            return pa.Table.from_batches(list(batches()), selected.schema)
+
+        return cls(selected.schema, batches, table, lambda: sum(batch.num_rows for batch in batches()), f"{plan}")
 
     @classmethod
     def of_table(cls, table: pa.Table) -> Rows:

@@ -17,6 +17,7 @@ from hoodie.api.spark_keys import SparkKeys
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
+from hoodie.reading.change_data_plan import CHANGE_COLUMNS
 from hoodie.reading.predicate import Test, tests_of
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.selection import Filters, check_columns, read_filter
@@ -25,6 +26,7 @@ from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.read import incremental, snapshot
+from hoodie.spark.read.change_data import change_data
 from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
@@ -74,6 +76,8 @@ def check(
 
 def read(session: SparkSession, state: TableState, read: Read, options: Options) -> DataFrame:
     """Raises InvalidInput on a filter that is an expression of pyarrow's, which Spark cannot take."""
+    if read.cdc and read.columns is not None:
+        check_columns(read.columns, CHANGE_COLUMNS)
     if read.filters is None:
         return _read(session, state, read, read.columns, options)
     condition = _condition(state, read)
@@ -86,6 +90,9 @@ def _read(
 ) -> DataFrame:
     if read.kind is ScanKind.CHANGES:
         assert read.begin is not None
+        if read.cdc:
+            rows = change_data(session, state, read.begin, read.end, options)
+            return rows if columns is None else rows.select(*columns)
         return incremental.changes(session, state, read.begin, read.end, columns, options)
     scan = plan_scan(
         state,
@@ -101,7 +108,7 @@ def _read(
 
 def _condition(state: TableState, read: Read) -> Column:
     filters = read.filters
-    schema = read_schema(state, FileSystemView(state.timeline))
+    schema = CHANGE_COLUMNS if read.cdc else read_schema(state, FileSystemView(state.timeline))
     if isinstance(filters, pc.Expression):
         raise InvalidInput("Spark takes no expression of pyarrow's: give the filter as SQL text or tuples")
     check_columns(read.columns or (), schema)

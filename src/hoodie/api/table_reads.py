@@ -95,22 +95,28 @@ class TableReads(TableHandle[Frame]):
         *,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
+        cdc: bool = False,
         options: Options | None = None,
     ) -> Frame:
         """The rows that changed in (begin, end], each once and as it was at the end; deleted ones are not among them.
 
         begin    an instant or a point in time as of `as_of`, which is not included; or "earliest"
         end      an instant, which is included, or a point in time; None: now
-        columns, filters  as in `snapshot`
-        options  `hoodie.read.timeline.holes.resolution.policy` and
-                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable`, over those of the table object
+        columns, filters  as in `snapshot`; with `cdc` over its four columns
+        cdc      each change of each row instead, deletes included: `op` (i, u or d), `ts_ms` (the instant of the
+                 commit), `before` and `after`, the row's columns as JSON text or, by `hoodie.read.cdc.images`, as
+                 structs; null where there is no row. For tables with `hoodie.table.cdc.enabled`; of others only with
+                 `hoodie.read.cdc.infer`
+        options  `hoodie.read.timeline.holes.resolution.policy`,
+                 `hoodie.datasource.read.incr.fallback.fulltablescan.enable` (not with `cdc`) and `hoodie.read.cdc.*`,
+                 over those of the table object
         Raises   InvalidInput when begin or end is malformed or in the future, or begin after end; InstantNotFound;
                  HistoryGone when commits are archived or files cleaned; HollowCommit when a pending commit would be
-                 missed
+                 missed; UnsupportedTable with `cdc` on a table that logs no change data
 
         Only the commits of the range and the file groups that they changed are looked at.
         """
-        read = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns, filters=filters)
+        read = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns, filters=filters, cdc=cdc)
         return self._read(read, options)
 
     def read(

@@ -213,7 +213,7 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> N
         stats = decode_commit(storage.read(path), path).stats
     except FileNotFoundError:  # another process has made it pending since: it resumes the same rollback
         return
-    written = [stat.path for part in stats.values() for stat in part if stat.path]
+    written = [path for part in stats.values() for stat in part for path in stat.paths]
     command = encode_block(rollback_block(rollback.requested, target.requested))
     if _commands_written(storage, rollback.requested, command) or not all(map(storage.exists, written)):
         # Its files are no longer complete, and readers must not use them.

@@ -199,7 +199,7 @@ def publish_seen(
              when another has written the same batch. Nothing is published then
     """
     storage = transaction.state.storage
-    published = {stat.path for part in metadata.stats.values() for stat in part}
+    published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
     _remove_leftovers(transaction, published)
     with transaction.writers.lock_on(storage) as lock:
         now = transaction.state.reload()
@@ -211,7 +211,7 @@ def publish_seen(
             transaction.heart.check()
         lock.check()
         content = encode_commit(metadata)
-        done = complete(storage, transaction.instant, content)
+        done = complete(storage, transaction.instant, content, just_listed=True)  # `require_no_conflict` looked
         timeline = _confirm(transaction, metadata, lock)
     after = None if timeline is None else replace(now, timeline=timeline)
     if timeline is not None:
@@ -240,7 +240,7 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> 
         storage = transaction.state.storage
         storage.delete(instant_path(replace(transaction.instant, state=State.COMPLETED)))
         if isinstance(error, InstantNotFound):  # the writer that rolls it back may have looked for files too early
-            paths = {stat.path for part in metadata.stats.values() for stat in part if stat.path}
+            paths = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
             remove_with_temporaries(storage, sorted(paths))
         error.add_note(f"Instant {transaction.time} was visible for a moment and is withdrawn.")
         raise
@@ -310,7 +310,7 @@ def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteSt
     return by_partition
 
 
-def _remove_leftovers(transaction: Transaction, published: Collection[str | None]) -> None:
+def _remove_leftovers(transaction: Transaction, published: Collection[str]) -> None:
     """Files that only markers name, not statistics: of task attempts that lost or were retried."""
     storage = transaction.state.storage
     lost = [marker.path for marker in read_markers(storage, transaction.time) if marker.path not in published]

@@ -21,6 +21,7 @@ from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import SYNC_GROUPS
+from hoodie.config.table import CDC, CDC_MODE, LoggedImages
 from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 
@@ -63,6 +64,23 @@ class TableOptions:
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeLogOptions:
+    """Whether a table's writers log change data, given when it is created."""
+
+    enabled: bool = option(
+        CDC,
+        False,
+        "Writers log what became of each row beside the base files that they rewrite, for `table.changes(cdc=True)`.",
+    )
+    images: LoggedImages = option(
+        CDC_MODE,
+        LoggedImages.DATA_BEFORE_AFTER,
+        "What change logs hold. DATA_BEFORE_AFTER: the row before and after; DATA_BEFORE: the row before; OP_KEY_ONLY: "
+        "its key. What they do not hold a reader takes from base files, which must still be there.",
+    )
+
+
 class SqlInsert(StrEnum):
     """What INSERT INTO does."""
 
@@ -96,6 +114,7 @@ ALL_GROUPS = (
     TableOptions,
     KeyOptions,
     TimeOptions,
+    ChangeLogOptions,
     DatasourceOptions,
     *WRITE_GROUPS,
     *READ_GROUPS,
@@ -185,6 +204,9 @@ def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> Options:
 def write_options(options: Mapping[str, str]) -> Options:
     """Those of the options that are about writes; what the table is, its properties say."""
     about_table = {
-        key for group in (TableOptions, KeyOptions, TimeOptions) for _, spec in declared(group) for key in spec.keys
+        key
+        for group in (TableOptions, ChangeLogOptions, KeyOptions, TimeOptions)
+        for _, spec in declared(group)
+        for key in spec.keys
     }
     return Options({key: value for key, value in options.items() if key not in about_table})

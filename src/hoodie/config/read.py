@@ -20,6 +20,14 @@ class IncrementalFormat(StrEnum):
     """What an incremental query returns of changed rows."""
 
     LATEST_STATE = "latest_state"
+    CDC = "cdc"
+
+
+class ChangeImages(StrEnum):
+    """The form of the images in change data."""
+
+    JSON = "json"
+    STRUCT = "struct"
 
 
 class HolePolicy(StrEnum):
@@ -104,6 +112,24 @@ class IncrementalOptions:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ChangeDataOptions:
+    """How change data is read."""
+
+    images: ChangeImages = option(
+        "hoodie.read.cdc.images",
+        ChangeImages.JSON,
+        "json: the rows before and after a change as JSON text, as Hudi gives them; struct: as structs of the table's "
+        "columns. Hudi has no such option.",
+    )
+    infer: bool = option(
+        "hoodie.read.cdc.infer",
+        False,
+        "A table whose writers log no change data (hoodie.table.cdc.enabled=false) refuses a read of it. true: it is "
+        "computed by comparing file slices, which reads all of those that changed. Hudi has no such option.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MissingFileOptions:
     """What a read does about published files that are missing."""
 
@@ -136,8 +162,36 @@ class QueryOptions:
     format: IncrementalFormat = option(
         "hoodie.datasource.query.incremental.format",
         IncrementalFormat.LATEST_STATE,
-        "latest_state: each changed row as it is at the end of the range. (Change data is not read.)",
+        "latest_state: each changed row as it is at the end of the range; cdc: each change of each row, with the row "
+        "before and after.",
     )
 
 
-READ_GROUPS = (MergeOptions, PositionOptions, MergerOptions, IncrementalOptions, MissingFileOptions)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StreamOptions:
+    """Where a stream of a table's changes begins, and how much a micro-batch takes."""
+
+    start: str = option(
+        "hoodie.datasource.streaming.startOffset",
+        "earliest",
+        "`readStream`: earliest: all changes; latest: those of commits to come; or an instant, which is not included. "
+        "Where a query has a checkpoint, it goes on from there.",
+    )
+    most_commits: int = option(
+        "hoodie.datasource.streaming.max.commits.per.trigger",
+        0,
+        "`readStream`: commits that a micro-batch takes at most; 0: all since the last. Not an option of Hudi.",
+        expected="a number of commits, such as 10",
+        check=lambda count: count >= 0,
+    )
+
+
+READ_GROUPS = (
+    MergeOptions,
+    PositionOptions,
+    MergerOptions,
+    IncrementalOptions,
+    ChangeDataOptions,
+    MissingFileOptions,
+    StreamOptions,
+)

@@ -14,18 +14,20 @@ from enum import Enum
 from hoodie.config.compaction import CompactionOptions, InlineCompaction
 from hoodie.config.compat import CompatOptions
 from hoodie.config.console import ConsoleOptions
-from hoodie.config.datasource import ALL_GROUPS, DatasourceOptions, TableOptions
+from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOptions, TableOptions
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import (
+    ChangeDataOptions,
     IncrementalOptions,
     MergeOptions,
     MergerOptions,
     MissingFileOptions,
     PositionOptions,
     QueryOptions,
+    StreamOptions,
 )
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
@@ -54,7 +56,7 @@ SECTIONS = (
     Section(
         title="The table",
         text="Stored in `hoodie.properties` when the table is created. Later writes may repeat but not change them.",
-        groups=(TableOptions,),
+        groups=(TableOptions, ChangeLogOptions),
     ),
     Section(
         title="Keys and partitions",
@@ -84,9 +86,15 @@ SECTIONS = (
     ),
     Section(
         title="Queries",
-        text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` takes the last two. "
-        "More: [incremental pull](incremental.md).",
-        groups=(QueryOptions, IncrementalOptions),
+        text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` "
+        "takes all but the first five. More: [incremental pull](incremental.md).",
+        groups=(QueryOptions, IncrementalOptions, ChangeDataOptions),
+        main=False,
+    ),
+    Section(
+        title="Streams of changes",
+        text='Of `spark.readStream.format("hudi")`. More: [streaming](streaming.md).',
+        groups=(StreamOptions,),
         main=False,
     ),
     Section(

@@ -23,6 +23,8 @@ PROPERTIES_FILE = f"{PROPERTIES_FOLDER}/hoodie.properties"
 NAME = "hoodie.table.name"
 BOOTSTRAP = "hoodie.bootstrap.base.path"
 REPLACED = "hoodie.table.replaced.at"
+CDC = "hoodie.table.cdc.enabled"
+CDC_MODE = "hoodie.table.cdc.supplemental.logging.mode"
 
 
 class TableType(StrEnum):
@@ -30,6 +32,14 @@ class TableType(StrEnum):
 
     COPY_ON_WRITE = "COPY_ON_WRITE"
     MERGE_ON_READ = "MERGE_ON_READ"
+
+
+class LoggedImages(StrEnum):
+    """What the change logs of a table hold beside the operation and the key of a row."""
+
+    OP_KEY_ONLY = "OP_KEY_ONLY"
+    DATA_BEFORE = "DATA_BEFORE"
+    DATA_BEFORE_AFTER = "DATA_BEFORE_AFTER"
 
 
 class TimelineZone(StrEnum):
@@ -99,8 +109,8 @@ class TableConfig:
     metadata_inflight: tuple[str, ...] = option(
         "hoodie.table.metadata.partitions.inflight", (), "Partitions of the metadata table being built."
     )
-    cdc: bool = option("hoodie.table.cdc.enabled", False, "Writers log change data.")
-    cdc_mode: str = option("hoodie.table.cdc.supplemental.logging.mode", "DATA_BEFORE_AFTER", "What they log of it.")
+    cdc: bool = option(CDC, False, "Writers log change data.")
+    cdc_mode: str = option(CDC_MODE, LoggedImages.DATA_BEFORE_AFTER.value, "What they log of it.")
     base_format_metafile: bool = option(
         "hoodie.partition.metafile.use.base.format", False, "Partition metafiles are Parquet."
     )
@@ -112,6 +122,17 @@ class TableConfig:
     @property
     def merge_on_read(self) -> bool:
         return self.type is TableType.MERGE_ON_READ
+
+    @property
+    def logged_images(self) -> LoggedImages:
+        """What its change logs hold. Raises UnsupportedTable on a word that Hudi does not know either."""
+        word = self.cdc_mode.strip().upper().removeprefix("CDC_")  # so Hudi 0.13 named them
+        try:
+            return LoggedImages("OP_KEY_ONLY" if word == "OP_KEY" else word)
+        except ValueError:
+            raise UnsupportedTable(
+                f"{self.name}: {CDC_MODE}={self.cdc_mode!r}: expected one of {', '.join(LoggedImages)}"
+            ) from None
 
     @property
     def timeline_folder(self) -> str:
@@ -198,10 +219,7 @@ def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
             "removed first, as Hudi does; all writers of the table then need that setting."
         )
     if config.cdc:
-        raise UnsupportedTable(
-            f"{config.name}: hoodie.table.cdc.enabled=true obliges each writer to log change data, which this library "
-            "does not; set it to false in the table to write."
-        )
+        _ = config.logged_images  # a word that says nothing is refused
     if not config.meta_fields:
         raise UnsupportedTable(
             f"{config.name}: hoodie.populate.meta.fields=false: rows are stored without their keys, so that no key can "

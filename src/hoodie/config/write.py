@@ -262,7 +262,7 @@ class WriteOptions:
     bulk_parallelism: int = option(
         "hoodie.bulkinsert.shuffle.parallelism",
         0,
-        "Spark partitions of a sorted bulk_insert; 0: Spark's choice.",
+        "Most Spark partitions of a bulk_insert; 0: Spark's choice.",
         check=_not_negative,
     )
     auto_commit: bool = option(

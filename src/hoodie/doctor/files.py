@@ -21,23 +21,23 @@ class Named:
     """Which files the commits of the active timeline name, by path.
 
     stats    the statistic of each file and the commit that it is of, the newest if several name it
-    changes  change-data logs
+    changes  change logs, with their commit and size
     """
 
     stats: Mapping[str, tuple[Instant, WriteStat]]
-    changes: frozenset[str]
+    changes: Mapping[str, tuple[Instant, int]]
 
     @classmethod
     def by(cls, contents: Contents) -> Named:
         stats: dict[str, tuple[Instant, WriteStat]] = {}
-        changes: set[str] = set()
+        changes: dict[str, tuple[Instant, int]] = {}
         for instant, metadata in sorted(contents.commits.items()):
             for part in metadata.stats.values():
                 for stat in part:
                     if stat.path:
                         stats[stat.path] = (instant, stat)
-                    changes.update(stat.cdc_stats or ())
-        return cls(stats, frozenset(changes))
+                    changes |= {path: (instant, size) for path, size in (stat.cdc_stats or {}).items()}
+        return cls(stats, changes)
 
 
 def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
@@ -74,6 +74,19 @@ def _missing(scene: Scene, contents: Contents, published: Named) -> Iterator[Fin
     cleaned_before = any(i.action is Action.CLEAN for i in scene.timeline.instants) or bool(
         scene.storage.list(scene.config.history_folder)
     )
+    for path, (instant, _) in sorted(published.changes.items()):
+        log = parse_data_file(*split(path), 0)
+        if path in present or path in removed or not isinstance(log, LogFile):
+            continue
+        if cleaned_before and (log.group in replaced or log.base_instant < newest.get(log.group, "")):
+            continue
+        yield Finding(
+            Severity.ERROR,
+            Fault.MISSING,
+            path,
+            f"{instant.action} {instant.requested} published it, and it is missing: its change data cannot be read",
+            "Restore it from a copy of the table. Rows of the table are not in it",
+        )
     for path, (instant, stat) in sorted(published.stats.items()):
         if path in present or path in removed:
             continue
@@ -183,13 +196,14 @@ def _twice(contents: Contents) -> Iterator[Finding]:
 
 def _sizes(scene: Scene, published: Named) -> Iterator[Finding]:
     present = _present(scene)
-    for path, (instant, stat) in sorted(published.stats.items()):
-        if stat.file_size and path in present and present[path] != stat.file_size:
+    sizes = {path: (instant, stat.file_size) for path, (instant, stat) in published.stats.items()}
+    for path, (instant, size) in sorted({**sizes, **published.changes}.items()):
+        if size and path in present and present[path] != size:
             yield Finding(
                 Severity.ERROR,
                 Fault.SIZE,
                 path,
-                f"{present[path]} bytes, and {instant.requested} published {stat.file_size}",
+                f"{present[path]} bytes, and {instant.requested} published {size}",
                 "The file was changed or cut short since: restore it from a copy of the table",
             )
 
@@ -215,12 +229,21 @@ def _orphans(scene: Scene, contents: Contents, published: Named) -> Iterator[Fin
             continue
         if instant in active:
             if isinstance(file, LogFile):
+                if file.cdc:
+                    yield _lost_changes(file)
                 continue  # which commit wrote it is in its blocks
             yield _attempt(scene, file, contents, path)
         elif not visible.committed(instant):
             problem = f"of instant {instant}, which is not on the timeline: a write that was never published"
             advice = "Readers ignore it as long as the timeline begins before it: it can be deleted"
             yield Finding(Severity.WARNING, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
+
+
+def _lost_changes(log: LogFile) -> Finding:
+    """A change log that the commit of its instant does not name: readers of change data go by the commit."""
+    problem = f"change data of the completed instant {log.base_instant}, which does not name it"
+    advice = "Readers ignore it: it is of a task's lost attempt, and can be deleted"
+    return Finding(Severity.WARNING, Fault.ORPHAN, log.path, problem, advice, Remedy(Mend.DELETE, log.path))
 
 
 def _attempt(scene: Scene, file: BaseFile, contents: Contents, path: str) -> Finding:

@@ -30,8 +30,3 @@ def background(every: float, work: Callable[[], bool]) -> Callable[[], None]:
             thread.join()
 
     return stop
-
-
-def by_hand(every: float, work: Callable[[], bool]) -> Callable[[], None]:
-    """Runs nothing in the background: for tests that decide what happens when."""
-    return lambda: None

@@ -38,21 +38,6 @@ class Incoming:
         return int(self.rows.num_rows)
 
 
-def incoming_rows(rows: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> Incoming:
-    """Rows to be written, by their column `_hoodie_record_key` or, on tables without it, the keys given."""
-    table = as_table(rows).combine_chunks()  # each batch of stored rows takes some: quick from one piece only
-    return Incoming(table, as_array(table.column(RECORD_KEY) if keys is None else keys))
-
-
-def incoming_deletes(
-    keys: pa.Array | pa.ChunkedArray, schema: pa.Schema, partitions: pa.Array | pa.ChunkedArray | None = None
-) -> Incoming:
-    """Tombstones of the keys: the delete operation, which takes rows away whatever their ordering value."""
-    deleted_keys = as_array(keys)
-    rows = tombstones(deleted_keys, schema, partitions)
-    return Incoming(rows, deleted_keys, np.ones(len(deleted_keys), np.bool_))
-
-
 def tombstones(
     keys: pa.Array,
     schema: pa.Schema,
@@ -75,6 +60,8 @@ class Merged:
     rows     in the order of the file; rows that no incoming one replaced are as they were
     matched  int64[...]: positions of the incoming rows that met a stored row, each once
     updated, deleted, kept  numbers of stored rows: replaced or changed, dropped, as they were
+    met      int64[...], rising: positions of the stored rows that met an incoming one
+    choice   int8[...]: what became of these
     """
 
     rows: pa.Table
@@ -82,6 +69,8 @@ class Merged:
     updated: int
     deleted: int
     kept: int
+    met: Positions
+    choice: Choices
 
 
 def merge_base(
@@ -104,7 +93,8 @@ def merge_base(
     check_same_columns(incoming.rows.schema, table.schema, "incoming rows")
     hits = _match(table.column(RECORD_KEY) if keys is None else keys, incoming.keys)
     if hits.null_count == len(hits):
-        return Merged(table, np.empty(0, np.int64), 0, 0, table.num_rows)
+        none = np.empty(0, np.int64)
+        return Merged(table, none, 0, 0, table.num_rows, none, np.empty(0, np.int8))
     stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
     incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
     choice, made = _decide(table, stored_rows, incoming, incoming_rows, rule)
@@ -119,7 +109,8 @@ def merge_base(
     if deleted:
         source = np.delete(source, stored_rows[choice == Choice.DELETE])
     rows = pick(parts, source, table.schema) if updated or deleted else table
-    return Merged(rows, distinct(incoming_rows), updated, deleted, table.num_rows - updated - deleted)
+    kept = table.num_rows - updated - deleted
+    return Merged(rows, distinct(incoming_rows), updated, deleted, kept, stored_rows, choice)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -195,12 +186,16 @@ class BaseMerge:
 
     def batch(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> pa.Table:
         """The rows to write for one batch of stored rows: see `merge_base`."""
+        return self.merge(stored, keys).rows
+
+    def merge(self, stored: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> Merged:
+        """As `batch`, with what became of each row."""
         merged = merge_base(stored, self.incoming, self.rule, keys)
         self._matched[merged.matched] = True
         self.updated += merged.updated
         self.deleted += merged.deleted
         self.kept += merged.kept
-        return merged.rows
+        return merged
 
     def inserts(self) -> pa.Table:
         """After the last batch: the incoming rows whose keys were not stored. Deletes among them are counted."""

@@ -47,27 +47,20 @@ class LogMerge:
         self._folded = self._fresh = 0
         self.nbytes = 0  # of the rows held
 
-    def add_rows(self, rows: pa.Table) -> None:
-        """The records of a data block. Raises SchemaMismatch when its columns are not those of the table."""
-        self.add(self.records(rows))
-
-    def add_deletes(self, deletes: pa.Table, path: str = "") -> None:
-        """The entries of a delete block, as `formats.delete_block.decode_deletes` gives them.
-
-        path    the log file, for errors
-        Raises  CorruptFile when an ordering value is of the column's class but no value of its type
-        """
-        self.add(self.tombstones(deletes, path))
-
     def records(self, rows: pa.Table) -> Versions:
-        """What `add_rows` adds."""
+        """The records of a data block, to be added.
+
+        Raises SchemaMismatch when its columns are not those of the table
+        """
         check_same_columns(rows.schema, self._schema, "log block")
         return Versions(pa.Table.from_arrays(rows.columns, schema=self._schema))
 
     def tombstones(self, deletes: pa.Table, path: str = "") -> Versions:
-        """What `add_deletes` adds: rows that hold the key, and the ordering value where it compares with the column's.
+        """The entries of a delete block, as `formats.delete_block.decode_deletes` gives them, to be added: rows that
+        hold the key, and the ordering value where it compares with the column's.
 
-        Raises as `add_deletes`
+        path    the log file, for errors
+        Raises  CorruptFile when an ordering value is of the column's class but no value of its type
         """
         check_same_columns(deletes.schema, DELETES, "delete block")
         names = self._rule.ordering

@@ -67,6 +67,11 @@ class WriteStat(Displayed):
     base_file: str | None = None  # name of the slice's base file, "" for none
     log_files: tuple[str, ...] = ()
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """The files that the write made: the data file, and the change logs beside it."""
+        return (*((self.path,) if self.path else ()), *(self.cdc_stats or ()))
+
     def _summary(self) -> Summary:
         rows = f"{self.num_inserts} inserted, {self.num_updates} updated, {self.num_deletes} deleted"
         written = bytes_text(self.total_write_bytes)

@@ -120,6 +120,11 @@ def log_file_name(file_id: str, base_instant: str, version: int, token: str) -> 
     return f".{file_id}_{base_instant}.log.{version}_{token}"
 
 
+def change_log_name(file_id: str, instant: str, version: int, token: str) -> str:
+    """The name of a change log: instant and token are those of the base file that it is beside."""
+    return f"{log_file_name(file_id, instant, version, token)}.cdc"
+
+
 def parse_data_file(partition: str, name: str, size: int) -> BaseFile | LogFile | None:
     """The data file of a name; None for any other file (partition metafile, checksum, stray file)."""
     if not name.startswith("."):

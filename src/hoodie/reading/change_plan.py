@@ -108,10 +108,9 @@ def plan_changes(
         raise UnsupportedTable(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
-    wanted, archived = _wanted(state, begin, end, options.read(IncrementalOptions).holes, clock)
+    wanted, archived = commits_between(state, begin, end, options.read(IncrementalOptions).holes, clock)
     if archived and wanted.begin < archived:
-        history = HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
-        return _whole_table(state, wanted, options, history)
+        return _whole_table(state, wanted, options, archived_history(wanted, archived))
     storage, timeline = state.storage, wanted.timeline
     commits = [(instant, read_commit(storage, timeline, instant)) for instant in wanted.commits]
     changes = touched(commits)
@@ -205,8 +204,13 @@ def _schema(state: TableState) -> pa.Schema:
     return read_schema(state, FileSystemView(state.timeline))
 
 
-def _wanted(state: TableState, begin: Point, end: Point | None, holes: HolePolicy, clock: Clock) -> tuple[Span, str]:
-    """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range."""
+def commits_between(
+    state: TableState, begin: Point, end: Point | None, holes: HolePolicy, clock: Clock = utc_now
+) -> tuple[Span, str]:
+    """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range.
+
+    Raises  as `plan_changes` of a malformed range, HollowCommit
+    """
     timeline = state.timeline
     # From table version 8 on ranges are about completion, which the timeline tells.
     by_completion = timeline.layout == 2 or holes is HolePolicy.USE_TRANSITION_TIME
@@ -235,6 +239,11 @@ def _wanted(state: TableState, begin: Point, end: Point | None, holes: HolePolic
         f"it back); end before it; or set hoodie.read.timeline.holes.resolution.policy to {HolePolicy.BLOCK} or "
         f"{HolePolicy.USE_TRANSITION_TIME}."
     )
+
+
+def archived_history(wanted: Span, archived: str) -> HistoryGone:
+    """What is raised about a range whose first commits left the timeline. archived: the newest of them"""
+    return HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
 
 
 def _clusterings(state: TableState) -> set[str]:

@@ -107,7 +107,7 @@ def scan_logs(
     blocks, report = find_blocks(reader.storage, logs, reader.committed)
     log = LogMerge(needed.schema, reader.rule)
     for block in blocks:
-        log.add(_versions(reader.storage, block, needed, log))
+        log.add(block_versions(reader.storage, block, needed, log))
     return log.finish(), report
 
 
@@ -115,19 +115,20 @@ def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeCo
     """Add the rows and deleted keys of blocks, in their order, to a fold.
 
     returns  number of rows in the data blocks
-    Raises   as `scan_logs`
+    Raises   CorruptFile on a content that cannot be read; SchemaMismatch naming the file when its rows cannot be
+             brought into the table's schema
     """
     total, done, records = sum(block.head.content_length for block in blocks), 0, 0
     for block in blocks:
         done += block.head.content_length
-        versions = _versions(storage, block, needed, fold.merge)
+        versions = block_versions(storage, block, needed, fold.merge)
         records += versions.rows.num_rows if block.kind.is_data else 0
         fold.add(versions, done / total if total else 1.0)
     return records
 
 
-def _versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: LogMerge) -> Versions:
-    """The rows or deleted keys of a block, in the columns of the merge."""
+def block_versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: LogMerge) -> Versions:
+    """The rows or deleted keys of a block, in the columns of the merge. Raises as `scan_logs`"""
     head, path = block.head, block.path
     content = block_content(storage, block)
     if block.kind is BlockKind.DELETE:
@@ -213,7 +214,8 @@ class SliceMerge:
         """Rows in the table's types, columns in the order wanted.
 
         Skipped bytes are warned about (`errors.DamagedLog`).
-        Raises  as `scan_logs`; CorruptFile naming the base file; FileNotFoundError when a file was cleaned away
+        Raises  as `find_blocks` and `fold_blocks`; CorruptFile naming the base file; FileNotFoundError when a file was
+                cleaned away
         """
         reader, base = self._reader, self._slice.base
         blocks, self.report = find_blocks(reader.storage, self._slice.logs, reader.committed)

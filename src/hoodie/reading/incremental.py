@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.config.options import Options
+from hoodie.reading.change_data import change_data_batches, select_changes
+from hoodie.reading.change_data_plan import plan_change_data
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.selection import Filters
 from hoodie.reading.snapshot import open_storage, read_scan
@@ -28,6 +30,7 @@ def read_changes_arrow(
     *,
     columns: Sequence[str] | None = None,
     filters: Filters | None = None,
+    cdc: bool = False,
     storage_options: Mapping[str, Any] | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> pa.Table:
@@ -35,12 +38,17 @@ def read_changes_arrow(
 
     begin, end  an instant or a point in time as of `read_arrow`, or "earliest"; end None: now
     columns, filters, storage_options, options
-                as of `read_arrow`; among the options those of incremental queries
-    Raises      as `plan_scan` and `read_arrow`
-    Deleted rows are not among them.
+                as of `read_arrow`; among the options those of incremental queries and of change data
+    cdc         each change of each row instead, with the row before and after: as of `HoodieTable.changes`
+    Raises      as `plan_scan` and `read_arrow`; with `cdc` as `plan_change_data`
+    Deleted rows are not among them, but with `cdc`.
     """
     storage, ours = open_storage(path, options, storage_options)
-    return changed_rows(load_state(storage), begin, end, columns, filters, ours)
+    if not cdc:
+        return changed_rows(load_state(storage), begin, end, columns, filters, ours)
+    plan = plan_change_data(load_state(storage), begin, end, ours)
+    selected = select_changes(plan.reader.schema, columns, filters)
+    return pa.Table.from_batches(list(selected.of(change_data_batches(plan))), selected.schema)
 
 
 def changed_rows(

@@ -2,17 +2,32 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StructType
 
 from hoodie.api.datasource_read import read
 from hoodie.api.write_client import write
-from hoodie.config.datasource import overridden
+from hoodie.config.datasource import ALL_GROUPS, check_options, overridden
+from hoodie.config.hudi_options import Purpose, hudi_options
+from hoodie.config.options import Options, declared
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, StreamOptions
+from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.table_schema import read_schema
+from hoodie.sources.stream_sink import StreamSink
 from hoodie.spark.names import registered_path
+from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.storage import storage_for
+from hoodie.storage.faults import typed_errors
+from hoodie.table.state import load_state
+from hoodie.view.slices import FileSystemView
 
 _MODES = {"default": "errorifexists", "error": "errorifexists"}
 
@@ -24,8 +39,6 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
     """
     where = _one_path(session, path, options)
     given = job_options(options)
-    if given.get("hoodie.datasource.query.incremental.format", "").lower() == "cdc":
-        raise InvalidOption("change data is not read yet (incremental.format=cdc): latest_state gives changed rows")
     with raise_worker_errors():
         return read(session, where, given)
 
@@ -39,23 +52,114 @@ def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str],
     """
     session = frame.sparkSession
     where = _one_path(session, path, options)
-    given = job_options(options)
-    if partition_by:
-        named = {"hoodie.datasource.write.partitionpath.field": ",".join(partition_by)}
-        given = dict(overridden(named, given))
+    given = job_options(_partitioned(options, partition_by))
     mode = mode.lower()
     with raise_worker_errors():
         write(frame, where, given, mode=_MODES.get(mode, mode))
 
 
+def load_stream(session: SparkSession, path: object, options: Mapping[str, Any]) -> tuple[str, StructType]:
+    """Look at the table of a stream before Spark does, whose errors have no class. Its path, as workers can use it, and
+    its columns.
+
+    Raises  as `load`; InvalidInput on a table without columns
+    """
+    where = _one_path(session, path, options)
+    given = check_options(job_options(options), Purpose.READ)
+    query = given.read(QueryOptions)
+    given.read(StreamOptions)
+    if query.query is QueryType.READ_OPTIMIZED or query.begin or query.end or query.as_of:
+        raise InvalidOption(
+            "a stream gives the changes since it began: hoodie.datasource.streaming.startOffset says where that is. "
+            "It takes no read_optimized, begin, end or as.of.instant"
+        )
+    if query.format is IncrementalFormat.CDC:
+        raise InvalidOption("a stream gives changed rows, and no change data: hoodie.read and table.changes give it")
+    with typed_errors():
+        return _absolute(where), stream_schema(where)
+
+
+def stream_sink(
+    session: SparkSession,
+    path: object,
+    options: Mapping[str, Any],
+    partition_by: Sequence[str],
+    mode: str,
+    query_name: str | None,
+) -> StreamSink:
+    """What writes the micro-batches of a stream.
+
+    mode    append and update do the operation that the options name; complete puts the rows in place of all others
+    Raises  InvalidInput without a checkpoint location; InvalidOption
+    """
+    where = _absolute(_one_path(session, path, options))
+    checkpoint = next((str(value) for key, value in options.items() if key.lower() == "checkpointlocation"), "")
+    shared = session.conf.get("spark.sql.streaming.checkpointLocation", None)
+    if not checkpoint and shared and query_name:
+        checkpoint = f"{shared.rstrip('/')}/{query_name}"
+    if not checkpoint:
+        raise InvalidInput(
+            "a stream into a table needs a checkpoint that stays: option('checkpointLocation', …); or a queryName and "
+            "spark.sql.streaming.checkpointLocation. Each micro-batch is then written exactly once"
+        )
+    named = {key: value for key, value in options.items() if key.lower() != "checkpointlocation"}
+    given = job_options(_partitioned(named, partition_by))
+    if mode.lower() == "complete":
+        given["hoodie.datasource.write.operation"] = WriteOperation.INSERT_OVERWRITE_TABLE.value
+    return StreamSink(where, check_options(given, Purpose.WRITE), _absolute(checkpoint))
+
+
+def _absolute(path: str) -> str:
+    return path if "://" in path or path.startswith("file:") else os.path.abspath(path)
+
+
+def _partitioned(options: Mapping[str, Any], by: Sequence[str]) -> Mapping[str, Any]:
+    """The options, with the columns of `partitionBy` where they name no others."""
+    key = "hoodie.datasource.write.partitionpath.field"
+    return overridden({key: ",".join(by)}, job_options(options)) if by else options
+
+
+def stream_schema(path: str) -> StructType:
+    """The columns of a table now. Raises InvalidInput when it has none yet"""
+    state = load_state(storage_for(path))
+    schema = read_schema(state, FileSystemView(state.timeline))
+    if set(schema.names) <= set(META_COLUMNS):
+        raise InvalidInput(
+            f"{state.config.name} at {path} has no columns yet: its first commit says which. Write to it first"
+        )
+    return nullable(to_spark(schema))
+
+
+def source_options(options: Mapping[str, str]) -> tuple[str, Options]:
+    """Path and options of Spark's Python data source; their keys come in small letters.
+
+    Raises InvalidInput without a path; InvalidOption
+    """
+    path = options.get("path")
+    if not path:
+        raise InvalidInput(
+            "no path: CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '/path/of/the/table'). Of a table in Spark's "
+            "catalog with provider hudi Spark hands over no path: hoodie.sql and hoodie.open_table take its name"
+        )
+    return path, check_options(job_options(options))
+
+
 def job_options(options: Mapping[str, Any]) -> dict[str, str]:
-    """The options of a Hudi job as text, without the path."""
-    given = {key: value for key, value in options.items() if key.lower() not in ("path", "paths")}
+    """The options of a Hudi job as text, without the path; names as they are declared, if only their case differs."""
+    given = {_cased().get(key.lower(), key): value for key, value in options.items()}
+    given = {key: value for key, value in given.items() if key.lower() not in ("path", "paths")}
     return {
         key: str(value).lower() if isinstance(value, bool) else str(value)
         for key, value in given.items()
         if value is not None
     }
+
+
+@cache
+def _cased() -> dict[str, str]:
+    """Names of options that have capitals, by their small letters: those are all that Spark's data sources get."""
+    names = [*hudi_options(), *(key for group in ALL_GROUPS for _, spec in declared(group) for key in spec.keys)]
+    return {name.lower(): name for name in names if name != name.lower()}
 
 
 def _one_path(session: SparkSession, path: object, options: Mapping[str, Any]) -> str:

@@ -1,49 +1,40 @@
-"""The Python data source behind `CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '…')`: rows as Arrow, read by tasks.
+"""The Python data source behind `CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '…')` and `readStream`.
 
-It reads a table anew for each query, and about half as fast as `table.snapshot()`. It does not write.
+Views are read by tasks as Arrow, about half as fast as `table.snapshot()`. Filters are not pushed down: Spark 4.3 keeps
+the reader of the last filtered query for the next one, which may have no filter.
 """
 
 from __future__ import annotations
 
-import os
+import errno
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceWriter, InputPartition
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    DataSourceWriter,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
-from hoodie.config.datasource import check_options
-from hoodie.config.read import QueryOptions, QueryType
-from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
-from hoodie.model.files import FileSlice
-from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
+from hoodie.config.options import Options
+from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
+from hoodie.errors import FileGone, InvalidOption
+from hoodie.reading.change_data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
-from hoodie.schema.conform import conform
-from hoodie.sources.answers import job_options
-from hoodie.spark.read.merged_slices import pack
+from hoodie.sources.answers import source_options, stream_schema
+from hoodie.sources.change_stream import ChangeStream
+from hoodie.sources.slice_tasks import slice_tasks, task_rows
+from hoodie.sources.view_refresh import with_source
+from hoodie.sources.view_writer import ViewWriter
 from hoodie.spark.types import nullable, to_spark
+from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_for
-from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
-
-
-@dataclass
-class _Slices(InputPartition):
-    """What a task reads, and all that it needs to: Spark hands it nothing else of what the planner knows.
-
-    columns  those that are read; `keep` may look at more than are given
-    """
-
-    storage: Storage
-    schema: pa.Schema
-    columns: tuple[str, ...]
-    slices: tuple[FileSlice, ...]
-    reader: SliceReader | None
-    keep: pc.Expression | None
 
 
 class HudiSource(DataSource):
@@ -54,16 +45,25 @@ class HudiSource(DataSource):
         return "hudi"
 
     def schema(self) -> StructType:
-        return nullable(to_spark(_scan(self.options, None).schema))
+        path, options = source_options(self.options)
+        query = options.read(QueryOptions)
+        if query.as_of or query.format is IncrementalFormat.CDC:
+            planned = _scan(path, options, None)
+            schema = nullable(to_spark(planned.schema if isinstance(planned, Scan) else planned.reader.schema))
+        else:
+            schema = stream_schema(path)
+        return with_source(schema, self.name(), self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
         return _Reader(dict(self.options), schema)
 
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        path, options = source_options(self.options)
+        return ChangeStream(path, options, schema)
+
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        raise UnsupportedTable(
-            "a view USING hudi cannot be written to: hoodie.sql(spark, 'INSERT INTO …') takes the statement, and "
-            "df.write.format('hudi') after hoodie.register(spark), or hoodie.write(df, path, options), a DataFrame"
-        )
+        path, options = source_options(self.options)
+        return ViewWriter(path, options, overwrite)
 
 
 class OrgApacheHudiSource(HudiSource):
@@ -82,58 +82,51 @@ class HoodieSource(HudiSource):
         return "hoodie"
 
 
-SOURCES = {source.name(): source for source in (HudiSource, OrgApacheHudiSource, HoodieSource)}
+_SOURCES = {source.name(): source for source in (HudiSource, OrgApacheHudiSource, HoodieSource)}
+
+
+def register_source(session: SparkSession, name: str) -> bool:
+    """Whether the session takes a data source of that name: not where a jar has it."""
+    try:
+        session.dataSource.register(_SOURCES[name])
+    except Exception as problem:  # Spark Connect's errors are of another base than classic Spark's
+        if "DATA_SOURCE_ALREADY_EXISTS" in str(problem):
+            return False
+        raise
+    return True
 
 
 class _Reader(DataSourceReader):
     def __init__(self, options: Mapping[str, str], schema: StructType) -> None:
-        self.options, self.names = options, schema.names
+        self.path, self.options = source_options(options)
         self.target = to_arrow_schema(schema, timezone="UTC")
 
     def partitions(self) -> Sequence[InputPartition]:
-        scan = _scan(self.options, self.names)
-        return [
-            _Slices(scan.state.storage, scan.schema, scan.read, tuple(part), scan.reader, scan.rows_kept)
-            for part in pack(scan.slices, os.cpu_count() or 1)
-        ]
+        return slice_tasks(_scan(self.path, self.options, self.target.names))
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
-        if not isinstance(partition, _Slices):  # Spark makes a partition of its own where there are none
-            return
-        columns = list(partition.columns)
-        wanted = pa.schema([partition.schema.field(name) for name in columns])
-        for slice_ in partition.slices:
-            if slice_.logs:
-                assert partition.reader is not None
-                batches = merged_batches(partition.reader, slice_, columns)
-            else:
-                assert slice_.base is not None
-                batches = base_batches(partition.storage, slice_.base, wanted)
-            for rows in batches:
-                kept = (rows if partition.keep is None else rows.filter(partition.keep)).select(self.names)
-                for batch in conform(kept, self.target).to_batches():
-                    yield pa.RecordBatch.from_arrays(batch.columns, schema=self.target)
+        with mark_worker_errors():
+            try:
+                yield from task_rows(partition, self.target)
+            except (FileGone, FileNotFoundError) as gone:
+                raise FileGone(
+                    errno.ENOENT,
+                    f"{gone}: the view shows the table as of its creation, and its files were cleaned since. "
+                    "hoodie.refresh_view(spark, name) has it show the table as it is now",
+                ) from gone
 
 
-def _scan(options: Mapping[str, str], columns: Sequence[str] | None) -> Scan:
-    """The read that the options ask for; their keys come in small letters.
-
-    Raises InvalidInput without a path; InvalidOption
-    """
-    path = options.get("path")
-    if not path:
-        raise InvalidInput(
-            "no path: CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '/path/of/the/table'). Of a table in Spark's "
-            "catalog with provider hudi Spark hands over no path; use hoodie.sql with hoodie.register_table"
-        )
-    given = check_options(job_options(options))
-    query = given.read(QueryOptions)
+def _scan(path: str, options: Options, columns: Sequence[str] | None) -> Scan | ChangeData:
+    """The read that the options ask for. Raises InvalidOption"""
+    query = options.read(QueryOptions)
     state = load_state(storage_for(path))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
+        if query.format is IncrementalFormat.CDC:
+            return plan_change_data(state, query.begin, query.end or None, options)
         return plan_scan(
-            state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, options=given
+            state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, options=options
         )
     kind = ScanKind.READ_OPTIMIZED if query.query is QueryType.READ_OPTIMIZED else ScanKind.SNAPSHOT
-    return plan_scan(state, kind, as_of=query.as_of or None, columns=columns, options=given)
+    return plan_scan(state, kind, as_of=query.as_of or None, columns=columns, options=options)

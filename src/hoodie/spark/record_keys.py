@@ -51,11 +51,6 @@ def record_key(schema: T.StructType, keygen: KeyGenerator) -> Column:
     return F.when(some.isNotNull(), F.concat(*pieces))
 
 
-def bad_key(schema: T.StructType, keygen: KeyGenerator) -> Column:
-    """Whether a row's record key is one that Hudi refuses. Where the key is a column already: whether that is null."""
-    return record_key(schema, keygen).isNull()
-
-
 def partition_path(schema: T.StructType, keygen: KeyGenerator) -> Column:
     """The partition path of each row, relative to the table; "" where the table has no partitions.
 
@@ -74,11 +69,6 @@ def partition_path(schema: T.StructType, keygen: KeyGenerator) -> Column:
             pieces.append(F.lit(f"{field.name}="))
         pieces.append(_partition_text(schema, field, keygen))
     return F.concat(*pieces) if len(pieces) > 1 else pieces[0]
-
-
-def bad_partition(schema: T.StructType, keygen: KeyGenerator) -> Column:
-    """Whether a row has no partition path: the text of a TIMESTAMP field cannot be read."""
-    return partition_path(schema, keygen).isNull()
 
 
 def ordering_value(schema: T.StructType, path: str) -> Column:

@@ -52,6 +52,21 @@ def raise_worker_errors() -> Iterator[None]:
         raise found from problem
 
 
+@contextmanager
+def raise_marked_errors() -> Iterator[None]:
+    """As `raise_worker_errors`, but for failures of anybody's: only what `mark_worker_errors` marked is ours."""
+    try:
+        yield
+    except HoodieError:
+        raise
+    except Exception as problem:  # as above
+        noted = _NOTE.search(str(problem))
+        found = None if noted is None else _noted(noted[1])
+        if found is None:
+            raise
+        raise found from problem
+
+
 def _cause(text: str) -> HoodieError | None:
     if noted := _NOTE.search(text):
         return _noted(noted[1])

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from hoodie.config.datasource import DEFAULT_PAYLOAD, TableOptions
+from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
-from hoodie.config.table import TableType, from_properties
+from hoodie.config.table import CDC, CDC_MODE, TableConfig, TableType, from_properties
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.keygen.keygen import Kind, key_generator
 from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
@@ -52,6 +52,7 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
     Raises InvalidOption on a missing name or key, and what contradicts itself; UnsupportedTable on an unknown payload
     """
     chosen = read_options(TableOptions, options)
+    change_logs = read_options(ChangeLogOptions, options)
     keygen = key_generator(options)
     if not chosen.name:
         raise InvalidOption("the table needs a name: hoodie.table.name")
@@ -77,8 +78,10 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
         "hoodie.populate.meta.fields": "true",
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.archivelog.folder": "archived",
-        "hoodie.table.cdc.enabled": "false",
+        CDC: str(change_logs.enabled).lower(),
     }
+    if change_logs.enabled:
+        properties[CDC_MODE] = change_logs.images.value
     if chosen.ordering:
         properties["hoodie.table.precombine.field"] = chosen.ordering
     if payload != DEFAULT_PAYLOAD or chosen.type == TableType.MERGE_ON_READ:
@@ -143,11 +146,24 @@ def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
         for key in _COMPARED
         if key in wanted and _text(there.get(key, defaults.get(key, ""))) != _text(wanted[key])
     ]
+    problems += _change_logs_wanted(state.config, wanted)
     if problems:
         raise TableMismatch(
             f"{state.storage.root} holds a table with other settings: {'; '.join(problems)}. "
             "Open it as it is, or choose another path."
         )
+
+
+def _change_logs_wanted(config: TableConfig, wanted: Mapping[str, str]) -> list[str]:
+    """What a caller who asks for change data would not get: the table's own settings decide."""
+    if wanted.get(CDC) != "true":
+        return []
+    if not config.cdc:
+        return [f"{CDC} is 'false' in the table, not 'true'"]
+    asked = wanted.get(CDC_MODE, config.logged_images.value)
+    if asked == config.logged_images:
+        return []
+    return [f"{CDC_MODE} is {config.logged_images.value!r} in the table, not {asked!r}"]
 
 
 def _full_name(payload: str) -> str:
@@ -174,4 +190,11 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
         "ordering": "hoodie.table.precombine.field",
         "payload": "hoodie.compaction.payload.class",
     }
-    return {names[field]: value for field, value in read.items() if field in names}
+    return {names[field]: value for field, value in read.items() if field in names} | _named_change_logs(options)
+
+
+def _named_change_logs(options: Mapping[str, str]) -> dict[str, str]:
+    read = read_options(ChangeLogOptions, options)
+    if not read.enabled:
+        return {}
+    return {CDC: "true"} | ({CDC_MODE: read.images.value} if CDC_MODE in options else {})

@@ -46,12 +46,15 @@ def to_inflight(storage: Storage, instant: Instant, content: bytes = b"", *, jus
     return made
 
 
-def complete(storage: Storage, instant: Instant, content: bytes) -> Instant:
+def complete(storage: Storage, instant: Instant, content: bytes, *, just_listed: bool = False) -> Instant:
     """Publish an inflight instant: with this one create readers see it. A compaction completes as a commit.
 
-    Raises InstantNotFound when it is not inflight (rolled back meanwhile); WriteConflict when it is completed already
+    just_listed  the timeline was listed a moment ago, and has it inflight: whether it still is need not be looked at
+    Raises       InstantNotFound when it is not inflight (rolled back meanwhile); WriteConflict when it is completed
+                 already
     """
-    _require(storage, dataclasses.replace(instant, state=State.INFLIGHT))
+    if not just_listed:
+        _require(storage, dataclasses.replace(instant, state=State.INFLIGHT))
     made = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
     _create(storage, made, content)
     return made

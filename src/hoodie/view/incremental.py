@@ -34,6 +34,7 @@ class Span:
     timeline  what a reader at the end of the range sees; with `as_of`, the last instant whose files count
     exact     rows count by exactly these commit times, not by all between the first and the last: in a range by
               completion, other commits may lie between them
+    completions  when commits were completed, by their time, in a range by completion; else empty
     """
 
     begin: str
@@ -42,6 +43,11 @@ class Span:
     commits: tuple[Instant, ...] = ()
     as_of: str | None = None
     exact: bool = False
+    completions: Mapping[str, str] = field(default_factory=dict)
+
+    def position(self, commit: Instant) -> str:
+        """Where a commit stands in the order that the range is about."""
+        return self.completions.get(commit.requested, commit.requested)
 
     @property
     def times(self) -> tuple[str, ...]:
@@ -111,7 +117,8 @@ def span(
     if completions:
         commits = [i for i in timeline.commits if begin < completions.get(i.requested, i.requested) <= end]
         commits.sort(key=lambda instant: completions.get(instant.requested, instant.requested))
-        return Span(begin, end, _as_completed_by(timeline, end, completions), tuple(commits), None, True), None
+        then = _as_completed_by(timeline, end, completions)
+        return Span(begin, end, then, tuple(commits), None, True, completions), None
     commits = [instant for instant in timeline.commits if instant.requested <= end]
     last = max((instant.requested for instant in commits), default="")
     pending = (i for i in timeline.pending(COMMITS) if i.requested < last and i.requested not in clustering)
@@ -201,7 +208,8 @@ def missing(view: FileSystemView, changes: Touched) -> dict[FileGroupId, str]:
     missing_files = {}
     for group, stat in changes.last.items():
         files = view.groups.get(group, GroupFiles())
-        names = {base.name for base in files.bases} | {log.name for log in files.logs}
+        # Hudi counts the change logs among the logs of a slice.
+        names = {base.name for base in files.bases} | {log.name for log in (*files.logs, *files.changes)}
         assert stat.path is not None  # `touched` checked it
         needed = (stat.path.rpartition("/")[2], stat.base_file or "", *stat.log_files)
         gone = next((name for name in needed if name and name not in names), None)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
@@ -95,22 +95,6 @@ def latest_base_files(view: FileSystemView, as_of: str | None = None) -> dict[Fi
     return newest
 
 
-def base_files_in(view: FileSystemView, instants: Collection[str]) -> dict[FileGroupId, BaseFile]:
-    """The newest committed base file that each file group got from one of `instants`.
-
-    Left out: file groups replaced up to the last of them.
-    """
-    times = frozenset(instants)
-    if not times:
-        return {}
-    newest = {}
-    for group, slices in _each(view, max(times)):
-        bases = [s.base for s in slices if s.base and s.base_instant in times and not _opened(view, s)]
-        if bases:
-            newest[group] = bases[-1]
-    return newest
-
-
 def latest_slices(view: FileSystemView) -> dict[FileGroupId, FileSlice]:
     """The slice of each file group that a writer adds to, the empty one that a pending compaction opens included."""
     return {
@@ -127,16 +111,29 @@ def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGr
     """
     newest = {}
     for group, slices in _each(view, as_of):
-        if not slices:
-            continue
-        last = slices[-1]
-        if _opened(view, last):
-            before = slices[-2] if len(slices) > 1 else replace(last, base=None, logs=())
-            last = replace(before, logs=before.logs + last.logs)
-            if last.base is None and not last.logs:
-                continue
-        newest[group] = last
+        merged = _merged(view, slices)
+        if merged is not None:
+            newest[group] = merged
     return newest
+
+
+def slice_before(view: FileSystemView, group: FileGroupId, instant: str) -> FileSlice | None:
+    """What a snapshot reader merged of one file group just before an instant, be it replaced by now; None: nothing.
+
+    Layout 1 only. Its logs may hold later blocks as well.
+    """
+    return _merged(view, tuple(slice_ for slice_ in committed_slices(view, group) if slice_.base_instant < instant))
+
+
+def _merged(view: FileSystemView, slices: tuple[FileSlice, ...]) -> FileSlice | None:
+    if not slices:
+        return None
+    last = slices[-1]
+    if not _opened(view, last):
+        return last
+    before = slices[-2] if len(slices) > 1 else replace(last, base=None, logs=())
+    last = replace(before, logs=before.logs + last.logs)
+    return None if last.base is None and not last.logs else last
 
 
 def _each(view: FileSystemView, as_of: str | None) -> Iterator[tuple[FileGroupId, tuple[FileSlice, ...]]]:

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.commit.markers import MarkerKind, create_marker, marker_path
+from hoodie.config.table import LoggedImages
 from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.errors import InstantNotFound
 from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
@@ -45,6 +46,7 @@ class WriteSpec:
     sizing: FileSizing
     bloom: BloomOptions
     logs: LogOptions
+    cdc: LoggedImages | None = None  # what change logs hold; None: the table has none
     pending: Instant | None = None  # the write's, where attempts of a task may outlive it: they look whether it is over
 
 

@@ -295,6 +295,7 @@ def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:
         sizing=checked.settings.sizing,
         bloom=checked.settings.bloom,
         logs=checked.settings.logs,
+        cdc=checked.state.config.logged_images if checked.state.config.cdc else None,
     )
     return WriteJob(checked, transaction, spec)
 

@@ -29,6 +29,7 @@ from hoodie.reading.column_types import base_types
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp
+from hoodie.writing.change_log_writer import ChangeLogWriter
 from hoodie.writing.log_file_writer import append_log
 from hoodie.writing.operations import OperationRules
 from hoodie.writing.precombine import combine
@@ -127,18 +128,26 @@ def _rewrite(
     with spec.storage.open_input(base.path) as source:
         footer = read_footer(source, base.path)
         source.seek(0)
-        with BaseFileWriter(
-            spec, task.group, token, base=footer, base_path=base.path, expected_rows=footer.rows + task.inserts
-        ) as writer:
+        with (
+            ChangeLogWriter(spec, task.group, token) as changes,
+            BaseFileWriter(
+                spec, task.group, token, base=footer, base_path=base.path, expected_rows=footer.rows + task.inserts
+            ) as writer,
+        ):
             no_keys = pa.array([], pa.string())
             for stored in _stored_rows(spec, source, base.path):
                 if operation_rules.match:
-                    writer.append(merge.batch(stored), no_keys)
+                    merged = merge.merge(stored)
+                    writer.append(merged.rows, no_keys)
+                    changes.merged(stored, merged)
                 else:
                     merge.kept += stored.num_rows
                     writer.append(stored, no_keys)
             deleted = merge.deleted  # before deletes of keys that are not there are counted, too
-            writer.append(merge.inserts())
+            inserts = merge.inserts()
+            writer.append(inserts)
+            changes.inserted(inserts)
+            changes.end(writer.rows, merge.inserted)
     file = writer.file()
     return WriteStat(
         file_id=task.group.file_id,
@@ -151,6 +160,7 @@ def _rewrite(
         num_inserts=merge.inserted,
         total_write_bytes=file.size,
         file_size=file.size,
+        cdc_stats=changes.stats,
     )
 
 

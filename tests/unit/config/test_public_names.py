@@ -106,6 +106,7 @@ ALONE = {
     "stream_upsert": ("name",),
     "register_table": ("name", "location"),
     "unregister_table": ("name",),
+    "refresh_view": ("name",),
     "sql": ("text",),
 }
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.

@@ -134,7 +134,10 @@ def test_a_plain_table_of_version_six_is_written():
         ({"table_version": "8", "timeline_layout_version": "2"}, "auto.upgrade"),
         ({"table_metadata_partitions": "files"}, "hoodie.metadata.enable=false"),
         ({"table_metadata_partitions_inflight": "files"}, "hoodie.metadata.enable=false"),
-        ({"table_cdc_enabled": "true"}, "hoodie.table.cdc.enabled"),
+        (
+            {"table_cdc_enabled": "true", "table_cdc_supplemental_logging_mode": "ALL"},
+            "hoodie.table.cdc.supplemental.logging.mode='ALL': expected one of OP_KEY_ONLY, DATA_BEFORE",
+        ),
         ({"populate_meta_fields": "false"}, "hoodie.populate.meta.fields"),
         ({"table_recordkey_fields": None}, "hoodie.table.recordkey.fields"),
         ({"compaction_payload_class": "com.acme.Mine"}, "com.acme.Mine"),

@@ -14,7 +14,7 @@ from hoodie.config.locks import LockOptions, LockProvider
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidOption, LockLost, LockNotReleased, LockTimeout
 from hoodie.locks import has_lock, lock_for
-from hoodie.locks.background import background, by_hand
+from hoodie.locks.background import background
 from hoodie.locks.clock import LOCKS
 from hoodie.locks.file_lock import FileLock
 from hoodie.locks.protocol import Grant, Lock, Refused
@@ -23,6 +23,7 @@ from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.testing.storage import MemoryStorage
+from support.background import by_hand
 
 LOCAL = [LockProvider.STORAGE, LockProvider.FILE_SYSTEM, LockProvider.IN_PROCESS]
 PROVIDER = "hoodie.write.lock.provider"

@@ -10,8 +10,9 @@ import pytest
 
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.merge import payloads
-from hoodie.merge.base import BaseMerge, Incoming, incoming_deletes, incoming_rows, merge_base
+from hoodie.merge.base import BaseMerge, Incoming, merge_base
 from hoodie.merge.payloads import rule_for, rule_for_mode
+from support.incoming import incoming_deletes, incoming_rows
 
 SCHEMA = pa.schema(
     [

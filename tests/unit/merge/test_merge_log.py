@@ -42,11 +42,11 @@ def merge(*blocks: Any, rule: MergeRule = OVERWRITE, kind: pa.DataType | None = 
     log = LogMerge(schema(kind), rule, fold_rows)
     for block in blocks:
         if isinstance(block, pa.Table):
-            log.add_deletes(block, "some.log")
+            log.add(log.tombstones(block, "some.log"))
         else:
             columns = [pa.array([row[0] for row in block]), pa.array(["p"] * len(block))]
             columns += [pa.array([row[1] for row in block], kind), pa.array([row[-1] for row in block], pa.string())]
-            log.add_rows(pa.Table.from_arrays(columns, schema=schema(kind)))
+            log.add(log.records(pa.Table.from_arrays(columns, schema=schema(kind))))
     incoming = log.finish()
     incoming.rows.validate(full=True)
     keys, values = incoming.keys.to_pylist(), incoming.rows["v"].to_pylist()
@@ -169,7 +169,7 @@ def test_event_time_mode_orders_deletes_like_records() -> None:
     final_first = deletes(("a", None)), deletes(("a", 3))
     log = LogMerge(schema(pa.int64()), rule)
     for block in final_first:
-        log.add_deletes(block)
+        log.add(log.tombstones(block))
     assert log.finish().rows["ts"].to_pylist() == [None], "a delete without ordering value is not softened by one with"
 
 
@@ -187,10 +187,12 @@ def test_the_result_merges_into_base_rows() -> None:
         [{"_hoodie_record_key": k, "_hoodie_partition_path": "p", "ts": 5, "v": "base"} for k in "abc"],
         schema(pa.int64()),
     )
-    log.add_rows(stored.slice(1, 1).set_column(3, "v", pa.array(["log"])))
-    log.add_deletes(deletes(("c", None), ("y", None)))
-    log.add_rows(
-        pa.Table.from_pylist([{**stored.to_pylist()[0], "_hoodie_record_key": "x", "v": "new"}], stored.schema)
+    log.add(log.records(stored.slice(1, 1).set_column(3, "v", pa.array(["log"]))))
+    log.add(log.tombstones(deletes(("c", None), ("y", None))))
+    log.add(
+        log.records(
+            pa.Table.from_pylist([{**stored.to_pylist()[0], "_hoodie_record_key": "x", "v": "new"}], stored.schema)
+        )
     )
     compaction = BaseMerge(log.finish(), OVERWRITE)
     out = pa.concat_tables([compaction.batch(stored), compaction.inserts()], promote_options="permissive")
@@ -210,9 +212,9 @@ def test_an_empty_log_gives_nothing() -> None:
 def test_a_block_of_other_columns_is_refused() -> None:
     log = LogMerge(schema(pa.int64()), OVERWRITE)
     with pytest.raises(SchemaMismatch, match="log block"):
-        log.add_rows(pa.table({"k": ["a"]}))
+        log.add(log.records(pa.table({"k": ["a"]})))
     with pytest.raises(SchemaMismatch, match="delete block"):
-        log.add_deletes(pa.table({"k": ["a"]}))
+        log.add(log.tombstones(pa.table({"k": ["a"]})))
 
 
 def test_an_ordering_value_that_the_column_cannot_hold_is_corrupt() -> None:

@@ -13,10 +13,11 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.merge.base import BaseMerge, incoming_rows
+from hoodie.merge.base import BaseMerge
 from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.merger import load_merger, merger_rule
+from support.incoming import incoming_rows
 
 SCHEMA = pa.schema([("_hoodie_commit_time", pa.string()), ("_hoodie_record_key", pa.string()), ("n", pa.int64())])
 
@@ -59,9 +60,9 @@ def test_a_merger_decides_within_a_batch_and_within_the_log(module: types.Module
     rows = pa.concat_tables([table("2", a=1, b=1), table("2", a=2), table("2", a=4)])
     assert combine_duplicates(rows, ("_hoodie_record_key",), rule)["n"].to_pylist() == [7, 1]
     log = LogMerge(SCHEMA, rule)
-    log.add_rows(table("2", a=1, b=5))
-    log.add_rows(table("3", a=2, b=-5))
-    log.add_rows(table("4", c=1))
+    log.add(log.records(table("2", a=1, b=5)))
+    log.add(log.records(table("3", a=2, b=-5)))
+    log.add(log.records(table("4", c=1)))
     incoming = log.finish()
     assert incoming.rows["n"].to_pylist() == [3, -5, 1]
     assert incoming.deleted is not None

@@ -32,7 +32,6 @@ from hoodie.reading.file_slice_reader import (
     SliceMerge,
     SliceReader,
     merged_batches,
-    scan_logs,
 )
 from hoodie.reading.log_scanner import committed_blocks
 from hoodie.schema.schema import with_meta_fields
@@ -422,8 +421,9 @@ def test_a_block_of_an_instant_that_nothing_tells_of_is_reported() -> None:
 def test_the_report_tells_what_the_scan_met() -> None:
     log = put("1", ("a", 9, "log")) + put("2", ("a", 9, "log")) + encode_block(rollback_block("3", "2"))
     storage, slice_ = slice_of(None, log + put("4", ("a", 1, "log")) + put("1", ("a", 9, "log"))[:-1])
-    incoming, report = scan_logs(reader_of(storage, committed=replace(ALL, completed=frozenset("12"))), slice_.logs)
-    assert incoming.rows.column("v").to_pylist() == ["log"]
+    merge = SliceMerge(reader_of(storage, committed=replace(ALL, completed=frozenset("12"))), slice_, ["v"], [].append)
+    assert [row for part in merge.batches() for row in part.column("v").to_pylist()] == ["log"]
+    report = merge.report
     assert (report.merged, report.hidden, report.corrupt, report.rollbacks, report.rolled_back) == (1, 1, 1, 1, 1)
     assert [damage.offset > 0 for damage in report.damaged] == [True, True]  # the hidden one's instant is unknown
 

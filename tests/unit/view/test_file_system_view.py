@@ -27,7 +27,6 @@ from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view, discover_partitions, list_folders, load_view
 from hoodie.view.slices import (
-    base_files_in,
     committed_slices,
     latest_base_files,
     latest_slices,
@@ -125,14 +124,6 @@ def test_base_files_as_of_an_instant():
     assert latest_base_files(view, "0") == {}
 
 
-def test_base_files_of_some_commits():
-    files = [base("1"), base("3"), base("5"), base("3", "g"), base("1", "h")]
-    view = build_view(timeline(done("1", "3", "5")), files)
-    assert instants(base_files_in(view, {"1", "3"})) == {"f": "3", "g": "3", "h": "1"}
-    assert instants(base_files_in(view, {"5"})) == {"f": "5"}
-    assert base_files_in(view, set()) == {}
-
-
 def test_of_two_attempts_at_one_file_the_choice_is_the_same_each_time():
     files = [base("1", token="0-0-1"), base("1", token="0-0-0")]
     for order in (files, files[::-1]):
@@ -152,8 +143,6 @@ def test_replaced_groups_are_seen_only_before_they_were_replaced():
     assert instants(latest_base_files(view, "1")) == {"f": "1"}
     assert shown(merged_slices(view)) == shown(latest_slices(view)) == {"g": ("2", "2", [])}
     assert shown(merged_slices(view, "1")) == {"f": ("1", "1", [])}
-    assert instants(base_files_in(view, {"1"})) == {"f": "1"}
-    assert instants(base_files_in(view, {"1", "2"})) == {"g": "2"}
     assert committed_slices(view, F) == (FileSlice(F, "1", base("1")),)
 
 
@@ -225,7 +214,6 @@ def test_the_base_file_that_a_pending_compaction_is_writing_is_hidden():
     assert instants(latest_base_files(view)) == {"f": "1"}
     assert shown(latest_slices(view)) == {"f": ("3", None, [1])}
     assert shown(merged_slices(view)) == {"f": ("1", "1", [1, 1])}
-    assert instants(base_files_in(view, {"1", "3"})) == {"f": "1"}
 
 
 def test_the_compaction_of_one_group_leaves_others_alone():

@@ -20,7 +20,7 @@ from hoodie.formats.log.blocks import BlockKind, HeaderKey, LogBlock, read_block
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import OrderingClass, decode_deletes
 from hoodie.formats.log.positions import decode_positions
-from hoodie.merge.base import Incoming, incoming_deletes, incoming_rows
+from hoodie.merge.base import Incoming
 from hoodie.merge.payloads import DEFAULT, rule_for
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_token
@@ -29,6 +29,7 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing.base_file_writer import WriteSpec, stamp
 from hoodie.writing.log_file_writer import append_log
+from support.incoming import incoming_deletes, incoming_rows
 
 INSTANT = "20250331030642808"
 BASE = "20250101000000000"

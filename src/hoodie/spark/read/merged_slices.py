@@ -7,6 +7,7 @@ import pickle
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
@@ -24,6 +25,8 @@ _OPEN_BYTES = 4 * 1024 * 1024
 #: Rows in a batch on their way to Spark.
 BATCH_ROWS = 16_384
 
+
+T = TypeVar("T")
 
 #: Those of some rows that are wanted; a picklable function.
 Keep = Callable[[pa.Table], pa.Table]
@@ -65,21 +68,37 @@ def file_rows(
 
 def slice_rows(session: SparkSession, slices: Sequence[FileSlice], schema: pa.Schema, read: ReadSlice) -> DataFrame:
     """What a function makes of slices, as rows of a schema, when an action asks for it."""
+    return packed_rows(session, slices, slice_bytes, schema, read)
+
+
+def packed_rows(
+    session: SparkSession,
+    items: Sequence[T],
+    size: Callable[[T], int],
+    schema: pa.Schema,
+    read: Callable[[T], Iterator[pa.Table]],
+) -> DataFrame:
+    """What a picklable function makes of items, so many bytes each, as rows of a schema, when an action asks for it."""
     target = nullable(to_spark(schema))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     arrow = in_session_zone(to_arrow(target), zone)
     # Each as bytes: a task then only undoes its own.
-    tasks = [zlib.compress(pickle.dumps(task)) for task in pack(slices, cores(session))]
-    numbers = session.range(0, len(tasks), 1, len(tasks))
+    tasks = [zlib.compress(pickle.dumps(task)) for task in pack_by(items, size, cores(session))]
+    numbers = session.range(0, len(tasks), 1, max(1, len(tasks)))
     return numbers.mapInArrow(partial(_read, read, tuple(tasks), arrow), target)
 
 
 def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
     """The slices in tasks of about equal bytes, as Spark cuts files: small enough to keep all cores busy."""
-    sizes = [_OPEN_BYTES + slice_bytes(slice_) for slice_ in slices]
+    return pack_by(slices, slice_bytes, at_once)
+
+
+def pack_by(items: Sequence[T], size: Callable[[T], int], at_once: int) -> list[list[T]]:
+    """As `pack`, of anything that is so many bytes."""
+    sizes = [_OPEN_BYTES + size(item) for item in items]
     share = min(_TASK_BYTES, max(_OPEN_BYTES, sum(sizes) // max(1, at_once)))
-    count = min(len(slices), -(-sum(sizes) // share))
-    return balance(slices, lambda slice_: _OPEN_BYTES + slice_bytes(slice_), count)
+    count = min(len(items), -(-sum(sizes) // share))
+    return balance(items, lambda item: _OPEN_BYTES + size(item), count)
 
 
 def slice_bytes(slice_: FileSlice) -> int:
@@ -98,10 +117,13 @@ def _base_batches(storage: Storage, schema: pa.Schema, slice_: FileSlice) -> Ite
 
 
 def _read(
-    read: ReadSlice, tasks: Sequence[bytes], schema: pa.Schema, numbers: Iterator[pa.RecordBatch]
+    read: Callable[[T], Iterator[pa.Table]],
+    tasks: Sequence[bytes],
+    schema: pa.Schema,
+    numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            for slice_ in pickle.loads(zlib.decompress(tasks[number])):
-                for rows in read(slice_):
+            for item in pickle.loads(zlib.decompress(tasks[number])):
+                for rows in read(item):
                     yield from conform(rows, schema).to_batches(max_chunksize=BATCH_ROWS)

@@ -347,7 +347,8 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         count = options.bulk_parallelism
         frame = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else frame.orderBy(*keys)
     else:
-        frame = frame.repartition(options.bulk_parallelism) if options.bulk_parallelism else frame
+        # As Hudi's row writer does: never more partitions than there are. Jobs of 200 are common, for few rows, too.
+        frame = frame.coalesce(options.bulk_parallelism) if options.bulk_parallelism else frame
         if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
             frame = frame.sortWithinPartitions(*keys)
     with phases.time("plan"):

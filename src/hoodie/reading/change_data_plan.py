@@ -1,0 +1,149 @@
+"""A read of change data that has been planned: which files tell, for each commit and file group, what became of rows.
+
+Source: docs/format/cdc.md 4.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.config.options import Options
+from hoodie.config.read import ChangeDataOptions, ChangeImages, IncrementalOptions
+from hoodie.config.table import LoggedImages, TableConfig
+from hoodie.errors import HistoryGone, UnsupportedTable
+from hoodie.merge.log_scan import Committed
+from hoodie.merge.row_changes import AFTER, BEFORE, OP, image_type
+from hoodie.reading.change_plan import commits_between
+from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.table_schema import read_schema
+from hoodie.table.state import TableState
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.points import Point
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.change_data import ChangeStep, ImagesIn, change_steps, touched_partitions
+from hoodie.view.load import load_view
+from hoodie.view.slices import FileSystemView
+
+TS = "ts_ms"
+#: The columns of change data whose images are JSON.
+CHANGE_COLUMNS = pa.schema([pa.field(name, pa.string()) for name in (OP, TS, BEFORE, AFTER)])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangeReader:
+    """How the files of change data are read. Pickles: it goes to executors.
+
+    slices     how the table's slices are read now
+    image      the type of a row before or after a change
+    as_text    whether images are given as JSON
+    completed  commits of the active timeline
+    known      all its instants
+    first      blocks of older instants count: their commits are archived
+    """
+
+    slices: SliceReader
+    image: pa.StructType
+    as_text: bool
+    completed: frozenset[str]
+    known: frozenset[str]
+    first: str
+
+    @property
+    def schema(self) -> pa.Schema:
+        """`op`, `ts_ms`, which is the instant of the commit, `before` and `after`."""
+        if self.as_text:
+            return CHANGE_COLUMNS
+        return pa.schema([*list(CHANGE_COLUMNS)[:2], pa.field(BEFORE, self.image), pa.field(AFTER, self.image)])
+
+    def committed_before(self, instant: str) -> Committed:
+        """The blocks that a reader saw just before a commit."""
+        return self._blocks(frozenset(time for time in self.completed if time < instant), self.first)
+
+    def committed_by(self, instant: str) -> Committed:
+        """The blocks that one commit wrote."""
+        return self._blocks(frozenset({instant}), "")
+
+    def _blocks(self, completed: frozenset[str], first: str) -> Committed:
+        # A rollback's block counts whenever it was, so the scan goes to the end.
+        latest = max(self.known, default="")
+        return Committed(completed=completed, latest=latest, first_active=first, inflight=self.known - completed)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ChangeData:
+    """What a read of change data is made of: for each file group that changed, its steps, oldest first."""
+
+    state: TableState
+    groups: tuple[tuple[ChangeStep, ...], ...]
+    reader: ChangeReader
+    begin: str
+    end: str
+
+    def __str__(self) -> str:
+        return f"change data in ({self.begin or 'earliest'}, {self.end}] of {self.state.config.name}"
+
+
+def plan_change_data(
+    state: TableState, begin: Point, end: Point | None = None, options: Options | None = None
+) -> ChangeData:
+    """Which files hold the changes of the commits in (begin, end].
+
+    begin, end  as of `plan_changes`
+    options     `ChangeDataOptions` and `IncrementalOptions` among others
+    Raises      UnsupportedTable on a table without change data, unless the options say to compute it; HistoryGone when
+                commits are archived, or files are gone that images are in; as `plan_changes` of a malformed range;
+                HollowCommit
+
+    The range's commits and the folders of the partitions that they wrote to are looked at.
+    """
+    options = options or Options()
+    wanted = options.read(ChangeDataOptions)
+    _require_change_data(state.config, wanted.infer)
+    span, archived = commits_between(state, begin, end, options.read(IncrementalOptions).holes)
+    if archived and span.begin < archived:
+        raise HistoryGone(span.begin, span.end, f"commits up to {archived} are archived", archived)
+    commits = [(instant, read_commit(state.storage, span.timeline, instant)) for instant in span.commits]
+    partitions = touched_partitions(commits)
+    view = FileSystemView(span.timeline)
+    if partitions:
+        view = load_view(state.storage, span.timeline, state.config, partitions)
+    steps, gone = change_steps(view, commits, _images_in(state.config.logged_images))
+    if gone:
+        problem = f"{len(gone)} files with their images are gone, such as {gone[0].name}: cleaned away or lost"
+        raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in gone))
+    as_text = wanted.images is ChangeImages.JSON
+    groups = tuple(tuple(steps[group]) for group in sorted(steps))
+    return ChangeData(state, groups, _reader(state, span.timeline, as_text, options), span.begin, span.end)
+
+
+def _reader(state: TableState, timeline: Timeline, as_text: bool, options: Options) -> ChangeReader:
+    schema = read_schema(state, FileSystemView(state.timeline))
+    visible = timeline.visible()
+    return ChangeReader(
+        slice_reader(state, schema, None, options),
+        image_type(schema),
+        as_text,
+        visible.completed,
+        frozenset(instant.requested for instant in timeline.instants),
+        visible.first,
+    )
+
+
+def _images_in(logged: LoggedImages) -> ImagesIn:
+    return ImagesIn(logged is not LoggedImages.OP_KEY_ONLY, logged is LoggedImages.DATA_BEFORE_AFTER)
+
+
+def _require_change_data(config: TableConfig, infer: bool) -> None:
+    if config.layout != 1:
+        raise UnsupportedTable(f"{config.name}: change data of table version {config.version} is not read")
+    if not config.meta_fields:
+        raise UnsupportedTable(
+            f"{config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
+        )
+    if not config.cdc and not infer:
+        raise UnsupportedTable(
+            f"{config.name}: no change data is logged (hoodie.table.cdc.enabled=false). hoodie.read.cdc.infer=true "
+            "computes it by comparing file slices"
+        )

@@ -1,0 +1,132 @@
+"""How far a stream of a table's changes has come, and how far it may go next.
+
+A micro-batch is an incremental query of (start, end]; which rows that gives, `hoodie.reading.change_plan` says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+
+from hoodie.config.options import Options
+from hoodie.config.read import HolePolicy, IncrementalOptions, StreamOptions
+from hoodie.errors import InvalidInput
+from hoodie.reading.change_plan import archived_history, commits_between
+from hoodie.storage.protocol import redacted
+from hoodie.table.state import TableState
+from hoodie.timeline.clock import utc_now
+from hoodie.timeline.points import Point
+from hoodie.view.incremental import EARLIEST
+
+POLICY = "hoodie.read.timeline.holes.resolution.policy"
+LATEST = "latest"
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """How far a stream has come.
+
+    position  of the last commit that was taken; "" before all
+    first     the position where the stream began. Spark keeps the end of the first micro-batch but not its start, and
+              asks for that again when it repeats the batch: "latest" would be another one then
+    order     what positions are: "instant", or "completion" where ranges are about when commits were completed
+    table     name of the table
+    path      of the table
+    """
+
+    position: str
+    first: str
+    order: str
+    table: str
+    path: str
+
+    def as_json(self) -> dict[str, str]:
+        """What a checkpoint holds."""
+        return asdict(self)
+
+
+def read_offset(found: Mapping[str, object], state: TableState, options: Options) -> StreamOffset:
+    """The offset of a checkpoint. Raises InvalidInput when it is of another table, source or policy."""
+    try:
+        offset = StreamOffset(**{name: str(found[name]) for name in StreamOffset.__dataclass_fields__})
+    except KeyError as missing:
+        raise InvalidInput(
+            f"the checkpoint's offset {dict(found)} is not of a stream of hudi: it has no {missing}. Take a checkpoint "
+            "folder of its own for each query"
+        ) from None
+    now = _offset(state, options, "", "")
+    if (offset.table, offset.path) != (now.table, now.path):
+        raise InvalidInput(
+            f"the checkpoint is of table {offset.table!r} at {offset.path}, and the stream reads {now.table!r} at "
+            f"{now.path}. Take a new checkpoint folder. If it is the same table in a new place, begin there with "
+            f"hoodie.datasource.streaming.startOffset={offset.position or EARLIEST}"
+        )
+    if offset.order != now.order:
+        raise InvalidInput(
+            f"the checkpoint counts by {offset.order}, and {POLICY} says to count by {now.order}: set it as it was, or "
+            "take a new checkpoint folder"
+        )
+    return offset
+
+
+def stream_options(options: Options) -> Options:
+    """Those of a stream: it waits for pending commits, unless an option says something else."""
+    return options if POLICY in options else Options({**options, POLICY: HolePolicy.BLOCK})
+
+
+def first_offset(state: TableState, options: Options) -> StreamOffset:
+    """Where the options have a new stream begin. Raises InvalidInput; InstantNotFound"""
+    start: Point = options.read(StreamOptions).start.strip()
+    if start == LATEST:
+        newest = next_offset(state, _offset(state, options, "", ""), options, check_history=False).position
+        return _offset(state, options, newest, newest)
+    found, _ = commits_between(state, start, None, _holes(options))
+    return _offset(state, options, found.begin, found.begin)
+
+
+def next_offset(
+    state: TableState,
+    start: StreamOffset,
+    options: Options,
+    most: int = 0,
+    up_to: StreamOffset | None = None,
+    *,
+    check_history: bool = True,
+) -> StreamOffset:
+    """The end of the next micro-batch; `start` when there is nothing new.
+
+    most           commits that it takes at most; 0: all
+    up_to          where the stream ends, whatever is committed later; None: nowhere
+    check_history  raise HistoryGone when commits since `start` are archived
+    Raises         HistoryGone; HollowCommit, where the options say so
+    """
+    if up_to is not None and up_to.position <= start.position:
+        return start
+    end = None if up_to is None else up_to.position
+    found, archived = commits_between(state, start.position or EARLIEST, end, _holes(options), utc_now)
+    if check_history and archived and found.begin < archived and not options.read(IncrementalOptions).full_scan:
+        raise archived_history(found, archived)
+    if not found.commits:
+        return start
+    last = found.commits[min(most or len(found.commits), len(found.commits)) - 1]
+    return replace(start, position=found.position(last))
+
+
+def begin_of(start: StreamOffset, end: StreamOffset) -> str:
+    """The position after which a micro-batch begins."""
+    return end.first if start.position == start.first else start.position
+
+
+def range_options(options: Options) -> Options:
+    """Those of reading a range that was chosen before: a commit that is pending in it by now is an error."""
+    return Options({**options, POLICY: HolePolicy.FAIL}) if _holes(options) is HolePolicy.BLOCK else options
+
+
+def _holes(options: Options) -> HolePolicy:
+    return options.read(IncrementalOptions).holes
+
+
+def _offset(state: TableState, options: Options, position: str, first: str) -> StreamOffset:
+    by_completion = state.timeline.layout == 2 or _holes(options) is HolePolicy.USE_TRANSITION_TIME
+    order = "completion" if by_completion else "instant"
+    return StreamOffset(position, first, order, state.config.name, redacted(state.storage.root).rstrip("/"))

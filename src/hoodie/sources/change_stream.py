@@ -1,0 +1,89 @@
+"""`readStream.format("hudi")`: each micro-batch has the rows that a range of commits changed.
+
+Offsets are instants (`hoodie.reading.stream_offsets`). The reader lives in a worker of Spark's planner as long as its
+query; what it raises carries its class in its text, for `hoodie.sources.queries` to raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
+from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxFiles, SupportsTriggerAvailableNow
+from pyspark.sql.types import StructType
+
+from hoodie.config.options import Options
+from hoodie.config.read import StreamOptions
+from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.stream_offsets import (
+    StreamOffset,
+    begin_of,
+    first_offset,
+    next_offset,
+    range_options,
+    read_offset,
+    stream_options,
+)
+from hoodie.sources.slice_tasks import slice_tasks, task_rows
+from hoodie.spark.worker_errors import mark_worker_errors
+from hoodie.storage import storage_for
+from hoodie.table.state import TableState, load_state
+from hoodie.view.incremental import EARLIEST
+
+
+class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """The changed rows of a table, each as it was at the end of its micro-batch."""
+
+    def __init__(self, path: str, options: Options, schema: StructType) -> None:
+        self.storage, self.options = storage_for(path), stream_options(options)
+        self.target = to_arrow_schema(schema, timezone="UTC")
+        self.first: StreamOffset | None = None
+        self.last: StreamOffset | None = None
+
+    def initialOffset(self) -> dict[str, str]:
+        with mark_worker_errors():
+            if self.first is None:  # Spark may ask again
+                self.first = first_offset(self._state(), self.options)
+            return self.first.as_json()
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        most = self.options.read(StreamOptions).most_commits
+        return ReadMaxFiles(most) if most else ReadAllAvailable()  # what it counts is commits
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        with mark_worker_errors():
+            state = self._state()
+            start = first_offset(state, Options({**self.options, "hoodie.datasource.streaming.startOffset": "latest"}))
+            self.last = start
+
+    def latestOffset(self, start: Mapping[str, Any], limit: ReadLimit) -> dict[str, str]:
+        with mark_worker_errors():
+            state = self._state()
+            most = limit.max_files if isinstance(limit, ReadMaxFiles) else 0
+            return next_offset(state, read_offset(start, state, self.options), self.options, most, self.last).as_json()
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> Sequence[InputPartition]:
+        with mark_worker_errors():
+            state = self._state()
+            up_to = read_offset(end, state, self.options)
+            begin = begin_of(read_offset(start, state, self.options), up_to)
+            if begin == up_to.position:
+                return []
+            scan = plan_scan(
+                state,
+                ScanKind.CHANGES,
+                begin=begin or EARLIEST,
+                end=up_to.position,
+                columns=self.target.names,
+                options=range_options(self.options),
+            )
+            return slice_tasks(scan)
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        with mark_worker_errors():
+            yield from task_rows(partition, self.target)
+
+    def _state(self) -> TableState:
+        return load_state(self.storage)

@@ -1,0 +1,155 @@
+"""`spark.readStream` and `df.writeStream`: their last calls, answered here where the format is ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from hoodie.errors import InvalidInput
+from hoodie.sources import answers
+from hoodie.sources.calls import (
+    ours,
+    said_to,
+    wrap_format,
+    wrap_option,
+    wrap_options,
+    wrap_schema,
+)
+from hoodie.sources.views import HoodieSource, register_source
+from hoodie.spark.worker_errors import raise_marked_errors
+
+
+def _load(original: Callable[..., Any]) -> Callable[..., Any]:
+    def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
+        said = said_to(self)
+        if not ours(format or said["format"]):
+            return original(self, path, format, schema, **options)  # type: ignore[no-any-return]
+        session = self._spark if hasattr(self, "_spark") else self._client
+        where, columns = answers.load_stream(session, path, {**said["options"], **options})
+        columns = schema or said.get("schema") or columns
+        register_source(session, HoodieSource.name())  # which is never a jar's
+        return original(self.option("path", where), None, HoodieSource.name(), columns, **options)  # type: ignore[no-any-return]
+
+    return load
+
+
+def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
+    """Kept back until the format is known: where it is ours, `foreachBatch` is the sink, which refuses columns."""
+
+    def partitionBy(self: Any, *cols: Any) -> Any:
+        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)
+        said_to(self).update(by=names, partition=lambda: original(self, *cols))
+        return self
+
+    return partitionBy
+
+
+def _pass_partitions_on(writer: Any, given: Any) -> None:
+    if given is not None:
+        writer.partitionBy(given)
+    said_to(writer).pop("partition", lambda: None)()
+
+
+def _output_mode(original: Callable[..., Any]) -> Callable[..., Any]:
+    def outputMode(self: Any, outputMode: str) -> Any:
+        said_to(self)["mode"] = outputMode
+        return original(self, outputMode)
+
+    return outputMode
+
+
+def _query_name(original: Callable[..., Any]) -> Callable[..., Any]:
+    def queryName(self: Any, queryName: str) -> Any:
+        said_to(self)["name"] = queryName
+        return original(self, queryName)
+
+    return queryName
+
+
+def _foreach_batch(original: Callable[..., Any]) -> Callable[..., Any]:
+    def foreachBatch(self: Any, func: Any) -> Any:
+        said_to(self)["format"] = ""  # the sink is the caller's, whatever format was named before
+        return original(self, func)
+
+    return foreachBatch
+
+
+def _start(original: Callable[..., Any]) -> Callable[..., Any]:
+    def start(
+        self: Any,
+        path: str | None = None,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        said = said_to(self)
+        if not ours(format or said["format"]):
+            _pass_partitions_on(self, partitionBy)
+            return original(self, path, format, outputMode, None, queryName, **options)
+        session = self._spark if hasattr(self, "_spark") else self._session
+        sink = answers.stream_sink(
+            session,
+            path,
+            {**said["options"], **options},
+            [partitionBy] if isinstance(partitionBy, str) else list(partitionBy or said["by"]),
+            outputMode or said["mode"],
+            queryName or said.get("name"),
+        )
+        # `foreachBatch` takes the format's place
+        return original(self.foreachBatch(sink), None, None, outputMode, None, queryName, **options)
+
+    return start
+
+
+def _to_table(original: Callable[..., Any]) -> Callable[..., Any]:
+    def toTable(
+        self: Any,
+        tableName: str,
+        format: str | None = None,
+        outputMode: str | None = None,
+        partitionBy: Any = None,
+        queryName: str | None = None,
+        **options: Any,
+    ) -> Any:
+        if ours(format or said_to(self)["format"]):
+            raise InvalidInput(
+                f"toTable({tableName!r}) would make an entry of Spark's catalog that hands its path to nobody: "
+                "start(path), or start(name) of a name that hoodie.register_table knows"
+            )
+        _pass_partitions_on(self, partitionBy)
+        return original(self, tableName, format, outputMode, None, queryName, **options)
+
+    return toTable
+
+
+def _raising(original: Callable[..., Any]) -> Callable[..., Any]:
+    def wait(self: Any, *arguments: Any, **named: Any) -> Any:
+        with raise_marked_errors():
+            return original(self, *arguments, **named)
+
+    return wait
+
+
+STREAM_READER = {
+    "format": wrap_format,
+    "option": wrap_option,
+    "options": wrap_options,
+    "schema": wrap_schema,
+    "load": _load,
+}
+STREAM_WRITER = {
+    "format": wrap_format,
+    "option": wrap_option,
+    "options": wrap_options,
+    "partitionBy": _partition_by,
+    "outputMode": _output_mode,
+    "queryName": _query_name,
+    "foreachBatch": _foreach_batch,
+    "start": _start,
+    "toTable": _to_table,
+}
+QUERY = {"awaitTermination": _raising, "processAllAvailable": _raising}

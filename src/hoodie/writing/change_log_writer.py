@@ -1,0 +1,118 @@
+"""The change log beside a new version of a base file: what the merge did to each row.
+
+Source: docs/format/cdc.md 2, 3 and 8 (HoodieCDCLogger).
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import Self
+
+import pyarrow as pa
+
+from hoodie.commit.markers import MarkerKind, create_marker, marker_path
+from hoodie.config.table import LoggedImages
+from hoodie.errors import InstantNotFound
+from hoodie.formats.log.blocks import encode_block
+from hoodie.formats.log.change_data import AFTER, BEFORE, COLUMNS, KEY, OP, TS, cdc_block, cdc_schema
+from hoodie.merge.base import Merged
+from hoodie.merge.row_changes import added_changes, image_type, merged_changes
+from hoodie.model.files import FileGroupId, LogFile, change_log_name
+from hoodie.model.meta import RECORD_KEY
+from hoodie.storage.protocol import OutputFile
+from hoodie.writing.base_file_writer import WriteSpec, take_back_if_over
+
+#: The columns of changes that the columns of a block are.
+_FROM = {OP: OP, KEY: RECORD_KEY, BEFORE: BEFORE, AFTER: AFTER}
+
+
+class ChangeLogWriter:
+    """The change log of one rewrite: changes in the order of the file, then inserts. The file is made when a block is
+    full, or at the end; a table that logs no change data has none. Leaving the `with` block by an error leaves no file.
+    """
+
+    def __init__(self, spec: WriteSpec, group: FileGroupId, token: str) -> None:
+        """token  of the base file"""
+        self._spec = spec
+        name = change_log_name(group.file_id, spec.instant, 1, token)
+        self._file = LogFile(group, spec.instant, 1, token, 0, name, cdc=True)
+        self._image = image_type(spec.schema)
+        self._schema = "" if spec.cdc is None else cdc_schema(spec.avro_schema, spec.cdc)
+        self._waiting: list[pa.Table] = []
+        self._bytes = self._written = 0
+        self._opened: AbstractContextManager[OutputFile] | None = None
+        self._sink: OutputFile | None = None
+        self._unneeded = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            if self._opened is not None:
+                self._opened.__exit__(kind, error, trace)
+                if isinstance(error, InstantNotFound):  # the base file's writer found that the write is over
+                    self._spec.storage.delete(marker_path(self._spec.instant, self._file.path, MarkerKind.APPEND))
+            return
+        if not self._unneeded:
+            self._flush()
+        if self._opened is None:
+            return
+        self._opened.__exit__(None, None, None)
+        if self._unneeded:  # blocks were full before that was known; the marker goes with the write
+            self._spec.storage.delete(self._file.path)
+            self._written = 0
+            return
+        take_back_if_over(self._spec, self._file.path, MarkerKind.APPEND)
+
+    def merged(self, stored: pa.Table, merged: Merged) -> None:
+        """What a merge did to a batch of stored rows."""
+        if self._spec.cdc is not None:
+            self._add(merged_changes(stored, merged, self._image))
+
+    def inserted(self, rows: pa.Table) -> None:
+        """Rows with new keys."""
+        if self._spec.cdc is not None:
+            self._add(added_changes(rows, self._image))
+
+    def end(self, rows: int, inserted: int) -> None:
+        """After the last row: of a file that is empty, or of inserts alone, Hudi logs nothing: the file tells it.
+
+        rows      in the new file, copied ones included
+        inserted  of them, rows with new keys
+        """
+        self._unneeded = rows in (0, inserted)
+
+    @property
+    def stats(self) -> dict[str, int] | None:
+        """Path and bytes of the change log, after the `with` block; None: there is none."""
+        return {self._file.path: self._written} if self._written else None
+
+    def _add(self, changes: pa.Table) -> None:
+        if changes.num_rows:
+            self._waiting.append(changes)
+            self._bytes += changes.nbytes
+        if self._bytes >= self._spec.logs.block_size:
+            self._flush()
+
+    def _flush(self) -> None:
+        if not self._waiting:
+            return
+        assert self._spec.cdc is not None  # nothing is added else
+        if self._sink is None:
+            # The marker comes first: a file without one would outlive a crash.
+            create_marker(self._spec.storage, self._spec.instant, self._file.path, MarkerKind.APPEND)
+            self._opened = self._spec.storage.open_output(self._file.path)
+            self._sink = self._opened.__enter__()
+        changes = pa.concat_tables(self._waiting)
+        data = encode_block(cdc_block(self._spec.instant, self._schema, self._columns(changes, self._spec.cdc)))
+        self._sink.write(data)
+        self._written += len(data)
+        self._waiting, self._bytes = [], 0
+
+    def _columns(self, changes: pa.Table, logged: LoggedImages) -> pa.Table:
+        times = pa.repeat(self._spec.instant, changes.num_rows)
+        return pa.table({name: times if name == TS else changes.column(_FROM[name]) for name in COLUMNS[logged]})

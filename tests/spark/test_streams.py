@@ -1,0 +1,114 @@
+"""readStream and writeStream of format("hudi"), as Spark runs them; the rules are in tests/unit/sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import hoodie
+from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+
+SCHEMA = "id string, city string, at long"
+KEYS = {
+    "hoodie.table.name": "copy",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "at",
+}
+
+
+@pytest.fixture
+def registered(spark: SparkSession) -> Iterator[SparkSession]:
+    hoodie.register(spark)
+    yield spark
+    hoodie.unregister(spark)
+
+
+def rows_of(*rows: tuple[str, str, int]) -> pa.Table:
+    return pa.table(dict(zip(("id", "city", "at"), zip(*rows, strict=True), strict=True)))
+
+
+def content(path: str) -> list[tuple[object, ...]]:
+    rows = hoodie.read_arrow(path, columns=["id", "city", "at"]).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
+def test_a_stream_of_changes_becomes_a_table_of_its_own(registered: SparkSession, tmp_path: Path) -> None:
+    spark, path, copy, checkpoint = registered, *(str(tmp_path / name) for name in ("t", "copy", "checkpoint"))
+    table = hoodie.create_table(spark, path, name="t", record_key="id", partition_by="city", ordering="at")
+    table.upsert(rows_of(("a", "oslo", 1), ("b", "rome", 1)))
+    table.upsert(rows_of(("a", "oslo", 2)))
+
+    def load(path: str = path) -> None:
+        changes = (
+            spark.readStream.format("hudi")
+            .option("hoodie.datasource.streaming.max.commits.per.trigger", 1)
+            .load(path)
+            .selectExpr("id", "city", "at")
+        )
+        query = (
+            changes.writeStream.partitionBy("city")
+            .format("hudi")
+            .options(**KEYS)
+            .option("checkpointLocation", checkpoint)
+            .outputMode("append")
+            .trigger(availableNow=True)
+            .start(copy)
+        )
+        query.awaitTermination()
+
+    load()
+    assert content(copy) == [("a", "oslo", 2), ("b", "rome", 1)]
+    assert [len(commit.stats) for _, commit in hoodie.open_table(copy).history()] == [1, 2]
+    assert (tmp_path / "copy" / "oslo").is_dir()
+    table.upsert(rows_of(("c", "rome", 3)))
+    load()
+    assert content(copy) == [("a", "oslo", 2), ("b", "rome", 1), ("c", "rome", 3)]
+    other = hoodie.create_table(spark, str(tmp_path / "other"), name="o", record_key="id")
+    other.upsert(rows_of(("a", "oslo", 1)))
+    with pytest.raises(InvalidInput, match="checkpoint is of table 't'"):
+        load(other.path)
+
+
+@pytest.mark.nightly
+def test_the_rows_of_a_complete_result_take_the_place_of_all_others_and_errors_are_typed(
+    registered: SparkSession, tmp_path: Path
+) -> None:
+    spark, path, files = registered, str(tmp_path / "t"), str(tmp_path / "files")
+    spark.createDataFrame([("a", "oslo", 1), ("b", "oslo", 2)], SCHEMA).coalesce(1).write.json(files)
+    counts = spark.readStream.schema(SCHEMA).json(files).groupBy("city").agg({"at": "max"}).toDF("city", "at")
+    options = {**KEYS, "hoodie.datasource.write.recordkey.field": "city"}
+
+    def start(frame: DataFrame, checkpoint: str, mode: str) -> None:
+        writer = (
+            frame.writeStream.format("hudi").options(**options).option("checkpointLocation", str(tmp_path / checkpoint))
+        )
+        writer.outputMode(mode).trigger(availableNow=True).start(path).awaitTermination()
+
+    start(counts, "1", "complete")
+    spark.createDataFrame([("c", "rome", 3)], SCHEMA).coalesce(1).write.mode("append").json(files)
+    start(counts, "1", "complete")
+    assert sorted((row["city"], row["at"]) for row in hoodie.read_arrow(path).to_pylist()) == [("oslo", 2), ("rome", 3)]
+    assert [str(commit.operation) for _, commit in hoodie.open_table(path).history()] == ["INSERT_OVERWRITE_TABLE"] * 2
+
+    rows = spark.readStream.schema(SCHEMA).json(files)
+    plain = rows.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "4")).partitionBy("city")
+    plain.trigger(availableNow=True).start(str(tmp_path / "plain")).awaitTermination()
+    assert (tmp_path / "plain" / "city=oslo").is_dir()  # other formats get all that was said
+    with pytest.raises(SchemaMismatch):
+        start(rows.drop("at"), "2", "append")
+    assert len(hoodie.open_table(path).history()) == 2
+    with pytest.raises(InvalidInput, match="checkpoint"):
+        rows.writeStream.format("hudi").options(**options).start(path)
+    with pytest.raises(InvalidOption, match="recordkey"):
+        rows.writeStream.format("hudi").option("hoodie.datasource.write.recordkey.feild", "x").option(
+            "checkpointLocation", str(tmp_path / "3")
+        ).start(path)
+    with pytest.raises(InvalidInput, match="register_table"):
+        rows.writeStream.format("hudi").toTable("t")
+    empty = hoodie.create_table(spark, str(tmp_path / "empty"), name="e", record_key="id")
+    with pytest.raises(InvalidInput, match="no columns yet"):
+        spark.readStream.format("hudi").load(empty.path)

@@ -1,0 +1,243 @@
+"""The life of change logs: which writes have one, and who takes it away again."""
+
+from __future__ import annotations
+
+import json
+from itertools import count
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.config.options import Options
+from hoodie.doctor.examine import examine
+from hoodie.doctor.findings import Fault
+from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.formats.log.blocks import read_blocks
+from hoodie.model.commit import CommitMetadata
+from hoodie.storage.local import LocalStorage
+from hoodie.table.properties import load_properties
+from hoodie.testing.storage import Crash, CrashAfter
+
+CDC = {"hoodie.table.cdc.enabled": "true"}
+
+
+def rows(*keys: str, n: int = 0, **columns: list[object]) -> pa.Table:
+    return pa.table({"id": list(keys), "n": pa.array([n] * len(keys), pa.int64()), **columns})
+
+
+def new(path: Path, **options: str) -> hoodie.HoodieTable:
+    return hoodie.create_table(path, name="t", record_key="id", options={**CDC, **options})
+
+
+def logs(path: Path) -> list[str]:
+    return sorted(log.name for log in path.glob(".*.cdc"))
+
+
+def ops(table: hoodie.HoodieTable, begin: str = "earliest") -> list[tuple[str, str]]:
+    read = table.changes(begin, cdc=True).to_arrow().to_pylist()
+    return sorted((row["op"], json.loads(row["before"] or row["after"])["id"]) for row in read)
+
+
+def told(table: hoodie.HoodieTable) -> dict[str, int]:
+    stats = [stat for stats in newest(table).stats.values() for stat in stats]
+    return {path: size for stat in stats for path, size in (stat.cdc_stats or {}).items()}
+
+
+def newest(table: hoodie.HoodieTable) -> CommitMetadata:
+    return table.history()[0][1]
+
+
+def test_rewrites_have_a_log_and_other_writes_none(tmp_path: Path) -> None:
+    table = new(tmp_path)
+    table.insert(rows("a", "b", "c"))
+    assert (logs(tmp_path), told(table)) == ([], {})
+    upsert = table.upsert(rows("b", "d", n=1))
+    assert told(table) == {name: (tmp_path / name).stat().st_size for name in logs(tmp_path)}
+    assert len(logs(tmp_path)) == 1
+    more = table.insert(rows("e", n=2))  # goes to the small file, next to the rows that are there
+    assert len(told(table)) == 1
+    table.delete(rows("a"))
+    assert len(logs(tmp_path)) == 3
+    assert ops(table, upsert.instant) == [("d", "a"), ("i", "e")]
+    table.bulk_insert(rows("f"))
+    table.insert_overwrite_table(rows("g"))
+    assert len(logs(tmp_path)) == 3
+    assert ops(table, more.instant) == [("d", key) for key in "abcdef"][:1] + [("d", key) for key in "bcdef"] + [
+        ("i", "f"),
+        ("i", "g"),
+    ]
+    assert not list(tmp_path.glob(".hoodie/.temp/*"))
+
+
+def test_a_file_that_loses_all_its_rows_has_no_log_and_its_changes_are_told(tmp_path: Path) -> None:
+    table = new(tmp_path)
+    first = table.insert(rows("a", "b"))
+    table.delete(rows("a", "b"))
+    assert (logs(tmp_path), newest(table).stats[""][0].num_writes) == ([], 0)
+    assert ops(table, first.instant) == [("d", "a"), ("d", "b")]
+
+
+def test_a_rewrite_that_keeps_no_old_row_has_no_log_and_its_changes_are_told(tmp_path: Path) -> None:
+    table = new(tmp_path)
+    first = table.insert(rows("a", "b", _hoodie_is_deleted=[False, False]))
+    table.upsert(rows("a", "b", "c", n=1, _hoodie_is_deleted=[True, True, False]))
+    assert logs(tmp_path) == []
+    assert ops(table, first.instant) == [("d", "a"), ("d", "b"), ("i", "c")]
+
+
+def test_a_table_without_change_data_has_no_logs(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path, name="t", record_key="id")
+    table.insert(rows("a", "b"))
+    table.upsert(rows("b", n=1))
+    assert logs(tmp_path) == []
+    assert newest(table).stats[""][0].cdc_stats is None
+    assert "hoodie.table.cdc.supplemental.logging.mode" not in load_properties(LocalStorage(tmp_path))
+
+
+def test_what_is_logged_is_the_row_that_was_stored(tmp_path: Path) -> None:
+    table = hoodie.create_table(
+        tmp_path,
+        name="t",
+        record_key="id",
+        ordering="n",
+        options={
+            **CDC,
+            "hoodie.read.cdc.images": "struct",
+            "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
+        },
+    )
+    first = table.insert(rows("a", "b", n=5))
+    table.upsert(pa.concat_tables([rows("a", n=3), rows("b", n=7)]))  # of a the stored row stays
+    more = table.upsert(rows("b", n=8, word=["new column"]))
+    changes = table.changes(first.instant, cdc=True).to_arrow().select(["op", "before", "after"]).to_pylist()
+    assert changes == [
+        {"op": "u", "before": {"id": "b", "n": 5, "word": None}, "after": {"id": "b", "n": 7, "word": None}},
+        {"op": "u", "before": {"id": "b", "n": 7, "word": None}, "after": {"id": "b", "n": 8, "word": "new column"}},
+    ]
+    nothing = table.upsert(rows("a", n=4))
+    assert (more.updated, nothing.updated) == (1, 0)
+    assert told(table) == {}
+    assert ops(table, more.instant) == []
+
+
+def test_a_log_has_several_blocks_where_one_would_be_too_large(tmp_path: Path) -> None:
+    table = new(tmp_path, **{"hoodie.logfile.data.block.max.size": "2000"})
+    keys = [f"k{number:04d}" for number in range(300)]
+    table.insert(rows(*keys))
+    table.upsert(rows(*keys[:200], n=1))
+    table.upsert(rows(*keys, *[f"new{key}" for key in keys], n=2))
+    changes = ops(table, table.history()[1][0].requested)
+    assert sorted(changes) == sorted([("u", key) for key in keys] + [("i", f"new{key}") for key in keys])
+    blocks = [len(list(read_blocks((tmp_path / name).read_bytes(), name))) for name in logs(tmp_path)]
+    assert blocks[1] == 2
+
+
+def test_a_full_block_of_a_log_that_is_not_needed_leaves_no_file(tmp_path: Path) -> None:
+    table = new(tmp_path, **{"hoodie.logfile.data.block.max.size": "100"})
+    keys = [f"k{number:04d}" for number in range(300)]
+    first = table.insert(rows(*keys))
+    table.delete(rows(*keys))
+    assert (logs(tmp_path), told(table)) == ([], {})
+    assert len(ops(table, first.instant)) == 300
+
+
+def test_clean_and_rollback_and_restore_take_logs_with_their_files(tmp_path: Path) -> None:
+    table = new(tmp_path, **{"hoodie.clean.automatic": "false"})
+    table.insert(rows("a", "b", "c"))
+    table.savepoint()
+    for number in range(3):
+        last = table.upsert(rows("a", n=number)).instant
+    assert len(logs(tmp_path)) == 3
+    table.rollback(last)
+    assert len(logs(tmp_path)) == 2
+    assert not any(last in name for name in logs(tmp_path))
+    table.restore(table.history()[-1][0].requested)
+    assert logs(tmp_path) == []
+    for number in range(4):
+        table.upsert(rows("a", n=number))
+    for savepoint in table.savepoints():
+        table.delete_savepoint(savepoint.instant)
+    table.clean(options={"hoodie.clean.commits.retained": "1"})
+    assert 1 <= len(logs(tmp_path)) < 4
+    assert len(list(tmp_path.glob("*.parquet"))) == len(logs(tmp_path))
+    assert ops(table, table.history()[1][0].requested) == [("u", "a")]
+
+
+def test_a_writer_that_dies_anywhere_leaves_no_log_behind(tmp_path: Path) -> None:
+    for writes in count():
+        path = tmp_path / str(writes)
+        table = new(path)
+        first = table.insert(rows("a", "b", "c")).instant
+        crashing = CrashAfter(LocalStorage(path), writes)
+        table.storage = crashing
+        try:
+            table.upsert(rows("a", "d", n=1))
+        except Crash:
+            died = True
+        else:
+            died = False
+        again = hoodie.open_table(None, path)
+        published = len(again.history()) == 2
+        again.upsert(rows("b", n=2))
+        expected = [("u", "b"), *([("i", "d"), ("u", "a")] if published else [])]
+        assert ops(again, first) == sorted(expected)
+        assert len(logs(path)) == len(again.history()) - 1
+        assert {finding.fault for finding in examine(again.storage, grace=0)} <= {Fault.MARKERS}
+        if not died:
+            assert writes > 5
+            return
+
+
+def test_a_log_of_a_lost_attempt_is_removed_before_the_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from hoodie.writing import tasks
+
+    run = tasks._rewrite
+
+    def twice(*arguments: object) -> object:
+        run(*arguments[:-1], "0-9-9")  # type: ignore[arg-type]
+        return run(*arguments)  # type: ignore[arg-type]
+
+    table = new(tmp_path)
+    table.insert(rows("a", "b"))
+    monkeypatch.setattr(tasks, "_rewrite", twice)
+    table.upsert(rows("a", n=1))
+    assert logs(tmp_path) == [name.rpartition("/")[2] for name in told(table)]
+    assert len(logs(tmp_path)) == 1
+
+
+def test_the_doctor_misses_a_log_and_finds_one_that_no_commit_names(tmp_path: Path) -> None:
+    table = new(tmp_path, **{"hoodie.clean.automatic": "false"})
+    table.insert(rows("a", "b"))
+    table.upsert(rows("a", n=1))
+    (name,) = logs(tmp_path)
+    assert table.examine() == ()
+    log = tmp_path / name
+    stray = tmp_path / f"{name.rpartition('_')[0]}_7-7-7.cdc"
+    stray.write_bytes(log.read_bytes())
+    log.write_bytes(log.read_bytes()[:-1])
+    found = {finding.where: finding.fault for finding in examine(table.storage, grace=0)}
+    assert found == {name: Fault.SIZE, stray.name: Fault.ORPHAN}
+    log.unlink()
+    stray.unlink()
+    assert [(finding.where, finding.fault) for finding in table.examine()] == [(name, Fault.MISSING)]
+    assert table.snapshot().count() == 2
+
+
+def test_a_call_that_asks_for_change_data_that_the_table_does_not_log_is_refused(tmp_path: Path) -> None:
+    plain = hoodie.create_table(tmp_path / "plain", name="t", record_key="id")
+    with pytest.raises(TableMismatch, match=r"hoodie\.table\.cdc\.enabled is 'false' in the table"):
+        new(tmp_path / "plain")
+    assert plain.count() == 0
+    new(tmp_path / "logging")
+    with pytest.raises(TableMismatch, match=r"is 'DATA_BEFORE_AFTER' in the table, not 'OP_KEY_ONLY'"):
+        new(tmp_path / "logging", **{"hoodie.table.cdc.supplemental.logging.mode": "op_key_only"})
+    with pytest.raises(InvalidOption, match="one of OP_KEY_ONLY, DATA_BEFORE, DATA_BEFORE_AFTER"):
+        new(tmp_path / "bad", **{"hoodie.table.cdc.supplemental.logging.mode": "all"})
+    assert not (tmp_path / "bad").exists()
+    assert hoodie.create_table(tmp_path / "logging", name="t", record_key="id").count() == 0
+    assert (
+        Options(load_properties(LocalStorage(tmp_path / "logging")))["hoodie.table.cdc.supplemental.logging.mode"]
+        == "DATA_BEFORE_AFTER"
+    )
