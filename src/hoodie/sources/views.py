@@ -82,12 +82,16 @@ _SOURCES = {source.name(): source for source in (HudiSource, OrgApacheHudiSource
 
 def register_source(session: SparkSession, name: str) -> bool:
     """Whether the session takes a data source of that name: not where a jar has it."""
+    taken: set[str] = vars(session).setdefault("_hoodie_sources", set())
+    if name in taken:  # Spark warns of a second time
+        return True
     try:
         session.dataSource.register(_SOURCES[name])
     except Exception as problem:  # Spark Connect's errors are of another base than classic Spark's
         if "DATA_SOURCE_ALREADY_EXISTS" in str(problem):
             return False
         raise
+    taken.add(name)
     return True
 
 
