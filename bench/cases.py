@@ -75,6 +75,8 @@ class Bench:
         """The case of that name; "query" gives several."""
         if name == "bulk":
             yield self._bulk()
+        elif name == "snapshot":
+            yield from self._snapshots()
         elif name == "query":
             yield from self._queries()
             if self.table_type == "MERGE_ON_READ":
@@ -145,6 +147,39 @@ class Bench:
         table, plain = self._wide_after_updates()
         yield self._query(f"query: aggregate, {SLOTS} files, logs on 5%", TOTAL, table, plain)
 
+    def _snapshots(self) -> Iterator[Case]:
+        """Queries on a Merge-on-Read snapshot as people write them: no columns are named for the read.
+
+        logs        of the spread batch, in every file group, by ways to read them: with what the session kept of the
+                    queries before; by the positions that the logs have; by keys, where the logs have none
+        logs on 5%  of the file groups
+        """
+        table, plain, _ = self.after_spread()
+        kept_nothing = {"hoodie.spark.read.cache.max.log.bytes": 0}
+        unplaced = self._after_spread_without_positions()
+        wide, wide_plain = self._wide_after_updates()
+        for what, run in ASKED.items():
+
+            def asks(rows: Path, options: Mapping[str, object], run: Callable[[DataFrame], object]) -> Contender:
+                def of_table(_: Path) -> Phases:
+                    run(hoodie.open_table(self.spark, str(rows), options=options).snapshot())
+                    return {}
+
+                name = "by keys" if rows == unplaced else "by positions" if options else "what is kept"
+                return Contender(name, _nothing, of_table, self._rows_of_table(rows))
+
+            def asks_plain(rows: Path, run: Callable[[DataFrame], object]) -> Contender:
+                def of_plain(_: Path) -> Phases:
+                    run(normaliser.read(self.spark, rows))
+                    return {}
+
+                return Contender(PLAIN, _nothing, of_plain, self._rows_of_plain(rows))
+
+            ways = (asks(table, {}, run), asks(table, kept_nothing, run), asks(unplaced, kept_nothing, run))
+            yield Case(f"snapshot: {what}, logs of spread", 0, (asks_plain(plain, run), *ways))
+            few = (asks_plain(wide_plain, run), asks(wide, {}, run))
+            yield Case(f"snapshot: {what}, {SLOTS} files, logs on 5%", 0, few)
+
     def _query(self, name: str, query: Query, table: Path, plain: Path, view: str = "snapshot") -> Case:
         def of_plain(_: Path) -> Phases:
             query.run(normaliser.read(self.spark, plain))
@@ -206,6 +241,15 @@ class Bench:
             normaliser.rewrite(self.spark, self.workload.base, new, inserted)
         return table, plain, inserted
 
+    def _after_spread_without_positions(self) -> Path:
+        table = self.made / "logged-unplaced"
+        if not table.exists():
+            shutil.copytree(self.base_table(), table)
+            options = {"hoodie.parquet.small.file.limit": 0, "hoodie.write.record.positions": False}
+            opened = hoodie.open_table(self.spark, str(table), options=options)
+            opened.upsert(self.spark.read.parquet(str(self.workload.batch("spread"))))
+        return table
+
     def _wide_after_updates(self) -> tuple[Path, Path]:
         """The table of many files after an update of each row in one of twenty, and its rows as plain Parquet."""
         base, wide = self._two_thousand_files()
@@ -259,6 +303,13 @@ COLUMNS = [
     "is_gift",
 ]
 SCAN = Query(tuple(COLUMNS), _scan)
+#: What is asked of a snapshot whose columns nobody named.
+ASKED: dict[str, Callable[[DataFrame], object]] = {
+    "aggregate": lambda rows: rows.groupBy("status").agg(F.sum("price")).collect(),
+    "count": lambda rows: rows.count(),
+    "filter": lambda rows: rows.where("ts = 5").collect(),
+    "all columns": lambda rows: _scan(rows.select(*COLUMNS)),
+}
 
 
 def checksum(rows: DataFrame) -> object:

@@ -21,7 +21,7 @@ from bench.cases import PATHS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
 
-CASES = ("bulk", "spread", "recent", "tiny", "query", "incremental", "keys", "compaction", "memory")
+CASES = ("bulk", "spread", "recent", "tiny", "query", "snapshot", "incremental", "keys", "compaction", "memory")
 MiB = 2**20
 
 

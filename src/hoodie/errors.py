@@ -43,6 +43,7 @@ __all__ = [
     "PlanInUse",
     "SchemaMismatch",
     "ServiceFailed",
+    "SettingsMissing",
     "StatementError",
     "StorageFailed",
     "StorageFull",
@@ -73,6 +74,21 @@ class TableNotFound(HoodieError):
 
     def __str__(self) -> str:
         return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
+
+
+class SettingsMissing(HoodieError):
+    """The path holds a timeline with commits, and the table's settings are gone."""
+
+    def __init__(self, path: str, commits: int) -> None:
+        super().__init__(path, commits)
+        self.path, self.commits = path, commits
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: .hoodie/hoodie.properties is missing, and the timeline has {self.commits} commits: a table "
+            "lost its settings. Put the file back from a copy of the table, or call hoodie.create_table with the name, "
+            "key, partition columns, ordering and type that the table had."
+        )
 
 
 class TableMismatch(HoodieError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,14 +43,17 @@ class Cluster(Standalone):
         watch: Callable[[], None] = lambda: None,
         timeout: float = 400,
         python: str = sys.executable,
+        conf: Mapping[str, str] | None = None,
     ) -> None:
         """Run the driver of a scenario to its end; `watch` is called again and again meanwhile.
 
         python  the interpreter of Spark's Python workers
+        conf    of the session, beside the scenario's
         """
         log = self.logs / f"{scenario}.log"
         command = [sys.executable, str(SCENARIO), scenario, self.url, str(path)]
-        with running(command, {**self.environment, "PYSPARK_PYTHON": python}, log) as driver:
+        environment = {**self.environment, "PYSPARK_PYTHON": python, "SCENARIO_CONF": json.dumps(dict(conf or {}))}
+        with running(command, environment, log) as driver:
             end = time.monotonic() + timeout
             while driver.poll() is None:
                 watch()

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
@@ -365,6 +366,19 @@ def alone(spark: SparkSession, path: Path) -> list[Any]:
     return [result.route, result.inserted]
 
 
+def archived(spark: SparkSession, path: Path) -> list[Any]:
+    """A write by executors, and where the code that they run lies."""
+
+    def where(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import hoodie as there
+
+        for one in batches:
+            yield pa.record_batch([pa.array([f"{sys.executable} {there.__file__}"] * len(one))], names=["where"])
+
+    found = spark.range(1).mapInArrow(where, "where string").first()
+    return [*alone(spark, path), found["where"]]
+
+
 #: Attempts that Spark gives up go on for a while, as they do on a machine that is cut off from the driver.
 _SPECULATION = {
     "spark.speculation": "true",
@@ -381,13 +395,14 @@ SCENARIOS: dict[str, tuple[Callable[[SparkSession, Path], Any], dict[str, Any]]]
     "shipped": (shipped, {}),
     "alone": (alone, {}),
     "doors": (doors, {}),
+    "archived": (archived, {}),
     "fails": (fails, {"spark.python.task.killTimeout": "90s"}),
 }
 
 
 def main(name: str, master: str, path: str) -> None:
     run, conf = SCENARIOS[name]
-    spark = session(master, **conf)
+    spark = session(master, **{**conf, **json.loads(os.environ.get("SCENARIO_CONF", "{}"))})
     try:
         started = time.monotonic()
         found = run(spark, Path(path))

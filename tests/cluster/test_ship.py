@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import tarfile
+import venv
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import hoodie
@@ -67,6 +71,26 @@ def test_workers_on_the_drivers_machine_get_the_code_by_themselves(tmp_path, pyt
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads((tmp_path / "result.json").read_text()) == ["executors", 1800]
+
+
+@pytest.mark.nightly
+def test_workers_take_an_environment_from_an_archive(cluster, tmp_path):
+    """A virtual environment that is unpacked elsewhere; its libraries are those of the machine, by a .pth."""
+    made, packed = tmp_path / "made", tmp_path / "environment.tar.gz"
+    venv.create(made, symlinks=False)
+    (site,) = made.glob("lib/python3*/site-packages")
+    shutil.copytree(Path(hoodie.__file__).parent, site / "hoodie", ignore=shutil.ignore_patterns("__pycache__"))
+    (site / "libraries.pth").write_text(str(Path(pa.__file__).parents[1]))
+    with tarfile.open(packed, "w:gz", compresslevel=1) as archive:
+        archive.add(made, ".")
+    shutil.rmtree(made)
+    conf = {"spark.archives": f"{packed}#environment"}
+    cluster.run("archived", tmp_path, python="environment/bin/python", conf=conf)
+    route, inserted, where = json.loads((tmp_path / "result.json").read_text())
+    assert (route, inserted) == ("executors", 1800)
+    python, module = where.split()
+    assert python.endswith("/environment/bin/python")
+    assert "/environment/lib/" in module
 
 
 def test_the_same_code_is_the_same_file(tmp_path):

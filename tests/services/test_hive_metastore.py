@@ -16,8 +16,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.config.options import Options
-from hoodie.errors import InvalidOption, MetastoreUnavailable, SyncRefused
+from hoodie.errors import InvalidOption, MetastoreUnavailable, ServiceFailed, SyncRefused
 from hoodie.recovery.rollback import rollback
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
@@ -262,6 +263,51 @@ def test_a_managed_table_is_made_when_asked_for(made: Any) -> None:
     assert entry.sd.inputFormat == "com.uber.hoodie.hadoop.HoodieInputFormat"
 
 
+def test_the_view_for_engines_without_hudi_and_what_it_is_a_view_of(made: Any) -> None:
+    synced = made(hoodie__datasource__write__hive_style_partitioning="true")
+    synced.table.upsert(pa.concat_tables([rows("a"), rows("b", city="rome")]))
+    synced.table.upsert(rows("a", ts=2))
+    view = {"hoodie__sync__manifest__view": "true"}
+    done = synced.sync(**view)
+    assert [entry.name.partition(".")[2] for entry in done.entries] == [
+        *("trips", "trips_plain_versions", "trips_plain_manifest", "trips_plain")
+    ]
+    versions, listed, seen = (synced.entry(f"trips_plain{suffix}") for suffix in ("_versions", "_manifest", ""))
+    assert versions.sd.inputFormat == "org.apache.hadoop.hive.ql.io.parquet.MapredParquetInputFormat"
+    assert (versions.tableType, versions.parameters["EXTERNAL"]) == ("EXTERNAL_TABLE", "TRUE")
+    assert "spark.sql.sources.provider" not in versions.parameters  # Spark reads it as plain Parquet, and is to
+    assert synced.locations("trips_plain_versions") == {"oslo": "city=oslo", "rome": "city=rome"}
+    assert listed.sd.location == f"file:{synced.storage.root}/.hoodie/manifest"
+    assert listed.sd.inputFormat == "org.apache.hadoop.mapred.TextInputFormat"
+    assert columns_of(listed.sd.cols) == {"file_name": "string"}
+    assert (seen.tableType, seen.sd.location) == ("VIRTUAL_VIEW", None)
+    assert list(columns_of(seen.sd.cols)) == [*META, "id", "ts", "city"]
+    assert seen.viewExpandedText.endswith(
+        f"`id`, `ts`, `city` FROM `{synced.database}`.`trips_plain_versions` WHERE `_hoodie_file_name` IN "
+        f"(SELECT `file_name` FROM `{synced.database}`.`trips_plain_manifest`)"
+    )
+    names = Path(synced.storage.root, ".hoodie/manifest/latest-snapshot.csv").read_text().splitlines()
+    assert sorted(names) == sorted({row["_hoodie_file_name"] for row in synced.table.snapshot().to_pylist()})
+
+    assert not synced.sync(**view).changed
+    synced.table.upsert(rows("c", city="bern", note=pa.array(["x"])))
+    done = synced.sync(**view)
+    assert [(entry.altered, entry.added) for entry in done.entries] == [(True, 1), (True, 1), (False, 0), (True, 0)]
+    assert list(columns_of(synced.entry("trips_plain").sd.cols)) == [*META, "id", "ts", "note", "city"]
+
+
+@pytest.mark.parametrize("name", ["trips_plain", "trips_plain_versions", "trips_plain_manifest"])
+def test_what_somebody_else_has_by_a_name_of_the_view_is_left_alone(made: Any, name: str) -> None:
+    synced = made()
+    synced.table.upsert(rows("a"))
+    synced.hive(table=name)
+    there = synced.entry(name)
+    with pytest.raises(SyncRefused, match=rf"{name}: the metastore has an entry of the kind EXTERNAL_TABLE"):
+        synced.sync(hoodie__sync__manifest__view="true")
+    assert synced.entry(name) == there
+    assert synced.entry() is None
+
+
 # --- changes ---
 
 
@@ -359,7 +405,7 @@ def test_the_sync_may_record_commits_only_when_something_changed(made: Any) -> N
     assert synced.entry().parameters["last_commit_time_sync"] == last
 
 
-@pytest.mark.parametrize("partitions", [5, 60])
+@pytest.mark.parametrize("partitions", [5, 60, pytest.param(10_000, marks=pytest.mark.nightly)])
 def test_requests_and_listings_grow_with_the_change_and_not_with_the_table(made: Any, partitions: int) -> None:
     synced = made()
     synced.table.upsert(pa.concat_tables(rows(f"k{n}", city=f"c{n}") for n in range(partitions)))
@@ -431,6 +477,22 @@ def test_a_sync_that_dies_at_any_request_is_finished_by_the_next_one(
 
 
 # --- bad input ---
+
+
+def test_a_sync_that_is_refused_after_a_commit_leaves_the_commit_and_warns(tmp_path: Path, metastore_uri: str) -> None:
+    options = {f"{HIVE}metastore.uris": metastore_uri, f"{HIVE}database": f"db{next(_NUMBERS)}"}
+    enabled = {**options, "hoodie.datasource.meta.sync.enable": "true"}
+    table = hoodie.create_table(tmp_path / "t", name="trips", record_key="id", partition_by="city")
+    with pytest.warns(
+        ServiceFailed, match=r"SyncRefused: partition 'oslo'.*partition_extractor_class.*table\.sync\(\)"
+    ):
+        table.upsert(
+            rows("a"), options={**enabled, f"{HIVE}partition_extractor_class": "HiveStylePartitionValueExtractor"}
+        )
+    assert table.count() == 1
+    table.upsert(rows("b", city="rome"), options=enabled)  # what was missed is made up for
+    with connect([metastore_uri], 60) as metastore:
+        assert metastore.partition_names(options[f"{HIVE}database"], "trips") == ["city=oslo", "city=rome"]
 
 
 def test_a_metastore_that_is_down_is_named() -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-import hoodie
-from support.change_data import change, ordered, ranges, unpack
+import pytest
 
+import hoodie
+from hoodie.writing import stage
+from support.change_data import change, image, ordered, ranges, unpack
+
+BEGIN = "hoodie.datasource.read.begin.instanttime"
 QUERY = {
     "hoodie.datasource.query.type": "incremental",
     "hoodie.datasource.query.incremental.format": "cdc",
-    "hoodie.datasource.read.begin.instanttime": "000",
+    BEGIN: "000",
 }
 
 
@@ -25,3 +29,38 @@ def test_change_data_of_a_table_that_hudi_wrote_is_hudis(spark, tmp_path):
         hoodie.unregister(spark)
     structs = table.changes("earliest", cdc=True, options={"hoodie.read.cdc.images": "struct"})
     assert structs.where("op = 'u' and after.ts = 5").select("before.id").count() == 3
+
+
+@pytest.mark.nightly
+def test_executors_log_what_they_write(spark, tmp_path, monkeypatch):
+    path = str(tmp_path / "t")
+    hoodie.sql(
+        spark,
+        f"CREATE TABLE cdc_trips (id STRING, n BIGINT) USING hudi LOCATION '{path}' TBLPROPERTIES (primaryKey = 'id', "
+        "'hoodie.table.cdc.enabled' = 'true', 'hoodie.table.cdc.supplemental.logging.mode' = 'data_before')",
+    )
+    table = hoodie.open_table(spark, path)
+    first = table.upsert(spark.createDataFrame([("a", 1), ("b", 1)], "id string, n long"))
+    for exchange, number in (("STAGED", 2), ("SHUFFLE", 3)):
+        if exchange == "SHUFFLE":  # as if the batch were too large for each task to read its partition's rows
+            monkeypatch.setattr(stage, "LARGEST_PARTITION", 0)
+        rows = spark.createDataFrame([("a", number), (exchange, number)], "id string, n long")
+        result = table.upsert(rows, options={"hoodie.spark.driver.max.batch.bytes": "0"})
+        assert result.route == "executors"
+    options = ", ".join(f"`{key}` '{value}'" for key, value in {**QUERY, BEGIN: first.instant}.items())
+    hoodie.register(spark)
+    try:
+        spark.sql(f"CREATE TEMPORARY VIEW cdc_changes USING hudi OPTIONS (path '{path}', {options})")
+        found = spark.sql("SELECT op, before, after FROM cdc_changes").collect()
+    finally:
+        hoodie.unregister(spark)
+    told = [(row.op, image(row.before), image(row.after)) for row in found]
+    assert sorted(told, key=repr) == sorted(
+        [
+            ("i", None, (("id", "SHUFFLE"), ("n", 3))),
+            ("i", None, (("id", "STAGED"), ("n", 2))),
+            ("u", (("id", "a"), ("n", 1)), (("id", "a"), ("n", 2))),
+            ("u", (("id", "a"), ("n", 2)), (("id", "a"), ("n", 3))),
+        ],
+        key=repr,
+    )

@@ -1,9 +1,13 @@
-"""A real Hive metastore on loopback, on a Derby database of its own: from the jars of pyspark."""
+"""A real Hive metastore on loopback, on a Derby database of its own: from the jars of pyspark.
+
+`cd tests && python -m support.metastore FOLDER` runs one until its standard input ends, and says its address.
+"""
 
 from __future__ import annotations
 
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,14 +16,14 @@ from pathlib import Path
 from support.zookeeper import JARS, java
 
 _PATIENCE = 180.0
-_OPENS = [
+OPENS = [
     f"--add-opens=java.base/{package}=ALL-UNNAMED"
     for package in (
         *("java.lang", "java.lang.reflect", "java.io", "java.net", "java.nio"),
         *("java.util", "java.util.concurrent", "sun.nio.ch"),
     )
 ]
-_EXPORTS = ["--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
+EXPORTS = ["--add-exports=java.security.jgss/sun.security.krb5=ALL-UNNAMED"]
 _SETTINGS = {
     "javax.jdo.option.ConnectionURL": "jdbc:derby:;databaseName={folder}/db;create=true",
     "hive.metastore.warehouse.dir": "{folder}/warehouse",
@@ -32,10 +36,14 @@ _SETTINGS = {
 
 
 class Metastore:
-    """A server that can be stopped and started again on the same database."""
+    """A server that can be stopped and started again on the same database.
 
-    def __init__(self, folder: Path) -> None:
+    quick  it starts sooner, and is slower then: for short tests
+    """
+
+    def __init__(self, folder: Path, *, quick: bool = True) -> None:
         self.folder = folder
+        self._compiler = ["-XX:TieredStopAtLevel=1"] if quick else []
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
 
@@ -50,7 +58,7 @@ class Metastore:
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [
-                    *(java(), "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *_OPENS, *_EXPORTS),
+                    *(java(), "-Xmx512m", "-XX:+UseSerialGC", *self._compiler, *OPENS, *EXPORTS),
                     *(f"-Djava.io.tmpdir={self.folder}", f"-Dderby.stream.error.file={self.folder}/derby.log"),
                     *("-cp", f"{conf}:{JARS}/*", "org.apache.hadoop.hive.metastore.HiveMetaStore"),
                     *("-p", str(self.port)),
@@ -94,10 +102,16 @@ def await_port(port: int, process: subprocess.Popen[bytes], log: Path, patience:
 
 
 @contextmanager
-def running_metastore(folder: Path) -> Iterator[Metastore]:
-    server = Metastore(folder)
+def running_metastore(folder: Path, *, quick: bool = True) -> Iterator[Metastore]:
+    server = Metastore(folder, quick=quick)
     try:
         server.start()
         yield server
     finally:
         server.stop()
+
+
+if __name__ == "__main__":
+    with running_metastore(Path(sys.argv[1]).resolve(), quick=False) as running:
+        print(running.uri, flush=True)
+        sys.stdin.read()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -84,10 +85,20 @@ class Rows:
         """How many rows there are: by the files' footers, where neither logs nor a filter can change the number."""
         return self._count()
 
-    def to_batches(self) -> Iterator[pa.RecordBatch]:
+    def to_batches(self) -> Generator[pa.RecordBatch, None, None]:
         """The rows as a stream: one batch of them is in memory at a time, and the logs of one file slice."""
         with typed_errors():
             yield from self._batches()
+
+    def head(self, rows: int = 10) -> pa.Table:
+        """The first rows, in no order but that of the files: no more files are opened than have them."""
+        found: list[pa.RecordBatch] = []
+        left = rows
+        with closing(self.to_batches()) as batches:
+            while left > 0 and (batch := next(batches, None)) is not None:
+                found.append(batch.slice(0, left))
+                left -= found[-1].num_rows
+        return pa.Table.from_batches(found, self.schema)
 
     def to_reader(self) -> pa.RecordBatchReader:
         """The rows as a stream that knows its schema."""

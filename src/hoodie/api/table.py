@@ -181,17 +181,19 @@ def open_table(
 ) -> HoodieTable[Any]:
     """Open a table.
 
-    session, path    as of `create_table`; with a session also a name that `register_table` gave the path
+    session, path    as of `create_table`; with a session also a name that `register_table` gave the path, or the name
+                     of an entry of the session's catalog that a sync made: "city.trips", "city.trips_ro"
     storage_options  as of `create_table`
     options          `hoodie.*` options for its writes and reads
-    Raises           TableNotFound; CorruptFile; UnsupportedTable; InvalidOption; TableMismatch when options name other
+    Raises           TableNotFound; CorruptFile; UnsupportedTable, also when the catalog's entry has no path or not
+                     Spark's properties of a data source table; InvalidOption; TableMismatch when options name other
                      settings than the table has
     """
     session, path, _ = session_and_path(session, path)
     if session is not None:
-        from hoodie.spark.names import registered_path
+        from hoodie.spark.names import located
 
-        path = registered_path(session, path) or path
+        path = located(session, path)
     given = door_options(options, path=path)
     Settings.read(given)
     given.read(MergeOptions)

@@ -17,7 +17,7 @@ from hoodie.model.instant import Action
 from hoodie.storage import Storage, storage_beside, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import join
-from hoodie.table.properties import load_properties
+from hoodie.table.properties import completed_commits, load_properties
 from hoodie.timeline.load import load_timeline
 from hoodie.view.parallel import in_threads
 
@@ -89,7 +89,12 @@ def text(listing: Listing) -> Sequence[Block]:
 
 
 def _is_table(path: str, options: Mapping[str, Any] | None) -> bool:
-    return storage_for(path, options).exists(PROPERTIES_FILE)
+    return _holds_table(storage_for(path, options), "")
+
+
+def _holds_table(storage: Storage, folder: str) -> bool:
+    """Whether a folder is a table, be it one that lost its settings."""
+    return storage.exists(join(folder, PROPERTIES_FILE)) or completed_commits(storage, folder) > 0
 
 
 def _tables(storage: Storage, depth: int) -> tuple[bool, list[str]]:
@@ -101,7 +106,7 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str]]:
         for folder, entries in zip(level, in_threads(storage.list, level), strict=True):
             anything = anything or bool(entries)
             names = [entry.name for entry in entries if entry.is_dir]
-            if ".hoodie" in names and storage.exists(join(folder, PROPERTIES_FILE)):
+            if ".hoodie" in names and _holds_table(storage, folder):
                 found.append(folder)
             elif left:
                 deeper += [join(folder, name) for name in names if not name.startswith(".")]

@@ -66,7 +66,14 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        return super().resolve_command(ctx, other_words(args))
+        words = other_words(args)
+        if words and words[0] not in COMMANDS and not words[0].startswith("-"):
+            from difflib import get_close_matches
+
+            close = get_close_matches(words[0], COMMANDS, 1, 0.7)
+            hint = f": did you mean {close[0]}?" if close else ""
+            raise click.UsageError(f"there is no command {words[0]!r}{hint}", ctx)
+        return super().resolve_command(ctx, words)
 
 
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})

@@ -52,9 +52,17 @@ class ManifestOptions:
         check=_formats,
     )
 
+    view: bool = option(
+        "hoodie.sync.manifest.view",
+        False,
+        "A sync also registers a view that engines without Hudi can query, named as the table with _plain: of all file "
+        "versions, the rows of the newest files. Its list of these is kept as by csv.",
+    )
+
     @property
     def chosen(self) -> frozenset[ManifestFormat]:
-        return frozenset(ManifestFormat(name.lower()) for name in self.formats)
+        named = {ManifestFormat(name.lower()) for name in self.formats}
+        return frozenset(named | {ManifestFormat.CSV} if self.view else named)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -107,7 +107,7 @@ def scan_logs(
     blocks, report = find_blocks(reader.storage, logs, reader.committed)
     log = LogMerge(needed.schema, reader.rule)
     for block in blocks:
-        log.add(_versions(reader.storage, block, needed, log))
+        log.add(block_versions(reader.storage, block, needed, log))
     return log.finish(), report
 
 
@@ -121,14 +121,14 @@ def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeCo
     total, done, records = sum(block.head.content_length for block in blocks), 0, 0
     for block in blocks:
         done += block.head.content_length
-        versions = _versions(storage, block, needed, fold.merge)
+        versions = block_versions(storage, block, needed, fold.merge)
         records += versions.rows.num_rows if block.kind.is_data else 0
         fold.add(versions, done / total if total else 1.0)
     return records
 
 
-def _versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: LogMerge) -> Versions:
-    """The rows or deleted keys of a block, in the columns of the merge."""
+def block_versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: LogMerge) -> Versions:
+    """The rows or deleted keys of a block, in the columns of the merge. Raises as `scan_logs`"""
     head, path = block.head, block.path
     content = block_content(storage, block)
     if block.kind is BlockKind.DELETE:

@@ -139,7 +139,7 @@ def source_options(options: Mapping[str, str]) -> tuple[str, Options]:
     if not path:
         raise InvalidInput(
             "no path: CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '/path/of/the/table'). Of a table in Spark's "
-            "catalog with provider hudi Spark hands over no path; use hoodie.sql with hoodie.register_table"
+            "catalog with provider hudi Spark hands over no path: hoodie.sql and hoodie.open_table take its name"
         )
     return path, check_options(job_options(options))
 

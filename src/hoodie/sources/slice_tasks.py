@@ -1,4 +1,4 @@
-"""What tasks of the Python data source read: file slices of a planned read, as Arrow."""
+"""What tasks of the Python data source read, as Arrow: file slices of a planned read, or change data."""
 
 from __future__ import annotations
 
@@ -11,11 +11,14 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from hoodie.model.files import FileSlice
+from hoodie.reading.change_data import group_changes
+from hoodie.reading.change_data_plan import ChangeData, ChangeReader
 from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
 from hoodie.reading.scan import Scan
 from hoodie.schema.conform import conform
-from hoodie.spark.read.merged_slices import pack
+from hoodie.spark.read.merged_slices import pack, pack_by
 from hoodie.storage.protocol import Storage
+from hoodie.view.change_data import ChangeStep
 
 
 @dataclass
@@ -33,8 +36,19 @@ class SliceTask(InputPartition):
     keep: pc.Expression | None
 
 
-def slice_tasks(scan: Scan) -> list[InputPartition]:
+@dataclass
+class ChangeTask(InputPartition):
+    """What a task reads of change data: the steps of some file groups."""
+
+    reader: ChangeReader
+    groups: tuple[tuple[ChangeStep, ...], ...]
+
+
+def slice_tasks(scan: Scan | ChangeData) -> list[InputPartition]:
     """The tasks of a read."""
+    if isinstance(scan, ChangeData):
+        parts = pack_by(scan.groups, lambda steps: sum(step.size for step in steps), os.cpu_count() or 1)
+        return [ChangeTask(scan.reader, tuple(part)) for part in parts]
     return [
         SliceTask(scan.state.storage, scan.schema, scan.read, tuple(part), scan.reader, scan.rows_kept)
         for part in pack(scan.slices, os.cpu_count() or 1)
@@ -43,13 +57,19 @@ def slice_tasks(scan: Scan) -> list[InputPartition]:
 
 def task_rows(task: InputPartition, target: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The rows of a task, in the columns and types that Spark was told of."""
-    if not isinstance(task, SliceTask):  # Spark makes a partition of its own where there are none
-        return
-    for slice_ in task.slices:
-        for rows in _batches(task, slice_, list(task.columns)):
-            kept = (rows if task.keep is None else rows.filter(task.keep)).select(target.names)
-            for batch in conform(kept, target).to_batches():
-                yield pa.RecordBatch.from_arrays(batch.columns, schema=target)
+    for rows in _tables(task):
+        for batch in conform(rows.select(target.names), target).to_batches():
+            yield pa.RecordBatch.from_arrays(batch.columns, schema=target)
+
+
+def _tables(task: InputPartition) -> Iterator[pa.Table]:
+    if isinstance(task, ChangeTask):
+        for steps in task.groups:
+            yield from group_changes(task.reader, steps)
+    elif isinstance(task, SliceTask):  # Spark makes a partition of its own where there are none
+        for slice_ in task.slices:
+            for rows in _batches(task, slice_, list(task.columns)):
+                yield rows if task.keep is None else rows.filter(task.keep)
 
 
 def _batches(task: SliceTask, slice_: FileSlice, columns: Sequence[str]) -> Iterator[pa.Table]:

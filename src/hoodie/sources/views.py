@@ -24,6 +24,7 @@ from pyspark.sql.types import StructType
 from hoodie.config.options import Options
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import FileGone, InvalidOption
+from hoodie.reading.change_data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
 from hoodie.sources.answers import source_options, stream_schema
 from hoodie.sources.change_stream import ChangeStream
@@ -46,7 +47,11 @@ class HudiSource(DataSource):
     def schema(self) -> StructType:
         path, options = source_options(self.options)
         query = options.read(QueryOptions)
-        schema = nullable(to_spark(_scan(path, options, None).schema)) if query.as_of else stream_schema(path)
+        if query.as_of or query.format is IncrementalFormat.CDC:
+            planned = _scan(path, options, None)
+            schema = nullable(to_spark(planned.schema if isinstance(planned, Scan) else planned.reader.schema))
+        else:
+            schema = stream_schema(path)
         return with_source(schema, self.name(), self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -115,7 +120,7 @@ class _Reader(DataSourceReader):
                 ) from gone
 
 
-def _scan(path: str, options: Options, columns: Sequence[str] | None) -> Scan:
+def _scan(path: str, options: Options, columns: Sequence[str] | None) -> Scan | ChangeData:
     """The read that the options ask for. Raises InvalidOption"""
     query = options.read(QueryOptions)
     state = load_state(storage_for(path))
@@ -123,7 +128,7 @@ def _scan(path: str, options: Options, columns: Sequence[str] | None) -> Scan:
         if not query.begin:
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")
         if query.format is IncrementalFormat.CDC:
-            raise InvalidOption("a view has no change data: spark.read.format('hudi') and hoodie.read give it")
+            return plan_change_data(state, query.begin, query.end or None, options)
         return plan_scan(
             state, ScanKind.CHANGES, begin=query.begin, end=query.end or None, columns=columns, options=options
         )

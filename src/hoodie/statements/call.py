@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 from hoodie.api.table import open_table
 from hoodie.errors import StatementError
 from hoodie.spark.merge.expressions import DIALECT
-from hoodie.spark.names import path_of
+from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures import PROCEDURES, Procedure
 from hoodie.statements.rows import table_rows
@@ -95,9 +95,9 @@ def _path(session: SparkSession, name: str, arguments: Mapping[str, Any]) -> str
     table = arguments.get("table")
     if not table:
         raise StatementError(f"{name} needs a table: table => 'name', or path => '/path/of/the/table'")
-    found = path_of(session, table.replace("`", "").split(".") if "/" not in table else ("hudi", table.strip("`")))
+    found = named_table(session, table.replace("`", "").split(".") if "/" not in table else ("hudi", table.strip("`")))
     if found is None:
         raise StatementError(
             f"no table of Hudi has the name {table!r}: hoodie.register_table gives one, or say path =>"
         )
-    return found
+    return found.path

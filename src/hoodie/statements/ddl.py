@@ -22,7 +22,7 @@ from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import (
     PROVIDERS,
     managed_path,
-    path_of,
+    named_table,
     register_table,
     registered_path,
     unregister_table,
@@ -90,8 +90,11 @@ def _create(session: SparkSession, text: Text) -> DataFrame | None:
     at += 3 * quiet
     parts, at = text.name(at)
     name = Name(parts, parts[-1])
-    if quiet and path_of(session, parts) is not None:
+    there = named_table(session, parts)
+    if quiet and there is not None:
         return nothing(session)
+    if there is not None and there.entry:
+        raise StatementError(f"table {name} is an entry of the session's catalog already, of the table at {there.path}")
     _create_table(session, _read_create(text, name, at))
     return nothing(session)
 
@@ -184,10 +187,10 @@ def _partitions_last(schema: pa.Schema, partitions: tuple[str, ...]) -> pa.Schem
 def _drop(session: SparkSession, text: Text) -> DataFrame | None:
     at, quiet = 2, text.words(4)[2:] == ("IF", "EXISTS")
     parts, end = text.name(at + 2 * quiet)
-    path = path_of(session, parts)
-    if path is None:
+    found = named_table(session, parts)
+    if found is None or found.entry:  # entries are Spark's to drop: the table's files stay
         return None
-    name = ".".join(parts)
+    path, name = found.path, ".".join(parts)
     external = registered_path(session, name) is not None
     if external:
         unregister_table(session, name)

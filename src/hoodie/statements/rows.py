@@ -13,9 +13,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hoodie.api.table import HoodieTable, open_table
+from hoodie.errors import StatementError
 from hoodie.spark.merge.assign import tick
 from hoodie.spark.merge.expressions import DIALECT
-from hoodie.spark.names import path_of
+from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Name, Text
 from hoodie.writing.result import WriteResult
 
@@ -44,10 +45,17 @@ def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str
 def opened(session: SparkSession, name: Name, options: Mapping[str, str]) -> HoodieTable[DataFrame] | None:
     """The table of ours that a statement names; None: it is Spark's, or nobody's.
 
-    Raises TableNotFound when the name is registered, or a path, and no table is there
+    Raises TableNotFound when the name is registered, or a path, and no table is there; StatementError on an entry of
+           the newest base files alone, which is not written by
     """
-    path = path_of(session, name.parts)
-    return None if path is None else open_table(session, path, options=options)
+    found = named_table(session, name.parts)
+    if found is None:
+        return None
+    if found.read_optimized:
+        raise StatementError(
+            f"{name} is an entry for queries of the newest base files alone: the statement takes the table's other name"
+        )
+    return open_table(session, found.path, options=options)
 
 
 def with_tables(session: SparkSession, text: str) -> DataFrame | None:
@@ -96,14 +104,17 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
         parts = tuple(part.name for part in table.parts)
         if not all(parts) or (len(parts) == 1 and parts[0].lower() in local):
             continue
-        path = path_of(session, parts)
-        if path is None:
+        found = named_table(session, parts)
+        if found is None:
             continue
         start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
         moment, end = _moment(whole, end)
-        opened_table = open_table(session, path)
+        opened_table = open_table(session, found.path)
         key = f"hoodie_{len(frames)}"
-        frames[key] = opened_table.snapshot() if moment is None else opened_table.as_of(moment)
+        if found.read_optimized:
+            frames[key] = opened_table.read_optimized(as_of=moment)
+        else:
+            frames[key] = opened_table.snapshot() if moment is None else opened_table.as_of(moment)
         alias = "" if table.alias or "/" in parts[-1] else f" AS {tick(parts[-1])}"
         spans.append((start, end, f"{{{key}}}{alias}"))
     if not frames:

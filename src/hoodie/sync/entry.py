@@ -50,6 +50,8 @@ class Entry:
     columns, keys     name -> Hive's type, in order
     comments          of columns, by name in lower case
     properties, serde the table's and the serde's parameters
+    plain             which one of those for engines without Hudi's formats; "": an entry of Hudi
+    query             of a view
     """
 
     database: str
@@ -62,6 +64,10 @@ class Entry:
     properties: Mapping[str, str]
     serde: Mapping[str, str]
     managed: bool
+    output_format: str = OUTPUT
+    serde_class: str = SERDE
+    plain: str = ""
+    query: str = ""
 
     @property
     def full_name(self) -> str:

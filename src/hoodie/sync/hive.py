@@ -7,7 +7,6 @@ that dies is done again by the next one, and a second sync changes nothing. Sour
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -15,16 +14,16 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.config.options import Options
-from hoodie.config.sync import HiveSyncOptions, MetaSyncOptions, check_sync
+from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions, check_sync
 from hoodie.errors import SyncRefused
 from hoodie.keygen.keygen import FieldKind, stored_key_generator
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join
 from hoodie.sync.columns import changed_columns
-from hoodie.sync.entry import KNOWN_INPUTS, OUTPUT, SERDE, Entry, check_name, entry_names, make_entry
-from hoodie.sync.manifest import uri_base
-from hoodie.sync.metastore import Metastore, columns_of, connect, field_schemas, interface, user
+from hoodie.sync.entry import KNOWN_INPUTS, Entry, check_name, entry_names, make_entry
+from hoodie.sync.manifest import uri_base, write_manifests
+from hoodie.sync.metastore import Metastore, columns_of, connect, field_schemas
 from hoodie.sync.partitions import (
     PartitionEvents,
     Values,
@@ -34,7 +33,9 @@ from hoodie.sync.partitions import (
     values_of,
     without_scheme,
 )
+from hoodie.sync.plain import PLAIN_MARK, plain_entries
 from hoodie.sync.since import Synced, TouchedPartitions, newest_sync, touched_since
+from hoodie.sync.structs import new_partition, new_table, texts_of
 from hoodie.table.state import KEEPS_SCHEMA, TableState, declared_schema, load_state
 
 LAST_SYNC = "last_commit_time_sync"
@@ -168,6 +169,9 @@ def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark
     version = meta.spark_version or spark_version
     names = entry_names(table, merge_on_read=state.config.merge_on_read, hive=hive, meta=meta)
     entries = [make_entry(name, database.lower(), base, schema, fields, comments, hive, version) for name in names]
+    if options.read(ManifestOptions).view:
+        entries += plain_entries(table.lower(), database.lower(), base, schema, fields, comments, hive)
+        write_manifests(storage, options)
     entries = [replace(entry, name=entry.name.lower()) for entry in entries]
     decode = meta.decode.strip().lower() == "true" if meta.decode.strip() else keygen.url_encode
     with connect(hive.uris, hive.timeout) as metastore:
@@ -245,7 +249,7 @@ def _plan(job: _Job, entry: Entry, *, whole: bool) -> _Plan:
         differs = columns_differ or _differs(existing, entry)
         if last.instant > job.now.instant and last.instant in _commits(job.state.reload()):
             return _Plan(entry, existing, False, False, PartitionEvents({}, {}), False, behind=True)
-    if not job.fields:
+    if not entry.keys:
         return _Plan(entry, existing, differs, False, PartitionEvents({}, {}), False)
     incremental = job.meta.incremental and not whole and existing is not None
     touched = job.touched(last, incremental=incremental)
@@ -289,12 +293,18 @@ def _require_same_table(existing: Any, entry: Entry) -> None:
         "Sync to another name (hoodie.datasource.hive_sync.table, .database), or drop the entry there if it is not "
         "needed, and sync again"
     )
+    marked = (existing.parameters or {}).get(PLAIN_MARK, "")
+    if marked != entry.plain:
+        what = f"the {marked} of another table's view" if marked else f"an entry of the kind {existing.tableType}"
+        raise SyncRefused(entry.full_name, f"the metastore has {what} of that name. {advice}")
+    if entry.query:
+        return
     if existing.tableType not in _TABLE_KINDS:
         raise SyncRefused(entry.full_name, f"the metastore has a {existing.tableType} of that name. {advice}")
     if without_scheme(existing.sd.location or "") != without_scheme(entry.location):
         problem = f"the metastore has a table of that name at {existing.sd.location}, and this one is at"
         raise SyncRefused(entry.full_name, f"{problem} {entry.location}. {advice}")
-    if existing.sd.inputFormat not in KNOWN_INPUTS:
+    if existing.sd.inputFormat not in KNOWN_INPUTS and not entry.plain:
         raise SyncRefused(
             entry.full_name,
             f"the metastore has a table of that name that is no entry of Hudi: it reads by {existing.sd.inputFormat}. "
@@ -319,6 +329,7 @@ def _differs(existing: Any, entry: Entry) -> bool:
         not properties.items() <= parameters.items()
         or not entry.serde.items() <= serde.items()
         or existing.sd.inputFormat != entry.input_format
+        or (existing.viewExpandedText or "") != entry.query
         or any(_comment(column) != entry.comments.get(column.name.lower(), "") for column in existing.sd.cols)
     )
 
@@ -334,7 +345,7 @@ def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
     if plan.behind:
         return EntrySync(plan.entry.full_name)
     metastore, entry, events, batch = job.metastore, plan.entry, plan.events, job.hive.batch
-    created = plan.existing is None and metastore.create_table(_new_table(entry))
+    created = plan.existing is None and metastore.create_table(new_table(entry))
     if plan.existing is None and not created:  # another sync has just made it
         return _carry_out(job, _plan(job, entry, whole=True))
     existing = metastore.table(entry.database, entry.name) if created else plan.existing
@@ -342,7 +353,7 @@ def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
         existing = _alter(job, plan, existing, recorded=None)
     named = (entry.database, entry.name)
     if events.add:
-        parts = [_partition(entry, values, job.location(path)) for values, path in events.add.items()]
+        parts = [new_partition(entry, values, job.location(path)) for values, path in events.add.items()]
         metastore.add_partitions(*named, parts, batch)
     if events.alter:
         names = [partition_name(job.fields, values) for values in events.alter]
@@ -355,7 +366,7 @@ def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
     done = EntrySync(
         entry.full_name, created, plan.differs, len(events.add), len(events.alter), len(events.drop), plan.whole
     )
-    if not job.meta.conditional or done.changed:
+    if done.changed or not (job.meta.conditional or (entry.plain and not entry.keys)):
         _alter(job, plan, existing, recorded=job.now)
     return done
 
@@ -368,7 +379,7 @@ def _alter(job: _Job, plan: _Plan, table: Any, recorded: Synced | None) -> Any:
     returns   the entry as it is then
     """
     entry = plan.entry
-    before = _texts(table)
+    before = texts_of(table)
     parameters = {**(table.parameters or {}), **entry.properties}
     if recorded is not None and recorded.instant:
         parameters |= {LAST_SYNC: recorded.instant, LAST_COMPLETION: recorded.completion}
@@ -376,65 +387,16 @@ def _alter(job: _Job, plan: _Plan, table: Any, recorded: Synced | None) -> Any:
     stale = [key for key in parameters if _is_schema_part(key) and key not in entry.properties]
     table.parameters = {key: value for key, value in parameters.items() if key not in stale}
     table.sd.serdeInfo.parameters = {**(table.sd.serdeInfo.parameters or {}), **entry.serde}
-    table.sd.inputFormat, table.sd.outputFormat = entry.input_format, OUTPUT
-    table.sd.serdeInfo.serializationLib = SERDE
+    table.sd.inputFormat, table.sd.outputFormat = entry.input_format, entry.output_format
+    table.sd.serdeInfo.serializationLib = entry.serde_class
+    if entry.query:
+        table.viewOriginalText = table.viewExpandedText = entry.query
     if plan.differs:
         table.sd.cols = field_schemas(entry.columns, entry.comments)
-    if _texts(table) != before:
+    if texts_of(table) != before:
         job.metastore.alter_table(table, cascade=plan.cascade)
     return table
 
 
 def _is_schema_part(key: str) -> bool:
     return key.startswith(("spark.sql.sources.schema.part.", "spark.sql.sources.schema.partCol."))
-
-
-def _texts(table: Any) -> tuple[object, ...]:
-    """What of an entry a sync changes."""
-    columns = tuple((column.name, column.type, _comment(column)) for column in table.sd.cols)
-    formats = (table.sd.inputFormat, table.sd.outputFormat, table.sd.serdeInfo.serializationLib)
-    return columns, formats, dict(table.parameters or {}), dict(table.sd.serdeInfo.parameters or {})
-
-
-def _new_table(entry: Entry) -> Any:
-    hive = interface()
-    return hive.Table(
-        tableName=entry.name,
-        dbName=entry.database,
-        owner=user(),
-        createTime=int(time.time()),
-        lastAccessTime=0,
-        retention=0,
-        sd=_storage(entry, entry.location),
-        partitionKeys=field_schemas(entry.keys, {}),
-        parameters=dict(entry.properties),
-        tableType="MANAGED_TABLE" if entry.managed else "EXTERNAL_TABLE",
-    )
-
-
-def _partition(entry: Entry, values: Values, location: str) -> Any:
-    return interface().Partition(
-        values=list(values),
-        dbName=entry.database,
-        tableName=entry.name,
-        createTime=int(time.time()),
-        lastAccessTime=0,
-        sd=_storage(entry, location),
-        parameters={},
-    )
-
-
-def _storage(entry: Entry, location: str) -> Any:
-    hive = interface()
-    return hive.StorageDescriptor(
-        cols=field_schemas(entry.columns, entry.comments),
-        location=location,
-        inputFormat=entry.input_format,
-        outputFormat=OUTPUT,
-        compressed=False,
-        numBuckets=0,
-        serdeInfo=hive.SerDeInfo(serializationLib=SERDE, parameters=dict(entry.serde)),
-        bucketCols=[],
-        sortCols=[],
-        parameters={},
-    )

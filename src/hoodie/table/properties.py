@@ -7,10 +7,11 @@ Source: HoodieTableConfig of Hudi 0.15 (`modify`, `recover`, `fetchConfigs`).
 from __future__ import annotations
 
 import datetime as dt
+import re
 import time
 from collections.abc import Callable, Mapping
 
-from hoodie.errors import CorruptFile, InvalidInput, TableNotFound
+from hoodie.errors import CorruptFile, InvalidInput, SettingsMissing, TableNotFound
 from hoodie.formats.java.properties import (
     CHECKSUM,
     parse_properties,
@@ -18,12 +19,13 @@ from hoodie.formats.java.properties import (
     table_checksum,
     verify_checksum,
 )
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, join
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
 _HADOOP_CHECKSUM = ".hoodie/.hoodie.properties.crc"
 _DATABASE, _TABLE = "hoodie.database.name", "hoodie.table.name"
+_COMMIT = re.compile(r"\d{14,17}(_\d+)?\.(commit|deltacommit|replacecommit)")
 _ROUNDS = 5
 _PAUSE = 1.0  # seconds between rounds
 
@@ -34,8 +36,8 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
     Both names can be missing or half written for a moment, so up to five rounds, a second apart, are made; none where
     `.hoodie` holds no file at all.
 
-    Raises TableNotFound; CorruptFile when neither file is whole: malformed, without a table name, or with a checksum
-    that is not that of its names
+    Raises TableNotFound; SettingsMissing when there are commits; CorruptFile when neither file is whole: malformed,
+    without a table name, or with a checksum that is not that of its names
     """
     fault: Exception = TableNotFound(storage.root)
     for round in range(_ROUNDS):
@@ -51,7 +53,18 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
                 fault = error if isinstance(fault, TableNotFound) else fault  # the first one: it is nearer to the table
         if isinstance(fault, TableNotFound) and not storage.list(".hoodie"):
             break
+    if isinstance(fault, TableNotFound) and (commits := completed_commits(storage)):
+        raise SettingsMissing(storage.root, commits)
     raise fault
+
+
+def completed_commits(storage: Storage, folder: str = "") -> int:
+    """How many completed commits lie on the active timeline of a folder, by the names of files alone."""
+    meta = join(folder, ".hoodie") if folder else ".hoodie"
+    names = [entry.name for entry in storage.list(meta)]
+    if "timeline" in names:  # where table versions from 8 on have it
+        names += [entry.name for entry in storage.list(join(meta, "timeline"))]
+    return sum(_COMMIT.fullmatch(name) is not None for name in names)
 
 
 def create_properties(storage: Storage, values: Mapping[str, str], now: dt.datetime | None = None) -> dict[str, str]:

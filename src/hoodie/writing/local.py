@@ -11,16 +11,19 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import BulkInsertSort, WriteOperation
-from hoodie.index.contract import ByFile
+from hoodie.index.contract import ByFile, ByKey
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.index_choice import prepare_index
+from hoodie.lookup.batch import Batch, locate_by_key, only
+from hoodie.lookup.index_choice import index_context, prepare_index
+from hoodie.lookup.key_status import KeyStatus, with_statuses
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
-from hoodie.model.files import BaseFile
+from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
@@ -37,9 +40,21 @@ from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
 from hoodie.writing.run import Acquired, CheckedBatch
 from hoodie.writing.stage import Stage, hits_path, profile, require_sound, staged_tasks
-from hoodie.writing.staging import Piece, StagedTask, by_partition, locate_staged, read_pieces, rows_of, stage_rows
+from hoodie.writing.staging import (
+    Piece,
+    StagedTask,
+    by_partition,
+    locate_staged,
+    read_pieces,
+    rows_of,
+    stage_rows,
+    write_hits,
+)
 from hoodie.writing.task_results import DRIVER, TaskResults
 from hoodie.writing.tasks import write_stream
+
+#: Rows whose key is found, per partition path and file id; where the hits of each file group are staged; the cost.
+Located = tuple[dict[str, dict[str, int]], dict[FileGroupId, str], IndexStats]
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -72,10 +87,7 @@ class SpilledRows:
         checked = job.checked
         if checked.operation_rules.bulk:
             return _write_bulk(job, self.staged, phases)
-        look_up = checked.index.look_up
-        by_file = isinstance(look_up, ByFile) and not checked.keeps_statuses
-        if checked.operation_rules.locate and not by_file:
-            # Such an index is asked about all keys at once, and may send rows to other partitions.
+        if checked.operation_rules.locate and not _spills(checked):
             return write_on_driver(job, self.staged.rows(), phases)
         return _write_spilled(job, self.staged, phases)
 
@@ -172,22 +184,26 @@ def _write_spilled(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJo
         needed = rules.locate or settings.sizing.small_limit > 0
         files = checked.files(job.state, partitions) if needed else TableFiles()
         prepare_index(checked.index, job.state, partitions, files if needed else None)
-        updates, hits, cost = _locate(job, stage, files) if rules.locate else ({}, {}, IndexStats())
+        updates: dict[str, dict[str, int]] = {}
+        hits: dict[FileGroupId, str] = {}
+        cost = IndexStats()
+        if rules.locate and isinstance(checked.index.look_up, ByFile):
+            updates, hits, cost = _locate(job, stage, files)
+        elif rules.locate:
+            (updates, hits, cost), files = _locate_by_key(job, stage, files)
         planned = plan_batch(checked, job.state, files, profile(measured, updates, not rules.delete), cost)
     job = announce(job, planned)
     with phases.time("write"):
         work = staged_tasks(stage, planned.plan, hits, rules.delete)
-        run = partial(_run_task, stage, task_runner(job, job.spec))
+        run = partial(_run_task, stage, task_runner(job, job.spec), checked.keeps_statuses)
         done = _on_threads(run, work, _threads(checked, work))
     stats = [stat for task in done for stat in task.stats]
     later = tuple(task.later for task in done if task.later is not None)
     return job, TaskResults(stats, partitions, planned.index, DRIVER, later)
 
 
-def _locate(
-    job: WriteJob, stage: Stage, files: TableFiles
-) -> tuple[dict[str, dict[str, int]], dict[BaseFile, str], IndexStats]:
-    """Rows whose key is found, per partition path and file id; where the hits of a file are staged; the cost."""
+def _locate(job: WriteJob, stage: Stage, files: TableFiles) -> Located:
+    """Look the keys up in the base files of their partitions."""
     look_up = job.checked.index.look_up
     assert isinstance(look_up, ByFile)
     pieces = by_partition(stage.pieces)
@@ -203,17 +219,55 @@ def _locate(
 
     costs = _on_threads(find, calls, job.checked.settings.engine.driver_threads or os.cpu_count() or 1)
     updates: dict[str, dict[str, int]] = {}
-    hits: dict[BaseFile, str] = {}
+    hits: dict[FileGroupId, str] = {}
     for (number, base, _), cost in zip(calls, costs, strict=True):
         if cost.hits:
             updates.setdefault(base.group.partition, {})[base.group.file_id] = cost.hits
-            hits[base] = hits_path(stage.folder, number)
+            hits[base.group] = hits_path(stage.folder, number)
     return updates, hits, sum(costs, IndexStats())
 
 
-def _run_task(stage: Stage, run: TaskRunner, work: tuple[WriteTask, StagedTask]) -> TaskResult:
+def _locate_by_key(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[Located, TableFiles]:
+    """As `_locate`, by an index that is asked about keys: those of one partition at a time are in memory. And what the
+    write sees of the file groups that it names."""
+    checked, look_up = job.checked, job.checked.index.look_up
+    assert isinstance(look_up, ByKey)
+    pieces = by_partition(stage.pieces)
+    tag = look_up.tagger(index_context(job.state, tuple(pieces), files))
+    updates: dict[str, dict[str, int]] = {}
+    hits: dict[FileGroupId, str] = {}
+    total = IndexStats()
+    for partition, part in pieces.items():
+        batches = [batch for _, batch in read_pieces(stage.storage, part, [RECORD_KEY, PARTITION_PATH])]
+        keys = pa.Table.from_batches(batches)
+        located = locate_by_key(Batch(keys, (partition,), np.array([0, len(keys)])), tag)
+        files = checked.files_of_hits(job.state, files, located.places)
+        if look_up.names_new and checked.operation_rules.delete:
+            located = only(located, files.groups)  # what is not there yet holds nothing to delete
+        total += located.stats
+        for group, rows in located.by_place():
+            updates.setdefault(group.partition, {})[group.file_id] = len(rows)
+            hits[group] = hits_path(stage.folder, len(hits))
+            write_hits(stage.storage, hits[group], rows)
+    return (updates, hits, total), files
+
+
+def _spills(checked: Checked) -> bool:
+    """Whether keys can be looked up a partition at a time. A global index may send rows to other partitions, and an
+    index that records writes wants to know of each row whether its key was there.
+
+    An index that names file groups for new keys, too, does not tell them from others: all count as found.
+    """
+    index = checked.index
+    names_all = isinstance(index.look_up, ByKey) and index.look_up.names_new and index.record_writes is None
+    return not index.is_global and (names_all or not checked.keeps_statuses)
+
+
+def _run_task(stage: Stage, run: TaskRunner, keeps_statuses: bool, work: tuple[WriteTask, StagedTask]) -> TaskResult:
     task, staged = work
     rows = rows_of(stage.storage, staged)
+    if keeps_statuses:
+        rows = with_statuses(rows, np.full(rows.num_rows, KeyStatus.UPDATE, np.int8))
     return run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.errors import InvalidInput
-from hoodie.model.files import BaseFile
+from hoodie.model.files import FileGroupId
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
@@ -103,21 +103,23 @@ def reads_stay_few(pieces: Sequence[Piece], readers: Mapping[str, int]) -> bool:
 
 
 def staged_tasks(
-    stage: Stage, plan: WritePlan, hits: Mapping[BaseFile, str], delete: bool
+    stage: Stage, plan: WritePlan, hits: Mapping[FileGroupId, str], delete: bool
 ) -> list[tuple[WriteTask, StagedTask]]:
-    """The tasks of a plan with the staged rows that each takes."""
+    """The tasks of a plan with the staged rows that each takes.
+
+    hits  where the hits of each file group are staged
+    """
     pieces = by_partition(stage.pieces)
-    own = {file.group: path for file, path in hits.items()}
     taken: dict[str, tuple[str, ...]] = {}
-    for file, path in hits.items():
-        taken[file.group.partition] = (*taken.get(file.group.partition, ()), path)
+    for group, path in hits.items():
+        taken[group.partition] = (*taken.get(group.partition, ()), path)
     shares = {} if delete else plan.insert_shares()
     return [
         (
             task,
             StagedTask(
                 pieces[task.group.partition],
-                own.get(task.group, ""),
+                hits.get(task.group, ""),
                 taken.get(task.group.partition, ()),
                 *shares.get(task.number, (0.0, 0.0)),
             ),

@@ -132,9 +132,14 @@ def locate_staged(
     asked = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
     hits, _, cost = find_in_file(storage, base, asked, pruned, bloom)
     if len(hits):
-        with stage.open_output(hits_path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
-            writer.write_batch(pa.record_batch([pa.array(hits)], names=["row"]))
+        write_hits(stage, hits_path, hits)
     return cost
+
+
+def write_hits(storage: Storage, path: str, rows: RowNumbers) -> None:
+    """Stage positions of rows, for `read_hits`."""
+    with storage.open_output(path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
+        writer.write_batch(pa.record_batch([pa.array(rows)], names=["row"]))
 
 
 def read_hits(storage: Storage, path: str) -> RowNumbers:

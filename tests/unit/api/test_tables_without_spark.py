@@ -15,6 +15,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput, MissingPackage, SchemaMismatch, TableNotFound, UnsupportedTable
+from hoodie.reading import stream
+from hoodie.reading.file_slice_reader import base_batches
 
 ROWS = pa.table(
     {
@@ -164,6 +166,42 @@ def test_partitions_that_a_filter_rules_out_are_not_read(tmp_path: Path) -> None
         assert ids(rows) == [1, 3]
     assert ids(table.snapshot(filters="city is null")) == [4]
     assert "in partitions that the filter rules out" in str(table.explain_snapshot(filters="city = 'oslo'"))
+
+
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_stream_has_the_rows_that_the_whole_has(tmp_path: Path, table_type: str) -> None:
+    table = make(tmp_path, table_type=table_type)
+    first = table.upsert(ROWS)
+    table.upsert(ROWS.slice(0, 2).set_column(2, "ts", pa.array([2, 2], pa.int64())))
+    table.delete(ROWS.slice(2, 1))
+    condition = "amount > 1 and (city = 'oslo' or city is null)"
+    for rows, expected in (
+        (table.snapshot(), [1, 2, 4]),
+        (table.snapshot(filters=condition), [1, 4]),
+        (table.snapshot(columns=["id"], filters=[("amount", ">", 1), ("ts", "=", 2)]), [1, 2]),
+        (table.snapshot(columns=["id"], partitions=["oslo"]), [1]),
+        (table.as_of(first.instant, filters="amount < 0"), [3]),
+        (table.changes(first.instant, columns=["id"], filters="amount < 2"), [1]),
+        (table.read_optimized(filters="ts = 1"), [4] if table_type == "COPY_ON_WRITE" else [1, 2, 3, 4]),
+        (table.snapshot(filters="id > 9"), []),
+    ):
+        streamed = pa.Table.from_batches(rows.to_batches(), rows.schema)
+        assert sorted(streamed.column("id").to_pylist()) == ids(rows) == expected
+        assert rows.to_reader().schema == rows.to_arrow().schema == rows.schema
+        assert rows.count() == len(expected)
+
+
+def test_the_first_rows_open_no_more_files_than_have_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    table = make(tmp_path)
+    table.upsert(ROWS)
+    opened: list[str] = []
+    monkeypatch.setattr(stream, "base_batches", lambda *given: (opened.append(given[1].path), base_batches(*given))[1])
+    rows = table.snapshot(columns=["id"])
+    assert [len(rows.head(count)) for count in (0, 1, 2, 100)] == [0, 1, 2, 4]
+    assert rows.head(1).schema == rows.schema
+    opened.clear()
+    rows.head(1)
+    assert len(opened) == 1
 
 
 def test_row_groups_that_a_filter_rules_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

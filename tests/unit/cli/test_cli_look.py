@@ -5,9 +5,14 @@ from __future__ import annotations
 from importlib import metadata
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
+from hoodie import open_table, write
+from hoodie.cli.main import main
+from hoodie.errors import SettingsMissing
 from hoodie.storage.local import LocalStorage
+from hoodie.table import properties
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.compacting import OPTIONS, schedule
@@ -34,6 +39,28 @@ def test_ls_names_a_damaged_table_and_goes_on(lake: Path, hoodie: Terminal) -> N
     first, second = hoodie.result("ls", lake)["tables"]
     assert "hoodie.table.version" in first["problem"]
     assert second["problem"] == ""
+
+
+def test_a_table_that_lost_its_settings_is_listed_and_matched(
+    lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(properties, "_ROUNDS", 1)
+    (lake / "a" / ".hoodie" / "hoodie.properties").unlink()
+    first, second = hoodie.result("ls", lake)["tables"]
+    assert "lost its settings" in first["problem"]
+    assert second["problem"] == ""
+    with pytest.raises(SettingsMissing):
+        open_table(lake / "a")
+    with pytest.raises(SettingsMissing):  # and makes no other table over it
+        write(pa.table({"id": [1]}), str(lake / "a"), {"hoodie.datasource.write.recordkey.field": "id"})
+    hoodie("show", f"{lake}/*", status=3)
+
+
+def test_a_misspelt_command_is_named_with_a_close_one(hoodie: Terminal, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["shw", "x"]) == 2
+    assert "there is no command 'shw': did you mean show?" in capsys.readouterr().err
+    assert main(["frobnicate"]) == 2
+    assert "did you mean" not in capsys.readouterr().err
 
 
 def test_show_says_what_a_table_is(lake: Path, hoodie: Terminal) -> None:

@@ -57,7 +57,7 @@ def test_a_table_that_fails_does_not_stop_the_others(lake: Path, hoodie: Termina
     assert out.splitlines()[-1].startswith("== 2 tables: 1 fine, 1 failed (")
     found = hoodie.document("show", lake / "a", lake / "b", status=3)
     assert [table["status"] for table in found["tables"]] == [3, 0]
-    assert found["tables"][0]["error"]["type"] == "TableNotFound"
+    assert found["tables"][0]["error"]["type"] == "SettingsMissing"
     assert found["tables"][0]["result"] is None
 
 

@@ -116,6 +116,28 @@ def test_a_server_that_does_not_answer_in_time_is_unavailable() -> None:
             connect([f"thrift://127.0.0.1:{port}"], 0.3).__enter__()
 
 
+@pytest.mark.parametrize(
+    "answer",
+    [b"\x03\x00\x00\x00\x13Invalid status -128", b"\x15\x03\x03\x00\x02\x02\x0a", b"HTTP/1.1 400 Bad Request\r\n\r\n"],
+    ids=["SASL", "TLS", "HTTP"],
+)
+def test_a_server_that_speaks_another_protocol_is_unavailable_and_the_error_says_which_one_is_spoken(
+    answer: bytes,
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+
+        def serve() -> None:
+            connection, _ = listening.accept()
+            connection.recv(1000)
+            connection.sendall(answer)
+            connection.close()
+
+        threading.Thread(target=serve, daemon=True).start()
+        uri = f"thrift://127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(MetastoreUnavailable, match="plain Thrift, without Kerberos and TLS"):
+            connect([uri], 5).__enter__()
+
+
 def test_the_interface_is_loadable_by_itself() -> None:
     loaded = thriftpy2.load(str(INTERFACE), module_name="again_thrift")
     assert set(loaded.ThriftHiveMetastore.thrift_services) == set(interface().ThriftHiveMetastore.thrift_services)

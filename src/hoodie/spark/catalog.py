@@ -1,0 +1,100 @@
+"""What the session's catalog says of a name: the entry that a sync made, as far as Spark lets Python see it.
+
+Spark hands no path to Python for an entry of the provider hudi, and most of its calls fail on one without Hudi's jar
+(`DATA_SOURCE_NOT_FOUND`). SHOW TABLE EXTENDED alone tells what the entry says without looking its provider up.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import SparkSession
+
+from hoodie.errors import UnsupportedTable
+
+_SESSION_CATALOG = "spark_catalog"
+_PROVIDERS = ("hudi", "org.apache.hudi", "hoodie")
+_INPUTS = ("org.apache.hudi.", "com.uber.hoodie.")
+_IDENTIFIER = re.compile(r"\w+", re.ASCII)
+_READ = ("Provider", "Location", "InputFormat", "Storage Properties")
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogTable:
+    """A table or view that the catalog has.
+
+    provider        "" of a view
+    path            of the table's folder; "" where the entry has none
+    input_format    Hive's class; "" where Spark does not say
+    read_optimized  the entry is for queries of the newest base files alone
+    """
+
+    name: str
+    provider: str = ""
+    path: str = ""
+    input_format: str = ""
+    read_optimized: bool = False
+
+    @property
+    def ours(self) -> bool:
+        """Whether it is a table of Hudi, by whatever it says of itself."""
+        return self.provider in _PROVIDERS or self.input_format.startswith(_INPUTS)
+
+
+def catalog_table(session: SparkSession, parts: Sequence[str]) -> CatalogTable | None:
+    """What the session's own catalog has by a name of one or two parts; None: nothing. One call of Spark, two where the
+    name has a database. Raises UnsupportedTable when the text of the entry says something twice."""
+    if not 0 < len(parts) < 3 or not all(_IDENTIFIER.fullmatch(part) for part in parts):
+        return None
+    if session.catalog.currentCatalog() != _SESSION_CATALOG:
+        return None
+    *database, name = parts
+    if database and not session.catalog.databaseExists(database[0]):
+        return None
+    where = f" IN {_SESSION_CATALOG}.`{database[0]}`" if database else ""
+    rows = session.sql(f"SHOW TABLE EXTENDED{where} LIKE '{name}'").collect()
+    found = [row for row in rows if row["tableName"].lower() == name.lower()]
+    views = [row for row in found if row["isTemporary"]]
+    if views and not database:
+        return CatalogTable(name)
+    entries = [row for row in found if not row["isTemporary"]]
+    return parsed(entries[0]["information"], ".".join(parts)) if entries else None
+
+
+def parsed(information: str, name: str) -> CatalogTable:
+    """The entry from the text that Spark has of it, a line `Key: value` for each of its parts."""
+    said: dict[str, str] = {}
+    for line in information.partition("\nSchema: ")[0].splitlines():
+        key, colon, value = line.partition(": ")
+        if not colon or key not in _READ:
+            continue
+        if key in said:
+            raise UnsupportedTable(f"catalog entry {name} says its {key} twice: open the table by its path")
+        said[key] = value
+    properties = dict(item.partition("=")[::2] for item in said.get("Storage Properties", "").strip("[]").split(", "))
+    return CatalogTable(
+        name,
+        said.get("Provider", "").lower(),
+        said.get("Location", ""),
+        said.get("InputFormat", ""),
+        properties.get("hoodie.query.as.ro.table", "").lower() == "true",
+    )
+
+
+def checked(entry: CatalogTable) -> CatalogTable:
+    """The entry, if it says where its table is and that other readers may not take it for plain files.
+
+    Raises UnsupportedTable, saying what it lacks and how to sync it again
+    """
+    again = f"table.sync() writes it anew; until then open the table by its path{f', {entry.path}' * bool(entry.path)}"
+    if entry.provider not in _PROVIDERS:
+        raise UnsupportedTable(
+            f"catalog entry {entry.name} has an input format of Hudi and not Spark's properties of a data source table "
+            f"(hoodie.datasource.hive_sync.sync_as_datasource=false): Spark itself would read all file versions at "
+            f"once. {again}"
+        )
+    if not entry.path:
+        raise UnsupportedTable(f"catalog entry {entry.name} of the provider {entry.provider} has no path. {again}")
+    return entry

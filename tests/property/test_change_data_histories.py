@@ -1,0 +1,132 @@
+"""Over random histories change data says exactly how each commit changed the rows, from logs and from file slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pyarrow as pa
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+import hoodie
+from hoodie.config.table import LoggedImages
+from hoodie.reading.change_data import change_data_batches
+from hoodie.reading.change_data_plan import plan_change_data
+from hoodie.table.state import load_state
+from support.change_data import change
+
+Rows = dict[str, tuple[Any, ...]]
+
+keys = st.lists(st.sampled_from("abcdefg"), unique=True, min_size=1, max_size=4)
+steps = st.tuples(
+    st.sampled_from(["upsert", "upsert", "upsert", "delete", "insert_overwrite", "insert_overwrite_table"]),
+    keys,
+    st.sampled_from(["p", "q"]),
+    st.booleans(),
+)
+#: A table without any row has no columns yet.
+_FIRST = ("upsert", ["a", "b", "c", "d"], "p", False)
+
+
+@settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
+@given(
+    history=st.lists(steps, min_size=2, max_size=7),
+    table_type=st.sampled_from(["COPY_ON_WRITE", "MERGE_ON_READ"]),
+    logged=st.sampled_from(LoggedImages),
+    index=st.sampled_from(["SIMPLE", "GLOBAL_SIMPLE", "BUCKET"]),
+    ordered=st.booleans(),
+)
+def test_each_commit_is_told_as_it_was(history, table_type, logged, index, ordered) -> None:
+    with TemporaryDirectory() as path:
+        table = hoodie.create_table(
+            path,
+            name="t",
+            record_key="id",
+            partition_by="part",
+            ordering="ts",
+            table_type=table_type,
+            options={
+                "hoodie.table.cdc.enabled": "true",
+                "hoodie.table.cdc.supplemental.logging.mode": logged.value,
+                "hoodie.index.type": index,
+                "hoodie.bucket.index.num.buckets": "2",
+                "hoodie.clean.automatic": "false",
+                **({"hoodie.datasource.write.payload.class": "DefaultHoodieRecordPayload"} if ordered else {}),
+            },
+        )
+        before: Rows = {}
+        last = "earliest"
+        for number, (operation, ids, part, compact) in enumerate([_FIRST, *history]):
+            if index == "BUCKET" and operation.startswith("insert"):
+                operation = "upsert"
+            if index == "GLOBAL_SIMPLE" and operation == "insert_overwrite":  # a key would be in two partitions
+                operation = "insert_overwrite_table"
+            ts = number if number % 3 else 0
+            rows = pa.table({"id": ids, "part": [part] * len(ids), "ts": pa.array([ts] * len(ids), pa.int64())})
+            instant = getattr(table, operation)(rows).instant
+            after = snapshot(table)
+            found = list(told(table, last, instant))
+            check(found, before, after)
+            check(list(without_logs(table, last, instant)), before, after)
+            before, last = after, instant
+            if compact and table_type == "MERGE_ON_READ" and table.schedule_compaction():
+                table.compact()
+                assert list(told(table, last, table.history()[0][0].requested)) == []
+        check_chain(list(told(table, "earliest", None)), snapshot(table))
+
+
+def snapshot(table: Any) -> Rows:
+    """Rows by partition and key."""
+    columns = ["id", "part", "ts"]
+    found = table.snapshot(columns=columns).to_arrow().to_pylist()
+    rows = {f"{row['part']}/{row['id']}": tuple(sorted(row.items())) for row in found}
+    assert len(rows) == len(found)
+    return rows
+
+
+def told(table: Any, begin: str, end: str | None) -> Iterator[Any]:
+    return (change(row) for row in table.changes(begin, end, cdc=True).to_arrow().to_pylist())
+
+
+def without_logs(table: Any, begin: str, end: str) -> Iterator[Any]:
+    plan = plan_change_data(load_state(table.storage), begin, end)
+    groups = tuple(tuple(replace(step, cdc=()) for step in steps) for steps in plan.groups)
+    for batch in change_data_batches(replace(plan, groups=groups)):
+        yield from (change(row) for row in batch.to_pylist())
+
+
+def place(image: Any) -> str:
+    row = dict(image)
+    return f"{row['part']}/{row['id']}"
+
+
+def check(changes: list[Any], before: Rows, after: Rows) -> None:
+    """Each change starts at the row that was there and the changes together make the rows that are there."""
+    rows = dict(before)
+    for op, _, old, new in sorted(changes, key=lambda found: found[0]):  # deletes come first
+        assert (op == "i") == (old is None)
+        assert (op == "d") == (new is None)
+        if old is not None:
+            assert rows.pop(place(old)) == old
+        if new is not None:
+            assert place(new) not in rows
+            rows[place(new)] = new
+    assert rows == after
+
+
+def check_chain(changes: list[Any], after: Rows) -> None:
+    """All changes of all commits, one commit after the other."""
+    rows: Rows = {}
+    for instant in sorted({found[1] for found in changes}):
+        of_instant = [found for found in changes if found[1] == instant]
+        then = dict(rows)
+        for op, _, old, new in sorted(of_instant, key=lambda found: found[0]):
+            if old is not None:
+                assert then.pop(place(old)) == old, op
+            if new is not None:
+                then[place(new)] = new
+        rows = then
+    assert rows == after

@@ -1,0 +1,58 @@
+"""What Spark's text of a catalog entry says of it; the text is Spark 4.3's of entries that a sync made."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.errors import UnsupportedTable
+from hoodie.spark.catalog import CatalogTable, checked, parsed
+
+SYNCED = """Catalog: spark_catalog
+Database: city
+Table: trips_ro
+Created By: Spark 2.2 or prior
+Type: EXTERNAL
+Provider: hudi
+Table Properties: [last_commit_time_sync=20261122103406929]
+Location: file:/data/my trips
+Serde Library: org.apache.hadoop.hive.ql.io.parquet.serde.ParquetHiveSerDe
+InputFormat: org.apache.hudi.hadoop.HoodieParquetInputFormat
+OutputFormat: org.apache.hadoop.hive.ql.io.parquet.MapredParquetOutputFormat
+Storage Properties: [a=b, hoodie.query.as.ro.table=true]
+Partition Columns: [`city`]
+Schema: root
+ |-- Location: string (nullable = true)
+"""
+INPUT = "org.apache.hudi.hadoop.HoodieParquetInputFormat"
+
+
+def test_a_synced_entry_has_a_path_and_a_way_to_be_read() -> None:
+    entry = parsed(SYNCED, "city.trips_ro")
+    assert entry == CatalogTable("city.trips_ro", "hudi", "file:/data/my trips", INPUT, read_optimized=True)
+    assert checked(entry) is entry
+    assert not parsed(SYNCED.replace("table=true", "table=false"), "city.trips").read_optimized
+    assert not parsed(SYNCED.replace(", hoodie.query.as.ro.table=true", ""), "city.trips").read_optimized
+
+
+def test_an_entry_without_the_properties_of_a_data_source_is_refused() -> None:
+    entry = parsed(SYNCED.replace("Provider: hudi", "Provider: hive"), "city.bare")
+    assert entry.ours
+    with pytest.raises(UnsupportedTable, match=r"city\.bare .*all file versions.*table\.sync\(\).*file:/data/my trips"):
+        checked(entry)
+
+
+def test_an_entry_without_a_path_is_refused() -> None:
+    with pytest.raises(UnsupportedTable, match=r"provider hudi has no path\. table\.sync\(\)"):
+        checked(parsed(SYNCED.replace("Location: file:/data/my trips\n", ""), "city.trips"))
+
+
+def test_an_entry_whose_comment_says_another_path_is_refused() -> None:
+    with pytest.raises(UnsupportedTable, match="says its Location twice"):
+        parsed(SYNCED.replace("Type:", "Comment: x\nLocation: /elsewhere\nType:"), "city.trips")
+
+
+@pytest.mark.parametrize("provider", ["parquet", "hive", "delta"])
+def test_a_table_of_another_format_is_not_ours(provider: str) -> None:
+    text = SYNCED.replace("Provider: hudi", f"Provider: {provider}").replace(INPUT, "org.apache.hadoop.Other")
+    assert not parsed(text, "city.orders").ours
+    assert not parsed("Type: VIEW\nSchema: root\n", "city.seen").ours
