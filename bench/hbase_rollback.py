@@ -33,6 +33,7 @@ def main(rows: int = 500_000, changed: int = 10_000) -> None:
                 measure(f"{folder}/orders", port, rows, changed)
         finally:
             server.stdin.close()
+            server.stdout.read()  # it prints how long its calls took
 
 
 def measure(path: str, port: str, rows: int, changed: int) -> None:
