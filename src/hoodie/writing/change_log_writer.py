@@ -5,7 +5,7 @@ Source: docs/format/cdc.md 2, 3 and 8 (HoodieCDCLogger).
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from types import TracebackType
 from typing import Self
 
@@ -41,7 +41,7 @@ class ChangeLogWriter:
         self._schema = "" if spec.cdc is None else cdc_schema(spec.avro_schema, spec.cdc)
         self._waiting: list[pa.Table] = []
         self._bytes = self._written = 0
-        self._opened: AbstractContextManager[OutputFile] | None = None
+        self._stack = ExitStack()
         self._sink: OutputFile | None = None
         self._unneeded = False
 
@@ -52,16 +52,15 @@ class ChangeLogWriter:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            if self._opened is not None:
-                self._opened.__exit__(kind, error, trace)
-                if isinstance(error, InstantNotFound):  # the base file's writer found that the write is over
-                    self._spec.storage.delete(marker_path(self._spec.instant, self._file.path, MarkerKind.APPEND))
+            self._stack.__exit__(kind, error, trace)
+            if self._sink is not None and isinstance(error, InstantNotFound):  # the base file's writer found it
+                self._spec.storage.delete(marker_path(self._spec.instant, self._file.path, MarkerKind.APPEND))
             return
-        if not self._unneeded:
-            self._flush()
-        if self._opened is None:
+        with self._stack:  # if this fails, the output is told, and takes the file away
+            if not self._unneeded:
+                self._flush()
+        if self._sink is None:
             return
-        self._opened.__exit__(None, None, None)
         if self._unneeded:  # blocks were full before that was known; the marker goes with the write
             self._spec.storage.delete(self._file.path)
             self._written = 0
@@ -105,8 +104,7 @@ class ChangeLogWriter:
         if self._sink is None:
             # The marker comes first: a file without one would outlive a crash.
             create_marker(self._spec.storage, self._spec.instant, self._file.path, MarkerKind.APPEND)
-            self._opened = self._spec.storage.open_output(self._file.path)
-            self._sink = self._opened.__enter__()
+            self._sink = self._stack.enter_context(self._spec.storage.open_output(self._file.path))
         changes = pa.concat_tables(self._waiting)
         data = encode_block(cdc_block(self._spec.instant, self._schema, self._columns(changes, self._spec.cdc)))
         self._sink.write(data)

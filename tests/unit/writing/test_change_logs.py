@@ -15,11 +15,12 @@ from hoodie.config.options import Options
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault
 from hoodie.errors import InvalidInput, InvalidOption, TableMismatch
-from hoodie.formats.log.blocks import read_blocks
+from hoodie.formats.log.blocks import LogBlock, read_blocks
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import load_properties
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter
+from hoodie.writing import change_log_writer
 
 CDC = {"hoodie.table.cdc.enabled": "true"}
 
@@ -283,3 +284,24 @@ def test_ranges_without_changes_and_bad_ones(tmp_path: Path) -> None:
         table.changes(second, first, cdc=True)
     with pytest.raises(InvalidInput, match="neither an instant nor a point in time"):
         table.changes("soon", cdc=True)
+
+
+def test_a_log_that_cannot_be_finished_fails_the_write_and_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table = new(tmp_path, **{"hoodie.logfile.data.block.max.size": "1000"})
+    keys = [f"k{number:04d}" for number in range(100)]
+    table.insert(rows(*keys))
+    there = sorted(path.name for path in tmp_path.iterdir())
+    encoded = change_log_writer.encode_block
+    calls = iter([encoded])
+
+    def once(block: LogBlock) -> bytes:
+        return next(calls)(block)  # the second block, at the end, fails
+
+    monkeypatch.setattr(change_log_writer, "encode_block", once)
+    with pytest.raises((StopIteration, RuntimeError)):
+        table.upsert(rows(*keys[:50], *[f"new{key}" for key in keys], n=1))
+    assert next(calls, None) is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == there
+    assert table.snapshot().count() == 100
