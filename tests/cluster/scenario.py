@@ -337,6 +337,29 @@ def shipped(spark: SparkSession, path: Path) -> dict[str, Any]:
     return found
 
 
+def doors(spark: SparkSession, path: Path) -> list[int]:
+    """Spark's own calls, a merge, SQL, a view that is inserted into, and a stream."""
+    one, copy = table(spark, path / "t"), str(path / "copy")
+    one.upsert(rows(spark, 0, 100, 1))
+    hoodie.register(spark)
+    one.merge(rows(spark, 90, 110, 2)).when_matched_update_all().when_not_matched_insert_all().execute()
+    hoodie.sql(spark, f"DELETE FROM hudi.`{one.path}` WHERE v < 50")
+    options = {f"hoodie.datasource.write.{name}": field for name, field in KEYS.items()}
+    changes = spark.readStream.format("hudi").load(one.path)
+    writer = (
+        changes.writeStream.format("hudi").options(**options).option("checkpointLocation", str(path / "checkpoint"))
+    )
+    writer.trigger(availableNow=True).start(copy).awaitTermination()
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING hudi OPTIONS (path '{copy}')")
+    spark.sql("INSERT INTO live (id, p, ts, v) VALUES ('k500', '0', 3, 500)")
+    hoodie.refresh_view(spark, "live")
+    frames = (one.snapshot(), spark.read.format("hudi").load(copy), spark.table("live"))
+    return [frame.count() for frame in frames]
+
+
+KEYS = {"recordkey.field": "id", "partitionpath.field": "p", "precombine.field": "ts"}
+
+
 def alone(spark: SparkSession, path: Path) -> list[Any]:
     """A write by executors, and nothing else."""
     result = table(spark, path / "t").upsert(rows(spark, 0, 1800, 1), options=SPREAD)
@@ -371,6 +394,7 @@ SCENARIOS: dict[str, tuple[Callable[[SparkSession, Path], Any], dict[str, Any]]]
     "twice": (twice, _SPECULATION),
     "shipped": (shipped, {}),
     "alone": (alone, {}),
+    "doors": (doors, {}),
     "archived": (archived, {}),
     "fails": (fails, {"spark.python.task.killTimeout": "90s"}),
 }

@@ -1,6 +1,6 @@
 """A driver over Spark Connect: tables of both types, on both routes, against plain Spark's answer for the same rows.
 
-python scenario.py FOLDER
+python scenario.py FOLDER [doors]
 """
 
 from __future__ import annotations
@@ -82,6 +82,50 @@ def estimates(spark: SparkSession) -> None:
     assert None not in found
 
 
+def doors(spark: SparkSession, folder: Path) -> None:
+    """Spark's own calls, a merge, SQL, a stream from a table to another, and a view that is inserted into."""
+    path, copy = str(folder / "trips"), str(folder / "copy")
+    options = {
+        "hoodie.table.name": "trips",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.partitionpath.field": "p",
+    }
+    hoodie.register(spark)
+    rows(spark, 0, 4, 1).write.format("hudi").options(**options).mode("overwrite").save(path)
+    table = hoodie.open_table(spark, path)
+    merged = table.merge(rows(spark, 3, 5, 2)).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert (merged.updated, merged.inserted) == (1, 1)
+    hoodie.sql(
+        spark,
+        f"MERGE INTO hudi.`{path}` t USING (SELECT 'k0' AS id, '0' AS p, 3L AS ts) s ON t.id = s.id "
+        "WHEN MATCHED THEN DELETE",
+    )
+    expected = rows(spark, 1, 3, 1).unionAll(rows(spark, 3, 5, 2))
+    assert content(spark.read.format("org.apache.hudi").load(path)) == content(expected)
+
+    def load() -> None:
+        changes = spark.readStream.format("hudi").load(path).select("id", "p", "ts", "v")
+        writer = changes.writeStream.format("hudi").options(**options).option("checkpointLocation", str(folder / "ck"))
+        writer.trigger(availableNow=True).start(copy).awaitTermination()
+
+    load()
+    assert content(spark.read.format("hudi").load(copy)) == content(expected)
+    spark.sql(f"CREATE TEMPORARY VIEW live USING hudi OPTIONS (path '{path}')")
+    spark.sql("INSERT INTO live (id, p, ts, v) VALUES ('k9', '0', 9, 9)")
+    hoodie.refresh_view(spark, "live")
+    assert spark.table("live").count() == 5
+    load()
+    assert spark.read.format("hudi").load(copy).count() == 5
+    refused(
+        InvalidInput,
+        lambda: spark.readStream.format("hudi").load(
+            hoodie.create_table(spark, str(folder / "empty"), name="e", record_key="id").path
+        ),
+    )
+    hoodie.unregister(spark)
+
+
 def refused(kind: type[HoodieError], act: object) -> None:
     try:
         act()  # type: ignore[operator]
@@ -90,17 +134,20 @@ def refused(kind: type[HoodieError], act: object) -> None:
     raise AssertionError(f"no {kind.__name__}")
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, *what: str) -> None:
     ensure_java()
     spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
     assert "connect" in type(spark).__module__
-    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
-        for name, route in (("driver", {}), ("executors", {"hoodie.spark.driver.max.batch.bytes": 0})):
-            run(spark, folder / f"{table_type}-{name}", table_type, route)
-    estimates(spark)
+    if what == ("doors",):
+        doors(spark, folder)
+    else:
+        for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+            for name, route in (("driver", {}), ("executors", {"hoodie.spark.driver.max.batch.bytes": 0})):
+                run(spark, folder / f"{table_type}-{name}", table_type, route)
+        estimates(spark)
     spark.stop()
     print("all of it held")
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), *sys.argv[2:])

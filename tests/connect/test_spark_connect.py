@@ -7,13 +7,25 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCENARIO = Path(__file__).parent / "scenario.py"
 
 
 def test_tables_are_written_and_read_over_spark_connect(tmp_path: Path) -> None:
+    run_driver(str(tmp_path))
+
+
+@pytest.mark.nightly  # a server's workers for streams get 10 seconds to start, which a busy machine may not give
+def test_sparks_own_calls_sql_and_streams_work_over_spark_connect(tmp_path: Path) -> None:
+    run_driver(str(tmp_path), "doors")
+
+
+def run_driver(*arguments: str) -> None:
+    """A driver in a process of its own, to its end."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     done = subprocess.run(
-        [sys.executable, str(SCENARIO), str(tmp_path)],
+        [sys.executable, str(SCENARIO), *arguments],
         env={**environment, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
         stdin=subprocess.DEVNULL,
         capture_output=True,

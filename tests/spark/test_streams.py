@@ -1,4 +1,6 @@
-"""readStream and writeStream of format("hudi"), as Spark runs them; the rules are in tests/unit/sources."""
+"""readStream and writeStream of format("hudi"), as Spark runs them. The rules are tested in tests/unit/sources, and the
+page on streaming runs in test_docs: a query's Python processes make these slow.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
+
+pytestmark = pytest.mark.nightly
 
 SCHEMA = "id string, city string, at long"
 KEYS = {
@@ -73,7 +77,6 @@ def test_a_stream_of_changes_becomes_a_table_of_its_own(registered: SparkSession
         load(other.path)
 
 
-@pytest.mark.nightly
 def test_the_rows_of_a_complete_result_take_the_place_of_all_others_and_errors_are_typed(
     registered: SparkSession, tmp_path: Path
 ) -> None:

@@ -15,19 +15,14 @@ from hoodie.api.write_client import write
 from hoodie.config.datasource import ALL_GROUPS, check_options, overridden
 from hoodie.config.hudi_options import Purpose, hudi_options
 from hoodie.config.options import Options, declared
-from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType, StreamOptions
+from hoodie.config.read import QueryOptions, QueryType, StreamOptions
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.model.meta import META_COLUMNS
-from hoodie.reading.table_schema import read_schema
+from hoodie.sources.change_stream import stream_schema
 from hoodie.sources.stream_sink import StreamSink
 from hoodie.spark.names import registered_path
-from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.storage import storage_for
 from hoodie.storage.faults import typed_errors
-from hoodie.table.state import load_state
-from hoodie.view.slices import FileSystemView
 
 _MODES = {"default": "errorifexists", "error": "errorifexists"}
 
@@ -73,10 +68,8 @@ def load_stream(session: SparkSession, path: object, options: Mapping[str, Any])
             "a stream gives the changes since it began: hoodie.datasource.streaming.startOffset says where that is. "
             "It takes no read_optimized, begin, end or as.of.instant"
         )
-    if query.format is IncrementalFormat.CDC:
-        raise InvalidOption("a stream gives changed rows, and no change data: hoodie.read and table.changes give it")
     with typed_errors():
-        return _absolute(where), stream_schema(where)
+        return _absolute(where), stream_schema(where, given)
 
 
 def stream_sink(
@@ -117,17 +110,6 @@ def _partitioned(options: Mapping[str, Any], by: Sequence[str]) -> Mapping[str, 
     """The options, with the columns of `partitionBy` where they name no others."""
     key = "hoodie.datasource.write.partitionpath.field"
     return overridden({key: ",".join(by)}, job_options(options)) if by else options
-
-
-def stream_schema(path: str) -> StructType:
-    """The columns of a table now. Raises InvalidInput when it has none yet"""
-    state = load_state(storage_for(path))
-    schema = read_schema(state, FileSystemView(state.timeline))
-    if set(schema.names) <= set(META_COLUMNS):
-        raise InvalidInput(
-            f"{state.config.name} at {path} has no columns yet: its first commit says which. Write to it first"
-        )
-    return nullable(to_spark(schema))
 
 
 def source_options(options: Mapping[str, str]) -> tuple[str, Options]:

@@ -1,4 +1,4 @@
-"""`readStream.format("hudi")`: each micro-batch has the rows that a range of commits changed.
+"""`readStream.format("hudi")`: each micro-batch has the rows that a range of commits changed, or their change data.
 
 Offsets are instants (`hoodie.reading.stream_offsets`). The reader lives in a worker of Spark's planner as long as its
 query; what it raises carries its class in its text, for `hoodie.sources.queries` to raise.
@@ -15,7 +15,10 @@ from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMa
 from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
-from hoodie.config.read import StreamOptions
+from hoodie.config.read import IncrementalFormat, QueryOptions, StreamOptions
+from hoodie.errors import InvalidInput
+from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.change_data_plan import plan_change_data
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.stream_offsets import (
     StreamOffset,
@@ -26,15 +29,36 @@ from hoodie.reading.stream_offsets import (
     read_offset,
     stream_options,
 )
+from hoodie.reading.table_schema import read_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
+from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_for
 from hoodie.table.state import TableState, load_state
 from hoodie.view.incremental import EARLIEST
+from hoodie.view.slices import FileSystemView
+
+
+def stream_schema(path: str, options: Options) -> StructType:
+    """The columns of a stream of a table. Raises InvalidInput when it has none yet; UnsupportedTable as `changes`"""
+    state = load_state(storage_for(path))
+    schema = read_schema(state, FileSystemView(state.timeline))
+    if set(schema.names) <= set(META_COLUMNS):
+        raise InvalidInput(
+            f"{state.config.name} at {path} has no columns yet: its first commit says which. Write to it first"
+        )
+    if _of_change_data(options):
+        newest = state.timeline.newest_commit
+        schema = plan_change_data(state, newest, newest, stream_options(options)).reader.schema
+    return nullable(to_spark(schema))
+
+
+def _of_change_data(options: Options) -> bool:
+    return options.read(QueryOptions).format is IncrementalFormat.CDC
 
 
 class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """The changed rows of a table, each as it was at the end of its micro-batch."""
+    """The changed rows of a table, each as it was at the end of its micro-batch; with the format cdc, each change."""
 
     def __init__(self, path: str, options: Options, schema: StructType) -> None:
         self.storage, self.options = storage_for(path), stream_options(options)
@@ -71,15 +95,13 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
             begin = begin_of(read_offset(start, state, self.options), up_to)
             if begin == up_to.position:
                 return []
-            scan = plan_scan(
-                state,
-                ScanKind.CHANGES,
-                begin=begin or EARLIEST,
-                end=up_to.position,
-                columns=self.target.names,
-                options=range_options(self.options),
+            options, begin = range_options(self.options), begin or EARLIEST
+            if _of_change_data(options):
+                return slice_tasks(plan_change_data(state, begin, up_to.position, options))
+            columns = self.target.names
+            return slice_tasks(
+                plan_scan(state, ScanKind.CHANGES, begin=begin, end=up_to.position, columns=columns, options=options)
             )
-            return slice_tasks(scan)
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         with mark_worker_errors():

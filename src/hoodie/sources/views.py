@@ -26,8 +26,8 @@ from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import FileGone, InvalidOption
 from hoodie.reading.change_data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
-from hoodie.sources.answers import source_options, stream_schema
-from hoodie.sources.change_stream import ChangeStream
+from hoodie.sources.answers import source_options
+from hoodie.sources.change_stream import ChangeStream, stream_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.sources.view_refresh import with_source
 from hoodie.sources.view_writer import ViewWriter
@@ -46,12 +46,12 @@ class HudiSource(DataSource):
 
     def schema(self) -> StructType:
         path, options = source_options(self.options)
-        query = options.read(QueryOptions)
-        if query.as_of or query.format is IncrementalFormat.CDC:
+        if options.read(QueryOptions).as_of:
             planned = _scan(path, options, None)
-            schema = nullable(to_spark(planned.schema if isinstance(planned, Scan) else planned.reader.schema))
+            assert isinstance(planned, Scan)  # change data has a begin, and no instant
+            schema = nullable(to_spark(planned.schema))
         else:
-            schema = stream_schema(path)
+            schema = stream_schema(path, options)
         return with_source(schema, self.name(), self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -87,12 +87,16 @@ _SOURCES = {source.name(): source for source in (HudiSource, OrgApacheHudiSource
 
 def register_source(session: SparkSession, name: str) -> bool:
     """Whether the session takes a data source of that name: not where a jar has it."""
+    taken: set[str] = vars(session).setdefault("_hoodie_sources", set())
+    if name in taken:  # Spark warns of a second time
+        return True
     try:
         session.dataSource.register(_SOURCES[name])
     except Exception as problem:  # Spark Connect's errors are of another base than classic Spark's
         if "DATA_SOURCE_ALREADY_EXISTS" in str(problem):
             return False
         raise
+    taken.add(name)
     return True
 
 

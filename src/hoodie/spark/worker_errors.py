@@ -60,8 +60,11 @@ def raise_marked_errors() -> Iterator[None]:
     except HoodieError:
         raise
     except Exception as problem:  # as above
-        noted = _NOTE.search(str(problem))
+        text = str(problem)
+        noted = _NOTE.search(text)
         found = None if noted is None else _noted(noted[1])
+        if "No module named 'hoodie'" in text:
+            found = _environment("cannot import 'hoodie'", _SHIP)
         if found is None:
             raise
         raise found from problem

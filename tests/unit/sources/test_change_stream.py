@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import hoodie
-from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, InvalidOption, TableNotFound
+from hoodie.errors import HistoryGone, HollowCommit, InvalidInput, InvalidOption, TableNotFound, UnsupportedTable
 from hoodie.sources.answers import load_stream
 from hoodie.sources.change_stream import ChangeStream
 from hoodie.sources.views import HudiSource
@@ -36,6 +36,7 @@ class Query:
         self.source = {"path": path, **{key.lower(): str(value) for key, value in options.items()}}
         self.offsets: list[str] = []  # the ends of the batches that were planned
         self.done = 0  # how many of them were taken
+        self.columns = ("id", "at")
 
     def run(self, dies: Callable[[int], bool] = lambda number: False) -> list[Rows]:
         """All that there is now, in micro-batches. dies: whether the sink's work on a batch is not noted any more"""
@@ -62,7 +63,7 @@ class Query:
         rows: Rows = []
         for task in reader.partitions(start, end):
             for batch in reader.read(task):
-                rows += zip(batch.column("id").to_pylist(), batch.column("at").to_pylist(), strict=True)
+                rows += zip(*(batch.column(name).to_pylist() for name in self.columns), strict=True)
         batches.append(sorted(rows))
         if dies(len(self.offsets) - 1):
             return False
@@ -167,6 +168,32 @@ def test_history_that_is_gone_is_an_error_that_names_the_earliest_begin(table):
         Query(table.path).run()
     assert Query(table.path, **ALL).run() == [[("a", 7)]]
     assert Query(table.path, **{START: "latest"}).run() == [[]]
+
+
+def test_change_data_comes_as_a_stream_deletes_and_images_included(tmp_path):
+    for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        table = hoodie.create_table(
+            str(tmp_path / kind),
+            name="t",
+            record_key="id",
+            ordering="at",
+            table_type=kind,
+            options={**NO_SERVICES, "hoodie.table.cdc.enabled": "true"},
+        )
+        table.upsert(rows_of(("a", 1), ("b", 1)))
+        options = {"hoodie.datasource.query.type": "incremental", "hoodie.datasource.query.incremental.format": "cdc"}
+        query = Query(table.path, **options)
+        query.columns = ("op", "after")
+        ((first, second),) = query.run()
+        assert (first[0], json.loads(first[1])["id"], second[0]) == ("i", "a", "i")
+        table.upsert(rows_of(("b", 2)))
+        table.delete(rows_of(("a", 1)))
+        query.columns = ("op", "before")
+        assert [(op, json.loads(before)["id"]) for op, before in query.run()[0]] == [("d", "a"), ("u", "b")]
+    plain = made(tmp_path / "plain")
+    plain.upsert(rows_of(("a", 1)))
+    with pytest.raises(UnsupportedTable, match=r"hoodie\.table\.cdc\.enabled"):
+        Query(plain.path, **options).run()
 
 
 def test_a_checkpoint_of_another_table_or_another_order_is_refused(table, tmp_path):

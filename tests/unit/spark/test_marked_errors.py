@@ -1,0 +1,32 @@
+"""Errors that come back from Spark as text: those of streams are raised as what they were, others as Spark has them."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from hoodie.errors import HistoryGone, WorkerEnvironment
+from hoodie.spark.worker_errors import mark_worker_errors, raise_marked_errors
+
+
+def told(error: Exception) -> str:
+    """What Spark makes of a worker's error."""
+    try:
+        with mark_worker_errors():
+            raise error
+    except Exception as raised:
+        return "[STREAM_FAILED] " + "".join(traceback.format_exception(raised))
+
+
+@pytest.mark.parametrize(
+    ("text", "raised"),
+    [
+        (told(HistoryGone("1", "2", "archived", "3")), HistoryGone),
+        ("[PYTHON_DATA_SOURCE_ERROR] ModuleNotFoundError: No module named 'hoodie'", WorkerEnvironment),
+        ("[FAILED_READ_FILE.NO_HINT] a Parquet file of somebody else's is not a Parquet file", RuntimeError),
+    ],
+)
+def test_only_what_is_marked_or_lacks_hoodie_becomes_an_error_of_ours(text: str, raised: type[Exception]) -> None:
+    with pytest.raises(raised), raise_marked_errors():
+        raise RuntimeError(text)
