@@ -24,6 +24,7 @@ from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.sync.metastore import Metastore, columns_of, connect, interface
+from hoodie.table.properties import update_properties
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
 
@@ -250,6 +251,26 @@ def test_types_and_options_of_the_entry(made: Any) -> None:
     assert [field["name"] for field in json.loads("".join(parts))["fields"]][-1] == "city"
     synced.hive(support_timestamp="true", omit_metadata_fields="true", schema_string_length_thresh="4000")
     assert "spark.sql.sources.schema.part.1" not in synced.entry().parameters
+
+
+def test_columns_have_the_docs_of_the_tables_schema_as_comments_when_asked_for(made: Any) -> None:
+    synced = made()
+    fields = [
+        {"name": "id", "type": ["null", "string"], "default": None, "doc": "number of the trip"},
+        {"name": "city", "type": ["null", "string"], "default": None, "doc": "where it began"},
+        {"name": "ts", "type": ["null", "long"], "default": None},
+    ]
+    schema = json.dumps({"type": "record", "name": "trips", "fields": fields})
+    update_properties(synced.storage, {"hoodie.table.create.schema": schema})
+    synced.sync()
+    assert {column.comment or "" for column in synced.entry().sd.cols} == {""}
+    assert synced.hive(sync_comment="true").entries[0].altered
+    comments = {column.name: column.comment for column in synced.entry().sd.cols if column.comment}
+    assert comments == {"id": "number of the trip"}  # partition columns have none in this mode, as in Hudi
+    synced.table.upsert(rows("a"))
+    synced.hive(sync_comment="true")
+    assert {column.name: column.comment for column in synced.entry().sd.cols if column.comment} == comments
+    assert not synced.hive(sync_comment="true").changed
 
 
 def test_a_managed_table_is_made_when_asked_for(made: Any) -> None:

@@ -168,8 +168,11 @@ def test_a_table_that_sync_registers_opens_by_its_name(lake: Lake, spark_on_hive
     path = lake.tables["styled"].storage.root
     assert spark_on_hive.ask(f"str(hoodie.open_table(spark, {path!r}).sync(options={options!r}).changed)") == "True"
     assert spark_on_hive.ask(f"hoodie.open_table(spark, '{lake.database}.named').path") == path
-    dropped = spark_on_hive.ask(f"hoodie.sql(spark, 'DROP TABLE {lake.database}.named').count()")
-    assert dropped == 0 or "DATA_SOURCE_NOT_FOUND" in dropped["problem"]
+    drop = f"hoodie.sql(spark, 'DROP TABLE {lake.database}.named').count()"
+    assert "DATA_SOURCE_NOT_FOUND" in spark_on_hive.ask(drop)["problem"]
+    spark_on_hive.ask("hoodie.register(spark)")
+    assert spark_on_hive.ask(drop) == 0
+    assert spark_on_hive.ask(f"hoodie.open_table(spark, '{lake.database}.named')")["error"] == "TableNotFound"
     assert spark_on_hive.ask(f"hoodie.open_table(spark, {path!r}).count()") == len(lake.tables["styled"].snapshot())
 
 

@@ -200,6 +200,20 @@ def rows(entry: CatalogEntry, found: Iterable[Split]) -> list[dict[str, Any]]:
     return read
 
 
+def rows_of_listed_files(versions: CatalogEntry, listed: CatalogEntry) -> list[dict[str, Any]]:
+    """What the view has for engines that know plain formats alone: of all Parquet files, rows whose file is listed."""
+    texts = [path.read_text() for path in Path(local(listed.location)).iterdir() if path.name[0] not in "._"]
+    names = {line for text in texts for line in text.splitlines()}
+    partitions = versions.partitions if versions.keys else {(): versions.location}
+    files = [
+        Split(values, "", str(path))
+        for values, location in partitions.items()
+        for path in sorted(Path(local(location)).iterdir())
+        if path.name[0] not in "._" and path.is_file()
+    ]
+    return [row for row in rows(versions, files) if row["_hoodie_file_name"] in names]
+
+
 def _typed(value: str, kind: str) -> Any:
     if value == "__HIVE_DEFAULT_PARTITION__":
         return None

@@ -197,12 +197,17 @@ def _schema(state: TableState, as_text: Collection[str]) -> pa.Schema:
 
 
 def _comments(state: TableState) -> dict[str, str]:
-    """`doc` of the top-level columns in the newest schema that commits have, by name in lower case."""
+    """`doc` of the top-level columns, by name in lower case: of the newest commit whose schema has any, and of the
+    schema that the table was created with. Commits of this library have none."""
     texts = (commit.schema for commit in state.commits() if commit.schema and commit.operation not in KEEPS_SCHEMA)
-    text = next(texts, state.config.create_schema)
-    if not text:
-        return {}
-    return {column["name"].lower(): column["doc"] for column in json.loads(text)["fields"] if column.get("doc")}
+    of_commits = next(filter(None, map(_docs, texts)), {})
+    return {**_docs(state.config.create_schema), **of_commits}
+
+
+def _docs(schema: str) -> dict[str, str]:
+    """schema  Avro's JSON; "": none"""
+    fields = json.loads(schema)["fields"] if schema else []
+    return {column["name"].lower(): column["doc"] for column in fields if column.get("doc")}
 
 
 def _make_database(metastore: Metastore, database: str, hive: HiveSyncOptions) -> None:
