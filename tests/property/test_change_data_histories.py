@@ -25,10 +25,10 @@ steps = st.tuples(
     st.sampled_from(["upsert", "upsert", "upsert", "delete", "insert_overwrite", "insert_overwrite_table"]),
     keys,
     st.sampled_from(["p", "q"]),
-    st.booleans(),
+    st.sampled_from(["", "", "schedule", "compact", "undo"]),
 )
 #: A table without any row has no columns yet.
-_FIRST = ("upsert", ["a", "b", "c", "d"], "p", False)
+_FIRST = ("upsert", ["a", "b", "c", "d"], "p", "")
 
 
 @settings(max_examples=12, phases=[Phase.explicit, Phase.generate])
@@ -58,8 +58,8 @@ def test_each_commit_is_told_as_it_was(history, table_type, logged, index, order
             },
         )
         before: Rows = {}
-        last = "earliest"
-        for number, (operation, ids, part, compact) in enumerate([_FIRST, *history]):
+        last, planned = "earliest", False
+        for number, (operation, ids, part, then) in enumerate([_FIRST, *history]):
             if index == "BUCKET" and operation.startswith("insert"):
                 operation = "upsert"
             if index == "GLOBAL_SIMPLE" and operation == "insert_overwrite":  # a key would be in two partitions
@@ -71,10 +71,17 @@ def test_each_commit_is_told_as_it_was(history, table_type, logged, index, order
             found = list(told(table, last, instant))
             check(found, before, after)
             check(list(without_logs(table, last, instant)), before, after)
+            if then == "undo" and number and not planned:
+                table.rollback(instant)
+                assert list(told(table, last, None)) == []
+                continue
             before, last = after, instant
-            if compact and table_type == "MERGE_ON_READ" and table.schedule_compaction():
+            if then == "schedule" and not planned and table_type == "MERGE_ON_READ":
+                planned = table.schedule_compaction() is not None
+            if then == "compact" and (planned or (table_type == "MERGE_ON_READ" and table.schedule_compaction())):
                 table.compact()
-                assert list(told(table, last, table.history()[0][0].requested)) == []
+                planned = False
+                assert list(told(table, last, None)) == []
         check_chain(list(told(table, "earliest", None)), snapshot(table))
 
 
@@ -122,11 +129,11 @@ def check_chain(changes: list[Any], after: Rows) -> None:
     rows: Rows = {}
     for instant in sorted({found[1] for found in changes}):
         of_instant = [found for found in changes if found[1] == instant]
-        then = dict(rows)
+        told_so_far = dict(rows)
         for op, _, old, new in sorted(of_instant, key=lambda found: found[0]):
             if old is not None:
-                assert then.pop(place(old)) == old, op
+                assert told_so_far.pop(place(old)) == old, op
             if new is not None:
-                then[place(new)] = new
-        rows = then
+                told_so_far[place(new)] = new
+        rows = told_so_far
     assert rows == after

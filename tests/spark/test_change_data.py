@@ -47,6 +47,8 @@ def test_executors_log_what_they_write(spark, tmp_path, monkeypatch):
         rows = spark.createDataFrame([("a", number), (exchange, number)], "id string, n long")
         result = table.upsert(rows, options={"hoodie.spark.driver.max.batch.bytes": "0"})
         assert result.route == "executors"
+    hoodie.sql(spark, f"MERGE INTO hudi.`{path}` t USING (SELECT 'a' id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
+    hoodie.sql(spark, f"UPDATE hudi.`{path}` SET n = 8 WHERE id = 'b'")
     options = ", ".join(f"`{key}` '{value}'" for key, value in {**QUERY, BEGIN: first.instant}.items())
     hoodie.register(spark)
     try:
@@ -57,10 +59,12 @@ def test_executors_log_what_they_write(spark, tmp_path, monkeypatch):
     told = [(row.op, image(row.before), image(row.after)) for row in found]
     assert sorted(told, key=repr) == sorted(
         [
+            ("d", (("id", "a"), ("n", 3)), None),
             ("i", None, (("id", "SHUFFLE"), ("n", 3))),
             ("i", None, (("id", "STAGED"), ("n", 2))),
             ("u", (("id", "a"), ("n", 1)), (("id", "a"), ("n", 2))),
             ("u", (("id", "a"), ("n", 2)), (("id", "a"), ("n", 3))),
+            ("u", (("id", "b"), ("n", 1)), (("id", "b"), ("n", 8))),
         ],
         key=repr,
     )

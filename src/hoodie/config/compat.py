@@ -78,14 +78,18 @@ def without_unused(
 
 
 def _message(unknown: list[str], refused: list[tuple[str, str]], declared: Collection[str]) -> str:
-    parts, unlike = [], False
+    """One sentence for one problem; several are a line each."""
+    parts: list[str] = []
+    unlike = False
     for key in unknown:
         name = misspelt(key, declared)
         unlike |= name is None
         parts.append(f"unknown option {key!r}." + (f" Did you mean {name!r}?" if name else ""))
     if unlike:
         parts.append("docs/configuration.md has the names that have an effect, docs/coming-from-hudi.md all of Hudi's.")
+    advice = together(refused)
+    between, listed = ("\n", "\n  ") if len(unknown) + len(advice) > 1 else (" ", " ")
     if refused:
-        parts += ["Asked for, and would not happen:", *together(refused)]
+        parts.append(listed.join(["Asked for, and would not happen:", *advice]))
         parts.append("hoodie.compat.unsupported=warn goes on without.")
-    return " ".join(parts)
+    return between.join(parts)

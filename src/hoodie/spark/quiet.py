@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import warnings
@@ -27,6 +28,13 @@ def java_options(given: str) -> str:
     given  those that the user wants; a log configuration among them stays as it is
     """
     return given if "log4j" in given else f"{given} -Dlog4j2.configurationFile={LOG4J.as_uri()}".strip()
+
+
+def ignore_logged_sql_errors() -> None:
+    """PySpark logs each error of a query as some hundred lines of JSON, and raises it as well: raised is enough."""
+    from pyspark.logger import PySparkLogger
+
+    PySparkLogger.getLogger("SQLQueryContextLogger").setLevel(logging.CRITICAL)
 
 
 def ignore_pandas_notice() -> None:

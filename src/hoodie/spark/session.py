@@ -8,7 +8,7 @@ import sys
 from pyspark.sql import SparkSession
 
 from hoodie.spark.java import ensure_java
-from hoodie.spark.quiet import filtered_stderr, ignore_pandas_notice, java_options
+from hoodie.spark.quiet import filtered_stderr, ignore_logged_sql_errors, ignore_pandas_notice, java_options
 
 _JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 
@@ -25,8 +25,9 @@ def local_session(
 
     The session time zone stays what Spark takes it to be. Nothing listens on the network: no web UI, and Spark's own
     ports are on the loopback address. The console stays quiet: the JVM logs errors only (`spark.log.level` changes
-    that), and PySpark's notice about pandas 3 is not shown. Sets PYSPARK_PYTHON, unless it is set, to this interpreter;
-    Spark's workers would otherwise run whatever `python3` is on PATH.
+    that), PySpark's notice about pandas 3 is not shown, and errors of queries are raised without being logged, too.
+    Sets PYSPARK_PYTHON, unless it is set, to this interpreter; Spark's workers would otherwise run whatever `python3`
+    is on PATH.
     """
     if "PYSPARK_GATEWAY_PORT" not in os.environ:  # set: spark-submit has started the JVM, whatever Java it found
         ensure_java()
@@ -45,5 +46,6 @@ def local_session(
     for key, value in settings.items():
         builder = builder.config(key, str(value).lower() if isinstance(value, bool) else str(value))
     ignore_pandas_notice()
+    ignore_logged_sql_errors()
     with filtered_stderr():
         return builder.getOrCreate()

@@ -39,6 +39,19 @@ def test_a_job_passes_or_is_refused_with_all_its_reasons_at_once(job: Job) -> No
     assert ("would not happen" in text) == (set(job.refused) > set(job.unknown))
 
 
+def test_several_reasons_have_a_line_each() -> None:
+    with pytest.raises(InvalidOption) as refused:
+        check_options({"hoodie.clustering.inline": "true", "hoodie.metrics.on": "true", "hoodie.cleaner.polcy": "x"})
+    first, second, *advice, last = str(refused.value).splitlines()
+    assert first == "unknown option 'hoodie.cleaner.polcy'. Did you mean 'hoodie.cleaner.policy'?"
+    assert second == "Asked for, and would not happen:"
+    assert [line.split("=")[0] for line in advice] == ["  hoodie.clustering.inline", "  hoodie.metrics.on"]
+    assert last == "hoodie.compat.unsupported=warn goes on without."
+    with pytest.raises(InvalidOption) as alone:
+        check_options({"hoodie.metrics.on": "true"})
+    assert len(str(alone.value).splitlines()) == 1
+
+
 @pytest.mark.parametrize("job", [job for job in JOBS if job.refused and not job.unknown], ids=lambda job: job.name)
 def test_with_warn_a_job_goes_on_without_what_would_not_happen(job: Job) -> None:
     with pytest.warns(OptionIgnored) as caught:

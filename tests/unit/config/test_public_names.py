@@ -211,9 +211,9 @@ def test_what_public_modules_offer_is_there() -> None:
 def test_importing_the_package_loads_nothing_large_and_is_quick() -> None:
     source = """
 import sys, time
-start = time.perf_counter()
+start = time.process_time()
 import hoodie
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 print(seconds, *{name.partition(".")[0] for name in sys.modules} & {"pyspark", "pandas", "pyarrow", "numpy", "fsspec"})
 """
     seconds, *loaded = min((run(source).split() for _ in range(3)), key=lambda printed: float(printed[0]))

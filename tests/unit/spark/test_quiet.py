@@ -46,3 +46,12 @@ def test_options_of_the_user_stay_and_so_does_a_log_configuration() -> None:
 @pytest.mark.parametrize("word", ["rootLogger.level = error", "SYSTEM_ERR"])
 def test_errors_of_the_jvm_are_logged_on_standard_error(word: str) -> None:
     assert word in LOG4J.read_text()
+
+
+def test_an_error_of_a_query_is_not_logged_as_well(capfd: pytest.CaptureFixture[str]) -> None:
+    logs = "from pyspark.logger import PySparkLogger as L; L.getLogger('SQLQueryContextLogger').exception('no', a='b')"
+    quiet = "from hoodie.spark.quiet import ignore_logged_sql_errors as quiet; quiet()"
+    subprocess.run([sys.executable, "-c", f"{quiet}; {logs}"], check=True)
+    assert capfd.readouterr().err == ""
+    subprocess.run([sys.executable, "-c", logs], check=True)
+    assert capfd.readouterr().err != ""

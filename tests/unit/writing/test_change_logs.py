@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from itertools import count
 from pathlib import Path
 
@@ -13,12 +14,12 @@ import hoodie
 from hoodie.config.options import Options
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault
-from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.errors import InvalidInput, InvalidOption, TableMismatch
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.local import LocalStorage
 from hoodie.table.properties import load_properties
-from hoodie.testing.storage import Crash, CrashAfter
+from hoodie.testing.storage import CountingStorage, Crash, CrashAfter
 
 CDC = {"hoodie.table.cdc.enabled": "true"}
 
@@ -241,3 +242,44 @@ def test_a_call_that_asks_for_change_data_that_the_table_does_not_log_is_refused
         Options(load_properties(LocalStorage(tmp_path / "logging")))["hoodie.table.cdc.supplemental.logging.mode"]
         == "DATA_BEFORE_AFTER"
     )
+
+
+def calls_of_an_upsert(path: Path, **options: str) -> Counter[str]:
+    """Storage calls by method."""
+    table = hoodie.create_table(path, name="t", record_key="id", options=options)
+    table.insert(rows("a", "b"))
+    table.storage = counting = CountingStorage(table.storage)
+    table.upsert(rows("a", n=1))
+    calls: Counter[str] = Counter()
+    for (method, _), number in counting.calls.items():
+        calls[method] += number
+    return calls
+
+
+def test_a_log_costs_a_marker_and_a_file_and_no_look(tmp_path: Path) -> None:
+    without, logging = calls_of_an_upsert(tmp_path / "without"), calls_of_an_upsert(tmp_path / "logging", **CDC)
+    assert logging - without == Counter(create_new=1, open_output=1, close_output=1)
+    assert without - logging == Counter()
+
+
+def test_a_read_opens_the_logs_of_its_range_alone(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path, name="t", record_key="id", partition_by="part", options=CDC)
+    table.insert(rows("a", "b", "c", part=["p", "q", "r"]))
+    first = table.upsert(rows("a", n=1, part=["p"])).instant
+    table.upsert(rows("b", n=2, part=["q"]))
+    table.storage = counting = CountingStorage(table.storage)
+    assert ops(table, first) == [("u", "b")]
+    data = {(method, folder): number for (method, folder), number in counting.calls.items() if folder in "pqr"}
+    assert data == {("list", "q"): 1, ("read", "q"): 1}
+
+
+def test_ranges_without_changes_and_bad_ones(tmp_path: Path) -> None:
+    table = new(tmp_path)
+    assert ops(table) == []
+    first = table.insert(rows("a")).instant
+    second = table.upsert(rows("a", n=1)).instant
+    assert (ops(table, second), ops(table, first)) == ([], [("u", "a")])
+    with pytest.raises(InvalidInput, match="is after end"):
+        table.changes(second, first, cdc=True)
+    with pytest.raises(InvalidInput, match="neither an instant nor a point in time"):
+        table.changes("soon", cdc=True)
