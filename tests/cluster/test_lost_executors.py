@@ -81,6 +81,7 @@ def test_writes_by_executors_give_the_table_that_the_driver_gives(cluster, tmp_p
         holds_published_files_only(tmp_path / way)
 
 
+@pytest.mark.nightly
 def test_a_lost_executor_or_python_worker_costs_no_row_and_leaves_no_file(cluster, tmp_path):
     killed: dict[str, int] = {}
 
@@ -96,6 +97,7 @@ def test_a_lost_executor_or_python_worker_costs_no_row_and_leaves_no_file(cluste
     holds_all(tmp_path, "exits")
 
 
+@pytest.mark.nightly
 def test_of_two_attempts_one_is_published_and_the_other_leaves_nothing(cluster, tmp_path):
     cluster.run("twice", tmp_path)
     assert len(list((tmp_path / "finish" / "signals").glob("*/other"))) == 3
@@ -104,6 +106,7 @@ def test_of_two_attempts_one_is_published_and_the_other_leaves_nothing(cluster, 
     holds_all(tmp_path, "late")
 
 
+@pytest.mark.nightly
 def test_a_task_that_always_fails_fails_the_write_and_nothing_else(cluster, tmp_path):
     cluster.run("fails", tmp_path)
     found = result(tmp_path)

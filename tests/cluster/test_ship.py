@@ -59,6 +59,7 @@ def test_sparks_own_calls_sql_and_streams_work_on_a_cluster(cluster, tmp_path):
     assert json.loads((tmp_path / "result.json").read_text()) == [60, 61, 61]
 
 
+@pytest.mark.nightly
 def test_workers_on_the_drivers_machine_get_the_code_by_themselves(tmp_path, python_without_hoodie):
     command = [sys.executable, str(SCENARIO), "alone", "local[2]", str(tmp_path)]
     ensure_java()

@@ -236,7 +236,7 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize("options", [pytest.param(MOR, id="mor"), nightly(COW, id="cow")])
+@pytest.mark.parametrize("options", [nightly(MOR, id="mor"), pytest.param(COW, id="cow")])
 def test_a_whole_history_over_a_bad_network_has_the_rows_it_should(storage, server, proxy, options, tmp_path: Path):
     with proxy.faults(every(9, Fault.BUSY, Fault.LOST, Fault.CUT, Fault.ERROR)) as met:
         history(storage, options, lambda step: check(server, step))

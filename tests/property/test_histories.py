@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
@@ -228,10 +228,13 @@ def check_base_file(storage: Storage, path: str, partition: str) -> int:
 
 PAYLOADS = pytest.mark.parametrize("payload", [OVERWRITE, BY_ORDERING], ids=["overwrite", "by_ordering"])
 TABLE_TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+#: An example is a whole history: half as many as of others.
+HALF = settings(max_examples=settings.default.max_examples // 2)  # type: ignore[union-attr]
 
 
 @PAYLOADS
 @TABLE_TYPES
+@HALF
 @given(data=st.data())
 def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
     table_type: str, payload: str, data: st.DataObject
@@ -243,6 +246,7 @@ def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
 
 @PAYLOADS
 @TABLE_TYPES
+@HALF
 @given(data=st.data())
 def test_late_and_equal_versions_and_deletes_meet_as_in_a_dict_of_rows(
     table_type: str, payload: str, data: st.DataObject

@@ -532,6 +532,7 @@ SCRIPT = """
 
 
 @pytest.mark.timeout(120)
+@pytest.mark.nightly
 def test_a_session_whose_workers_run_a_bare_python_is_told_about_pyspark_python(tmp_path):
     bare = tmp_path / "python"
     bare.write_text(f'#!/bin/sh\nexec "{sys.base_prefix}/bin/python3" -S "$@"\n')

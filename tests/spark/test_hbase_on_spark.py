@@ -8,6 +8,7 @@ import pytest
 import hoodie
 from hoodie.errors import IndexOutOfDate, IndexUnavailable
 from hoodie.testing.hbase import HBaseServer
+from support.nightly import nightly
 
 MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
@@ -70,7 +71,7 @@ def test_executors_that_cannot_reach_hbase_fail_the_write_and_nothing_is_publish
 
 
 @pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tmp_path, hbase, table_type, route):
     name = hbase.create_table()
     given = {**hbase.options(name), **MOVES, "hoodie.index.hbase.rollback.sync": "true"}
@@ -97,7 +98,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
 
 
 @pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, route):
     options = hbase.options(hbase.create_table())
     table = made(spark, tmp_path / "t", table_type, options)
@@ -110,7 +111,7 @@ def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, rout
 
 
 @pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, tmp_path, hbase, table_type, route):
     name = hbase.create_table()
     options = {**hbase.options(name), **MOVES, **route}

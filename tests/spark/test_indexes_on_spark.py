@@ -13,6 +13,7 @@ from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
 from hoodie.spark.lookup import locate
 from hoodie.writing import stage
 from support import own_indexes
+from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
@@ -54,10 +55,10 @@ def table(spark, path, table_type, **options):
     ("case", "table_type"),
     [
         ("bucket", "MERGE_ON_READ"),
-        ("own", "MERGE_ON_READ"),
+        nightly("own", "MERGE_ON_READ"),
         ("own, global", "COPY_ON_WRITE"),
         ("global simple", "MERGE_ON_READ"),
-        ("global bloom, stays", "COPY_ON_WRITE"),
+        nightly("global bloom, stays", "COPY_ON_WRITE"),
     ],
 )
 def test_executors_give_the_table_that_driver_threads_give(spark, tmp_path, case, table_type):

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
 from hoodie.spark.session import local_session
@@ -29,6 +30,7 @@ def test_a_session_that_runs_is_taken_and_nothing_listens_for_the_world(spark: S
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
+@pytest.mark.nightly
 def test_a_session_prints_nothing_by_itself() -> None:
     source = """if True:
         import pandas as pd
