@@ -109,11 +109,12 @@ def _changes(zone: str, year: int) -> tuple[tuple[int, int], ...]:
     first, end = day_of(year, 1, 1), day_of(year + 1, 1, 1)
     assert first is not None
     assert end is not None
-    # Python's dates end: the rules of other years are those of the same year of an era that it knows.
+    # Python's dates end: the rules of other years are those of the same year of an era that it knows. So are those of its
+    # first and last year, where the clocks of a zone may show a day that it does not know.
     shift = 0
-    while first + shift < _FIRST:
+    while first + shift <= _FIRST:
         shift += _ERA
-    while end + shift > _LAST:
+    while end + shift >= _LAST:
         shift -= _ERA
     clock = _tzinfo(zone)
     found = _year_of_changes(clock, (first + shift) * 86_400, (end + shift) * 86_400)
@@ -141,11 +142,7 @@ def _year_of_changes(zone: tzinfo | None, first: int, end: int) -> Iterator[tupl
 
 def _offset_at(zone: tzinfo | None, second: int) -> int:
     """Seconds that a zone's clocks are ahead of UTC at a time; None: this process's zone."""
-    moment = _EPOCH + timedelta(seconds=second)
-    try:
-        offset = moment.astimezone(zone).utcoffset()
-    except OverflowError:  # within a day of the ends of Python's calendar
-        offset = timedelta()
+    offset = (_EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
 

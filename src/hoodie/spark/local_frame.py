@@ -13,8 +13,9 @@ from hoodie.spark.types import in_session_zone
 def local_frame(session: SparkSession, rows: pa.Table, schema: StructType) -> DataFrame:
     """Arrow rows as a DataFrame of a schema.
 
-    PySpark 4.3 loses the rows that come after a record batch without rows.
+    PySpark 4.3 loses the rows that come after a record batch without rows, and takes no lists without a batch.
     """
     rows = conform(rows, in_session_zone(rows.schema, "UTC"))  # Spark has no times in milliseconds
     filled = [batch for batch in rows.to_batches() if len(batch)]
-    return session.createDataFrame(pa.Table.from_batches(filled, rows.schema), schema)
+    whole = pa.Table.from_batches(filled, rows.schema) if filled else rows.schema.empty_table()
+    return session.createDataFrame(whole, schema)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -136,6 +137,14 @@ def test_consistent_timestamps_are_those_of_java_in_a_zone() -> None:
 
 
 # --- the calendar ---
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "Asia/Tokyo"])
+def test_clocks_at_the_ends_of_pythons_calendar_show_the_day_beyond(zone: str) -> None:
+    ends = pa.array([-62_135_596_800_000, -62_135_510_400_000, 253_402_214_400_000, 253_402_300_799_000], pa.int64())
+    shown = pc.local_timestamp(ends.cast(pa.timestamp("ms", "UTC")).cast(pa.timestamp("ms", zone))).cast(pa.int64())
+    assert calendar.to_zone(ends.to_numpy(), zone).tolist() == shown.to_pylist()
+
 
 DAYS = st.integers(-719_162, 2_932_896)
 ZONES = st.sampled_from(["America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"])
