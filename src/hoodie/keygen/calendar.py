@@ -109,8 +109,8 @@ def _changes(zone: str, year: int) -> tuple[tuple[int, int], ...]:
     first, end = day_of(year, 1, 1), day_of(year + 1, 1, 1)
     assert first is not None
     assert end is not None
-    # Python's dates end: the rules of other years are those of the same year of an era that it knows. So are those of its
-    # first and last year, where the clocks of a zone may show a day that it does not know.
+    # Python's dates end: the rules of other years are those of the same year of an era that it knows. So are those of
+    # its first and last year, where the clocks of a zone may show a day that it does not know.
     shift = 0
     while first + shift <= _FIRST:
         shift += _ERA
