@@ -1,5 +1,6 @@
 """The same queries by Trino, Presto and Hive, compared with the library's own reads.
 
+    export HUDI_JAR=…/hudi-hadoop-mr-bundle-0.15.0.jar   # Apache Hudi's, for Hive
     cd demo/engines && docker compose up --detach
     python demo/engines/compare.py
     cd demo/engines && docker compose down --volumes
