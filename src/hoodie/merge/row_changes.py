@@ -5,7 +5,6 @@ Source: docs/format/cdc.md 3.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from enum import StrEnum
 
 import numpy as np
@@ -85,8 +84,3 @@ def _changes(
 ) -> pa.Table:
     keys = as_array(keyed.column(RECORD_KEY))
     return pa.Table.from_arrays([ops, keys, before, after], schema=changes_schema(image))
-
-
-def concat_changes(parts: Iterable[pa.Table], image: pa.StructType) -> pa.Table:
-    """Changes one after the other."""
-    return pa.concat_tables([changes_schema(image).empty_table(), *parts])

@@ -6,7 +6,7 @@ Source: docs/format/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,13 +23,13 @@ from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.keygen.keygen import KeyGenerator
-from hoodie.merge.base import Incoming, merge_base
 from hoodie.merge.base import inserts as rows_to_insert
+from hoodie.merge.base import merge_base
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.payloads import table_rule
 from hoodie.merge.rules import MergeRule
-from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.column_types import base_types, block_types
 from hoodie.reading.log_rows import LogFold, LogRows
@@ -94,23 +94,6 @@ def slice_reader(
     )
 
 
-def scan_logs(
-    reader: SliceReader, logs: Iterable[LogFile], columns: Sequence[str] | None = None
-) -> tuple[Incoming, ScanReport]:
-    """What the logs of a slice say, in memory: rows to write and tombstones, each key once.
-
-    columns  of the table that are wanted, None for all; those that the merge itself needs come, too
-    Raises   as `find_blocks`; CorruptFile on a content that cannot be read; SchemaMismatch naming the file when its
-             rows cannot be brought into the table's schema
-    """
-    needed = merge_columns(reader.schema, reader.rule, columns, reader.keygen)
-    blocks, report = find_blocks(reader.storage, logs, reader.committed)
-    log = LogMerge(needed.schema, reader.rule)
-    for block in blocks:
-        log.add(block_versions(reader.storage, block, needed, log))
-    return log.finish(), report
-
-
 def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeColumns, fold: LogFold) -> int:
     """Add the rows and deleted keys of blocks, in their order, to a fold.
 
@@ -128,7 +111,7 @@ def fold_blocks(storage: Storage, blocks: Sequence[PlacedBlock], needed: MergeCo
 
 
 def block_versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, log: LogMerge) -> Versions:
-    """The rows or deleted keys of a block, in the columns of the merge. Raises as `scan_logs`"""
+    """The rows or deleted keys of a block, in the columns of the merge. Raises as `fold_blocks`"""
     head, path = block.head, block.path
     content = block_content(storage, block)
     if block.kind is BlockKind.DELETE:

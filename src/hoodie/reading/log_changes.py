@@ -31,7 +31,7 @@ from hoodie.view.change_data import ChangeStep
 def log_changes(reader: ChangeReader, steps: Sequence[ChangeStep]) -> Iterator[tuple[str, pa.Table]]:
     """Changes (`row_changes.changes_schema`) of commits that wrote to logs of one file group, each with its instant.
 
-    Raises  as `file_slice_reader.scan_logs`
+    Raises  as `find_blocks` and `block_versions`
     """
     for _, run in groupby(steps, lambda step: None if step.before is None else step.before.base_instant):
         yield from _log_run(reader, list(run))

@@ -11,6 +11,7 @@ from hoodie.errors import InvalidInput
 from hoodie.sources import answers
 from hoodie.sources.calls import (
     ours,
+    partition_columns,
     said_to,
     wrap_format,
     wrap_option,
@@ -57,7 +58,7 @@ def _save(original: Callable[..., Any]) -> Callable[..., Any]:
         said = said_to(self)
         if not ours(format or said["format"]):
             return original(self, path, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
-        by = [partitionBy] if isinstance(partitionBy, str) else list(partitionBy or said["by"])
+        by = partition_columns(partitionBy, said)
         answers.save(_frame(self), path, mode or said["mode"], by, {**said["options"], **options})
         return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 #: The names of the format, in small letters.
@@ -21,6 +21,16 @@ def said_to(builder: Any) -> dict[str, Any]:
 
 def ours(name: object) -> bool:
     return isinstance(name, str) and name.lower() in CAUGHT
+
+
+def names_in(columns: Sequence[Any]) -> list[Any]:
+    """The columns of a call that takes them one by one, or in one list."""
+    return list(columns[0]) if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else list(columns)
+
+
+def partition_columns(given: Any, said: dict[str, Any]) -> list[Any]:
+    """The partition columns of a write: those of its last call, a name or several, else those said before."""
+    return [given] if isinstance(given, str) else list(given or said["by"])
 
 
 def wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -49,7 +59,7 @@ def wrap_options(original: Callable[..., Any]) -> Callable[..., Any]:
 
 def wrap_partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
     def partitionBy(self: Any, *cols: Any) -> Any:
-        said_to(self)["by"] = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)
+        said_to(self)["by"] = names_in(cols)
         return original(self, *cols)
 
     return partitionBy

@@ -10,7 +10,9 @@ from pyspark.sql import DataFrame
 from hoodie.errors import InvalidInput
 from hoodie.sources import answers
 from hoodie.sources.calls import (
+    names_in,
     ours,
+    partition_columns,
     said_to,
     wrap_format,
     wrap_option,
@@ -39,8 +41,7 @@ def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
     """Kept back until the format is known: where it is ours, `foreachBatch` is the sink, which refuses columns."""
 
     def partitionBy(self: Any, *cols: Any) -> Any:
-        names = list(cols[0]) if len(cols) == 1 and isinstance(cols[0], (list, tuple)) else list(cols)
-        said_to(self).update(by=names, partition=lambda: original(self, *cols))
+        said_to(self).update(by=names_in(cols), partition=lambda: original(self, *cols))
         return self
 
     return partitionBy
@@ -95,7 +96,7 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
             session,
             path,
             {**said["options"], **options},
-            [partitionBy] if isinstance(partitionBy, str) else list(partitionBy or said["by"]),
+            partition_columns(partitionBy, said),
             outputMode or said["mode"],
             queryName or said.get("name"),
         )
