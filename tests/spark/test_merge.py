@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.api.table import HoodieTable
-from hoodie.errors import InvalidInput, KeyMatchedTwice, WriteConflict
+from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, WriteConflict
 
 EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, EXECUTORS], ids=["driver", "executors"])
@@ -210,7 +211,8 @@ def test_what_cannot_be_meant_is_refused(spark, tmp_path):
     unchanged(table, 1)
 
 
-def test_rows_read_before_anothers_commit_are_read_again_or_refused(spark, tmp_path, monkeypatch):
+@pytest.mark.parametrize("cleaned", [False, True])
+def test_rows_read_before_anothers_commit_are_read_again_or_refused(spark, tmp_path, monkeypatch, cleaned):
     table = new_table(spark, tmp_path / "t")
     from hoodie.spark.merge import run
 
@@ -221,6 +223,8 @@ def test_rows_read_before_anothers_commit_are_read_again_or_refused(spark, tmp_p
         frame = read(*arguments)
         if others:
             table.upsert(spark.createDataFrame([others.pop()], "id string, city string, ts long, price double"))
+            if cleaned:
+                raise FileGone(errno.ENOENT, "No such file or directory")
         return frame
 
     monkeypatch.setattr(run, "scan_rows", meddling)

@@ -24,7 +24,7 @@ from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import with_retries
+from hoodie.writing.retry import overtaken, with_retries
 from hoodie.writing.task_results import DRIVER, TaskResults
 
 _log = logging.getLogger("hoodie.write")
@@ -94,15 +94,18 @@ def _extra(job: WriteJob, options: Options) -> dict[str, str]:
 def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> Iterator[None]:
     """A write that fails is rolled back at once; if that fails too, the next write does it.
 
-    index  that is to hear of it
+    index   that is to hear of it
+    Raises  what it failed with; WriteConflict where that was a file which other writers' commits made obsolete
     """
     try:
         yield
     except Exception as error:
         _log.info("write %s failed with %s; rolling it back", transaction.time, type(error).__name__)
+        conflict = None
         try:
             with typed_errors():
                 taken_back = abandon(transaction)
+                conflict = overtaken(transaction.state, error)
             if not taken_back:
                 error.add_note(
                     f"Instant {transaction.time} is not pending: see the table's history for what became of it."
@@ -111,6 +114,8 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
                 notify_of_rollbacks(index, [transaction.time])
         except HoodieError as second:
             error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
+        if conflict is not None:
+            raise conflict from error
         raise
     except BaseException:  # such as an interrupt: the process may live on, and would keep the write's heart beating
         transaction.fall_silent()

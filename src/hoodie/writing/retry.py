@@ -6,10 +6,12 @@ import logging
 from collections.abc import Callable
 
 from hoodie.commit.batch_ids import BatchKnown
-from hoodie.errors import WriteConflict
+from hoodie.errors import FileGone, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation
+from hoodie.storage.faults import fault_of
 from hoodie.table.settings import Settings
+from hoodie.table.state import TableState
 from hoodie.writing.result import WriteResult
 
 _log = logging.getLogger("hoodie.write")
@@ -43,3 +45,19 @@ def earlier_result(known: BatchKnown) -> WriteResult:
     more."""
     metadata = known.metadata or CommitMetadata(operation=Operation.UNKNOWN)
     return WriteResult(known.instant, metadata, IndexStats(), KNOWN, {})
+
+
+def overtaken(before: TableState, error: Exception) -> WriteConflict | None:
+    """The conflict behind a file that is gone: others committed since a write looked at the table, and a cleaning
+    removed what only the older rows needed. None: the error has another reason.
+
+    before  the table as the write found it
+    """
+    fault = error if isinstance(error, FileGone) else fault_of(error)
+    if not isinstance(fault, FileGone) or before.reload().timeline.commits == before.timeline.commits:
+        return None
+    return WriteConflict(
+        f"other writers have committed since this write began, and a cleaning deleted a file that it was to read "
+        f"({error}). Nothing is published; write the batch again: "
+        "hoodie.write.num.retries.on.conflict.failures does so by itself."
+    )

@@ -19,6 +19,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InstantNotFound, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action, State
+from hoodie.services.clean import clean
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
@@ -48,6 +49,10 @@ LOCKED = {
 }
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
 POLICY = "hoodie.cleaner.policy.failed.writes"
+KEEP_THE_NEWEST = {
+    "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
+    "hoodie.cleaner.fileversions.retained": "1",
+}
 
 
 def rows(*keys: str, city: str = "oslo", note: str = "old", **more: Any) -> pa.Table:
@@ -85,6 +90,44 @@ def meanwhile(there: ArrowTable, act: Callable[[], object], **options: str) -> A
 
 
 # --- conflicts ---
+
+
+class Cleaned(WrappedStorage):
+    """Does something else, once, before the first base file is read."""
+
+    act: Callable[[], object] | None = None
+
+    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if self.act is not None and name in ("open_input", "read_range", "read") and path.endswith(".parquet"):
+            act, self.act = self.act, None
+            act()
+        return call()
+
+
+@pytest.mark.parametrize("retries", ["0", "1"])
+@pytest.mark.parametrize("options", [{}, LOCKED], ids=["no lock", "lock"])
+def test_a_write_whose_file_was_cleaned_away_gives_way_to_the_writers_that_made_it_obsolete(
+    options: dict[str, str], retries: str
+):
+    there = table(options)
+    there.upsert(rows("a", "b"))
+
+    def others() -> None:
+        for note in ("one", "two", "three"):
+            there.upsert(rows("a", note=note))
+        clean(there.storage, Options({**there.options, **KEEP_THE_NEWEST}))
+
+    storage = Cleaned(there.storage)
+    late = ArrowTable(storage, {**there.options, RETRIES: retries})
+    storage.act = others
+    if retries == "0":
+        with pytest.raises(WriteConflict, match=r"a cleaning deleted a file that it was to read \(.*parquet"):
+            late.upsert(rows("b", note="late"))
+        assert notes(there.storage) == {"a": "three", "b": "old"}
+    else:
+        late.upsert(rows("b", note="late"))
+        assert notes(there.storage) == {"a": "three", "b": "late"}
+    assert load_state(there.storage).timeline.pending() == ()
 
 
 def test_the_second_of_two_writes_of_a_file_group_gives_way_and_leaves_nothing():

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InvalidInput, UnsupportedTable, WriteConflict
+from hoodie.errors import FileGone, InvalidInput, UnsupportedTable, WriteConflict
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -46,6 +46,7 @@ from hoodie.table.state import TableState, in_units_of, key_samples, table_keyge
 from hoodie.writing.job import Checked, check, writable_state
 from hoodie.writing.operations import Combine
 from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.retry import overtaken
 from hoodie.writing.run import CheckedBatch, run
 
 _OLD_KEY, _OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"
@@ -122,12 +123,20 @@ def _with_retries(
     """Rows that were read before another writer's commit are read again: each attempt is a whole one."""
     settings = Settings.read(options)
     for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
+        target: _Target | None = None
         try:
             with raise_worker_errors():
-                return attempt(_target(session, storage, settings, options))
+                target = _target(session, storage, settings, options)
+                return attempt(target)
         except WriteConflict:
             if not left:
                 raise
+        except FileGone as gone:
+            conflict = None if target is None else overtaken(target.state, gone)
+            if conflict is None:
+                raise
+            if not left:
+                raise conflict from gone
     raise AssertionError  # the last attempt returns or raises
 
 
