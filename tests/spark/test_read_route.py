@@ -6,6 +6,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,11 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import hoodie
+from hoodie.config.options import Options
 from hoodie.errors import InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.reading.file_slice_reader import base_batches
+from hoodie.spark.read import route
 from hoodie.spark.read.arrow_files import split
-from hoodie.storage import LocalStorage
+from hoodie.spark.read.route import Route, route_to
+from hoodie.storage import FsspecStorage, LocalStorage
 
 ARROW = {"hoodie.spark.read.route": "arrow"}
 DAY = dt.date(2026, 11, 1)
@@ -114,6 +118,32 @@ def test_explain_says_who_reads(table: Any) -> None:
 def test_a_misspelt_route_is_an_error(table: Any) -> None:
     with pytest.raises(InvalidOption, match="expected one of AUTO, SPARK, ARROW"):
         table.snapshot(options={"hoodie.spark.read.route": "native"})
+
+
+def test_a_connector_by_another_name_is_found(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As `s3a` is for `s3`: here `file` stands for a scheme that Spark does not know."""
+    hoodie.create_table(tmp_path, name="t", record_key="id")
+    monkeypatch.setattr(route, "_found", WeakKeyDictionary())
+    monkeypatch.setattr(route, "_CONNECTORS", {"memory": ("memory", "file")})
+    storage = FsspecStorage(f"memory://{tmp_path}")
+    assert route_to(spark, storage, Options()) == Route(f"file://{tmp_path}")
+    arrow = route_to(spark, storage, Options(ARROW))
+    assert (arrow.root, str(arrow)) == (None, "Python tasks (hoodie.spark.read.route=arrow)")
+
+
+def test_a_connector_that_cannot_reach_the_table_is_told_and_not_taken(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(route, "_found", WeakKeyDictionary())
+    monkeypatch.setattr(route, "_CONNECTORS", {"memory": ("file",)})
+    storage = FsspecStorage(f"memory://{tmp_path}/nothing-there")
+    for _ in range(2):
+        assert "Spark cannot read file://: [PATH_NOT_FOUND]" in route_to(spark, storage, Options()).why
+    assert len([record for record in caplog.records if record.name == "hoodie.storage"]) == 1
+    asked = route_to(spark, storage, Options({"hoodie.spark.read.route": "spark"}))
+    assert asked == Route(f"memory://{tmp_path}/nothing-there")
 
 
 # --- what a task reads ---

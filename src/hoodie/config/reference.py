@@ -107,7 +107,7 @@ SECTIONS = (
     ),
     Section(
         title="Reading on Spark",
-        text="Who reads base files. More: [storage](storage.md#spark).",
+        text="Who reads base files. More: [object stores](object-stores.md#who-reads).",
         groups=(RouteOptions,),
         main=False,
     ),
