@@ -28,7 +28,7 @@ def options(address: str, key: str, **more: object) -> dict[str, str]:
         "zookeeper.base_path": "/hudi/locks",
         "zookeeper.lock_key": key,
         "zookeeper.session_timeout_ms": 20_000,
-        "zookeeper.connection_timeout_ms": 20_000,
+        "zookeeper.connection_timeout_ms": 60_000,
         "wait_time_ms": 100,
         "client.num_retries": 0,
         "num_retries": 1,

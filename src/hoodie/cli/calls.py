@@ -158,15 +158,17 @@ class Call:
         return max((outcome.status for outcome in outcomes), default=Status.FINE)
 
     def closing(self, results: Mapping[str, Any], status: Status) -> int:
-        """The end of a command that has printed as it went: its JSON document, results by path. Returns the status."""
+        """The end of a command that has printed as it went: of several tables a summary, or its JSON document, results
+        by path. Returns the status."""
+        seconds = time.perf_counter() - self.started
+        failed = {path for path, result in results.items() if any(run.problem for run in result.runs)}
+        outcomes = [
+            Outcome(path, Status.FAILED if path in failed else Status.FINE, result) for path, result in results.items()
+        ]
         if self.as_json:
-            seconds = time.perf_counter() - self.started
-            failed = {path for path, result in results.items() if any(run.problem for run in result.runs)}
-            outcomes = [
-                Outcome(path, Status.FAILED if path in failed else Status.FINE, result)
-                for path, result in results.items()
-            ]
             output.emit(self.command, outcomes, seconds)
+        elif len(outcomes) > 1:
+            output.show([output.summary_line(outcomes, seconds)])
         return status
 
     def alone(self, result: Any, blocks: Sequence[Block], status: Status = Status.FINE) -> int:
