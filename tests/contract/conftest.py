@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
 
-from hoodie.storage import FsspecStorage
 from support.http_faults import FaultyProxy
+from support.s3_server import running_s3
 
 pytest.register_assert_rewrite("hoodie.testing.storage_suite", "hoodie.testing.index_suite")
 
@@ -18,22 +17,8 @@ pytest.register_assert_rewrite("hoodie.testing.storage_suite", "hoodie.testing.i
 @pytest.fixture(scope="session")
 def s3() -> Iterator[dict[str, Any]]:
     """An S3 emulator's fsspec options; there is a bucket "contract"."""
-    server = pytest.importorskip("moto.server").ThreadedMotoServer("127.0.0.1", 0, verbose=False)
-    responses = pytest.importorskip("moto.s3.responses").S3Response
-    put, one_at_a_time = responses._key_response_put, threading.Lock()
-
-    def put_atomically(*arguments: Any, **named: Any) -> Any:
-        with one_at_a_time:
-            return put(*arguments, **named)
-
-    responses._key_response_put = put_atomically  # moto looks and then writes; in S3 that is one step
-    server.start()
-    host, port = server.get_host_and_port()
-    options = {"key": "k", "secret": "s", "client_kwargs": {"endpoint_url": f"http://{host}:{port}"}}
-    FsspecStorage("s3://contract", options).fs.mkdir("contract")
-    yield options
-    server.stop()
-    responses._key_response_put = put
+    with running_s3("contract") as options:
+        yield options
 
 
 @pytest.fixture(scope="session")

@@ -11,11 +11,12 @@ from hoodie.api.inputs import Path, session_and_path
 from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
+from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import InvalidOption
 from hoodie.reading.scan import ScanKind
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import load_state
 
@@ -70,8 +71,8 @@ def read(
     """
     session, path, options = session_and_path(session, path, options)
     given = door_options(options, Purpose.READ, path, props)
-    query = given.read(QueryOptions)
-    return engine_of(session).read(load_state(storage_for(path, storage_options)), _asked(query), given)
+    state = load_state(storage_at(path, given, storage_options))
+    return engine_of(session).read(state, _asked(given.read(QueryOptions)), without_driver_options(given))
 
 
 def _asked(query: QueryOptions) -> Read:

@@ -7,7 +7,9 @@ from typing import Any, Generic
 
 from hoodie.api.engine import Engine, Frame
 from hoodie.config.datasource import check_options, overridden
+from hoodie.config.driver_options import is_driver_option
 from hoodie.config.options import Options as Checked
+from hoodie.errors import InvalidOption
 from hoodie.storage.protocol import Storage
 
 Options = Mapping[str, Any]
@@ -26,4 +28,7 @@ class TableHandle(Generic[Frame]):
         return self.storage.root
 
     def _options(self, options: Options | None) -> Checked:
-        return overridden(self.options, check_options(options or {}))
+        given = check_options(options or {})
+        if late := sorted(key for key in given if is_driver_option(key)):
+            raise InvalidOption(f"{', '.join(late)}: the storage is chosen when the table is opened; give it there")
+        return overridden(self.options, given)

@@ -10,11 +10,12 @@ from hoodie.api.inputs import Path, session_and_path
 from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
+from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.read import MergeOptions
 from hoodie.model.plans import CompactionPlan
 from hoodie.services.compaction.schedule import pending_compactions
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_calls
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
@@ -72,8 +73,8 @@ class HoodieReadClient(Generic[Frame]):
         Raises           InvalidOption; TableNotFound
         """
         self.session, path, options = session_and_path(session, path, options)
-        self.storage = storage_for(path, storage_options)
-        self.options = door_options(options, Purpose.READ, path)
+        given = door_options(options, Purpose.READ, path)
+        self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
         Settings.read(self.options)
         self.options.read(MergeOptions)
         self.engine = cast("Engine[Frame]", engine_of(self.session))

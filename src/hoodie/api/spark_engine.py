@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow.compute as pc
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -16,17 +16,18 @@ from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.spark_keys import SparkKeys
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.reading.change_data_plan import CHANGE_COLUMNS
-from hoodie.reading.predicate import Test, tests_of
+from hoodie.reading.predicate import ANY, Test, Tests, tests_of
 from hoodie.reading.scan import ScanKind, plan_scan
-from hoodie.reading.selection import Filters, check_columns, read_filter
+from hoodie.reading.selection import Filters, check_columns, read_filter, sure_tests
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.change_data import change_data
+from hoodie.spark.read.route import route_to
 from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
@@ -57,6 +58,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         partial(put_again, session),
         spark_version=session.version,
         for_spark=True,
+        route=partial(route_to, session),
     )
 
 
@@ -80,13 +82,18 @@ def read(session: SparkSession, state: TableState, read: Read, options: Options)
         check_columns(read.columns, CHANGE_COLUMNS)
     if read.filters is None:
         return _read(session, state, read, read.columns, options)
-    condition = _condition(state, read)
-    rows = _read(session, state, read, None, options).where(condition)
-    return rows if read.columns is None else rows.select(*map(snapshot.quoted, read.columns))
+    rows = _filter(state, read)
+    found = _read(session, state, read, rows.read, options, rows.tests).where(rows.condition)
+    return found if read.columns is None else found.select(*map(snapshot.quoted, read.columns))
 
 
 def _read(
-    session: SparkSession, state: TableState, read: Read, columns: Sequence[str] | None, options: Options
+    session: SparkSession,
+    state: TableState,
+    read: Read,
+    columns: Sequence[str] | None,
+    options: Options,
+    tests: Tests = ANY,
 ) -> DataFrame:
     if read.kind is ScanKind.CHANGES:
         assert read.begin is not None
@@ -102,22 +109,40 @@ def _read(
         as_of=read.as_of,
         options=options,
         for_spark=True,
+        tests=tests,
     )
     return snapshot.scan_rows(session, scan)
 
 
-def _condition(state: TableState, read: Read) -> Column:
+class _Filter(NamedTuple):
+    """A filter for Spark.
+
+    read   the columns that are wanted or that it may ask for; None: all
+    tests  what leaves out partitions, and row groups that Python tasks read; Spark's own reader has the condition
+    """
+
+    condition: Column
+    read: Sequence[str] | None
+    tests: Tests
+
+
+def _filter(state: TableState, read: Read) -> _Filter:
     filters = read.filters
     schema = CHANGE_COLUMNS if read.cdc else read_schema(state, FileSystemView(state.timeline))
     if isinstance(filters, pc.Expression):
         raise InvalidInput("Spark takes no expression of pyarrow's: give the filter as SQL text or tuples")
     check_columns(read.columns or (), schema)
-    if isinstance(filters, str):
-        return F.expr(filters)
-    found = read_filter(filters, schema)
+    try:
+        found = read_filter(filters, schema)
+    except (InvalidInput, MissingPackage):
+        if not isinstance(filters, str):
+            raise
+        return _Filter(F.expr(filters), None, ANY)  # Spark takes more than we can read
     assert found is not None
     check_columns(found.columns, schema)
-    return _any(filters)
+    condition = F.expr(filters) if isinstance(filters, str) else _any(filters or ())
+    columns = None if read.columns is None else list(dict.fromkeys([*read.columns, *found.columns]))
+    return _Filter(condition, columns, sure_tests(found, schema))
 
 
 def _any(filters: Filters) -> Column:

@@ -15,9 +15,10 @@ from hoodie.api.table_reads import TableReads
 from hoodie.api.table_services import TableServices
 from hoodie.api.table_writes import TableWrites
 from hoodie.config.datasource import check_options, door_options, overridden, write_options
+from hoodie.config.driver_options import without_driver_options
 from hoodie.config.options import as_text
 from hoodie.config.read import MergeOptions
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import redacted
 from hoodie.table.create import create
@@ -72,8 +73,8 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame],
         options: Options | None = None,
     ) -> None:
         self.session, path, _ = session_and_path(session, path)
-        self.storage = storage_for(path, storage_options)
-        self.options = check_options(options or {})
+        given = check_options(options or {})
+        self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
         self.engine = cast("Engine[Frame]", engine_of(self.session))
 
     def __repr__(self) -> str:
@@ -153,7 +154,7 @@ def create_table(
         "hoodie.datasource.write.precombine.field": ordering,
         "hoodie.datasource.write.table.type": table_type,
     }
-    settings = overridden(given, {key: value for key, value in named.items() if value})
+    settings = overridden(without_driver_options(given), {key: value for key, value in named.items() if value})
     table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
     completed(create(table.storage, settings), given)
     return table

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -178,16 +179,18 @@ class TableReads(TableHandle[Frame]):
         options  `hoodie.*` options of reads, over those of the table object
         Raises   InvalidInput on an unknown kind, column or filter; as the read
         """
-        return plan_scan(
+        how = self._options(options)
+        scan = plan_scan(
             load_state(self.storage),
             kind,
             columns=columns,
             partitions=partitions,
             filters=filters,
             as_of=as_of,
-            options=self._options(options),
+            options=how,
             for_spark=self.engine.for_spark,
         )
+        return scan if self.engine.route is None else replace(scan, route=str(self.engine.route(self.storage, how)))
 
     def history(self, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
         """Completed commits of the active timeline with what they did, newest first.

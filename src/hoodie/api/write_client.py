@@ -15,6 +15,7 @@ from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
 from hoodie.config.datasource import DatasourceOptions, door_options, overridden
+from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions
@@ -25,7 +26,7 @@ from hoodie.lookup.index_sync import index_follows
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, new_state
 from hoodie.table.settings import Settings
@@ -96,8 +97,8 @@ class HoodieWriteClient:
         Raises           InvalidOption; TableNotFound
         """
         self.session, path, options = session_and_path(session, path, options)
-        self.storage = storage_for(path, storage_options)
-        self.options = door_options(options, Purpose.WRITE, path)
+        given = door_options(options, Purpose.WRITE, path)
+        self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
         self.engine: Engine[Any] = engine_of(self.session)
         self.settings = Settings.read(self.options)
         self._begun: dict[str, Transaction] = {}
@@ -267,6 +268,7 @@ def write(
         table = HoodieTable(df.sparkSession, path, storage_options=storage_options, options=given)
     else:
         table = HoodieTable(path, storage_options=storage_options, options=given)
+    given = without_driver_options(given)
     named = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
     settings: Options | None = None  # of the table that is to be made
     try:

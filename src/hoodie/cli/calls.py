@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import re
 import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
@@ -19,6 +17,7 @@ import click
 from hoodie.cli import output, secrets
 from hoodie.cli.outcome import Outcome, Problem, Status
 from hoodie.cli.output import Block
+from hoodie.config.driver_options import driver_value
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InvalidOption
 from hoodie.storage import Storage, storage_for
@@ -61,7 +60,7 @@ class Call:
     def of(cls, context: click.Context, given: dict[str, Any]) -> Call:
         """Take the common options out of those given. Raises InvalidOption; UsageError without any path"""
         words = context.command_path.split()[1:]
-        storage_options = {key: _value(text) for key, text in given.pop("storage_options", ())}
+        storage_options = {key: driver_value(text) for key, text in given.pop("storage_options", ())}
         secrets.remember(storage_options)
         options = Options()
         if "options" in given:
@@ -226,11 +225,3 @@ def explained(error: BaseException, *, debug: bool = False) -> tuple[Status, Pro
         status = Status.FAILED
         message = f"{type(error).__name__}: {message}. This error was not expected: --debug shows where it comes from."
     return status, Problem(type(error).__name__, secrets.masked(message))
-
-
-def _value(text: str) -> Any:
-    """A driver's option: JSON where it is an object or a truth value, else text."""
-    if text[:1] == "{" or text in ("true", "false"):
-        with suppress(ValueError):
-            return json.loads(text)
-    return text

@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hoodie.config.driver_options import is_driver_option
 from hoodie.config.hudi_options import OptionClass, Purpose, find_option, misspelt, refused_value, together
 from hoodie.config.options import option, read_options
 from hoodie.errors import InvalidOption, OptionIgnored
@@ -57,7 +58,7 @@ def without_unused(
                 used[key] = value
             else:
                 refused.append((f"{key}={value!r}", advice))
-        elif free and key.startswith(free):
+        elif (free and key.startswith(free)) or is_driver_option(key):
             used[key] = value
         elif (known := find_option(key)) is None:
             unknown.append(key)

@@ -30,6 +30,14 @@ class ChangeImages(StrEnum):
     STRUCT = "struct"
 
 
+class ReadRoute(StrEnum):
+    """Who reads base files for Spark."""
+
+    AUTO = "auto"
+    SPARK = "spark"
+    ARROW = "arrow"
+
+
 class HolePolicy(StrEnum):
     """What an incremental query does about a pending commit that is older than a completed one."""
 
@@ -75,6 +83,20 @@ class PositionOptions:
         "reads the logs.",
         expected="bytes, such as 268435456",
         check=lambda size: size >= 0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RouteOptions:
+    """How Spark comes by the rows of base files."""
+
+    route: ReadRoute = option(
+        "hoodie.spark.read.route",
+        ReadRoute.AUTO,
+        "Who reads base files for Spark. spark: its own Parquet reader, for which its Java side needs a connector to "
+        "the table's storage; arrow: Python tasks, by the driver that the rest of the library uses, with the "
+        "`storage_options` of the table; auto: the first where there is a connector (s3a:// for s3://), else the "
+        "second. Not an option of Hudi.",
     )
 
 
@@ -188,6 +210,7 @@ class StreamOptions:
 
 READ_GROUPS = (
     MergeOptions,
+    RouteOptions,
     PositionOptions,
     MergerOptions,
     IncrementalOptions,

@@ -27,6 +27,7 @@ from hoodie.config.read import (
     MissingFileOptions,
     PositionOptions,
     QueryOptions,
+    RouteOptions,
     StreamOptions,
 )
 from hoodie.config.rollback import RollbackOptions
@@ -102,6 +103,12 @@ SECTIONS = (
         text="What a read does when a data file is missing that a completed commit published. "
         "More: [reading](reading.md#missing-files).",
         groups=(MissingFileOptions,),
+        main=False,
+    ),
+    Section(
+        title="Reading on Spark",
+        text="Who reads base files. More: [object stores](object-stores.md#who-reads).",
+        groups=(RouteOptions,),
         main=False,
     ),
     Section(

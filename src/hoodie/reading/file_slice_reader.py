@@ -252,10 +252,13 @@ class SliceMerge:
         return pa.Table.from_arrays(rows.columns, schema=self._target) if self._target.names else rows
 
 
-def base_batches(storage: Storage, file: BaseFile, target: pa.Schema, tests: Tests = ANY) -> Iterator[pa.Table]:
+def base_batches(
+    storage: Storage, file: BaseFile, target: pa.Schema, tests: Tests = ANY, part: range | None = None
+) -> Iterator[pa.Table]:
     """The rows of a base file in the columns of `target`, a batch at a time.
 
     tests   row groups that cannot pass them by their statistics are not read
+    part    bytes of the file: only row groups that begin there are read. None: all
     Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
     """
     with storage.open_input(file.path) as source:
@@ -263,7 +266,7 @@ def base_batches(storage: Storage, file: BaseFile, target: pa.Schema, tests: Tes
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]
         types = base_types(storage, parquet, target)
-        size, groups = _batch_rows(parquet.metadata), row_groups(parquet, target, types, tests)
+        size, groups = _batch_rows(parquet.metadata), row_groups(parquet, target, types, tests, part)
         batches = parquet.iter_batches(batch_size=size, row_groups=groups, columns=names)
         while True:
             with damage_of(file.path):

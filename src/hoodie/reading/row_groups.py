@@ -9,13 +9,16 @@ from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.reading.predicate import ANY, Bounds, Tests, may_pass
 
 
-def row_groups(parquet: pq.ParquetFile, target: pa.Schema, types: StoredTypes, tests: Tests) -> list[int]:
+def row_groups(
+    parquet: pq.ParquetFile, target: pa.Schema, types: StoredTypes, tests: Tests, part: range | None = None
+) -> list[int]:
     """The numbers of the row groups to read.
 
     target  the table's columns: a statistic counts only where the file's column has the type of the table's
     types   how the file's values differ from their labels: where they do, no statistic counts
+    part    bytes of the file in which they begin; None: anywhere
     """
-    every = list(range(parquet.num_row_groups))
+    every = [group for group in range(parquet.num_row_groups) if part is None or _begin(parquet, group) in part]
     if tests == ANY or types:
         return every
     stored = parquet.schema_arrow
@@ -34,3 +37,10 @@ def row_groups(parquet: pq.ParquetFile, target: pa.Schema, types: StoredTypes, t
         return Bounds(found.min, found.max, nulls, exact=not pa.types.is_floating(target.field(field).type))
 
     return [group for group in every if may_pass(tests, lambda name, group=group: bounds_in(group, name))]  # type: ignore[misc]
+
+
+def _begin(parquet: pq.ParquetFile, group: int) -> int:
+    """Where a row group's bytes begin: with the pages of its first column."""
+    first = parquet.metadata.row_group(group).column(0)
+    dictionary, data = first.dictionary_page_offset or 0, first.data_page_offset
+    return int(dictionary if 0 < dictionary < data else data)

@@ -27,7 +27,7 @@ from hoodie.reading.column_types import mislabelled
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.partition_tests import slices_that_may_pass
-from hoodie.reading.predicate import ANY, Tests
+from hoodie.reading.predicate import ANY, Tests, both
 from hoodie.reading.selection import Filters, RowFilter, check_columns, read_filter
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.state import TableState
@@ -105,6 +105,7 @@ class Scan:
     mislabelled base files that Spark's own reader would read as other values (`column_types.mislabelled`); none
                 where the scan was not planned for Spark
     options     `hoodie.*` options of the read
+    route       who reads the base files for Spark; "": nobody asked
     view        the files that were looked at
     view_as_of  the last instant that counts in the view; None: all of its timeline
     """
@@ -123,6 +124,7 @@ class Scan:
     mislabelled: frozenset[BaseFile] = frozenset()
     tests: Tests = field(default=ANY, kw_only=True)
     options: Options = field(default_factory=Options)
+    route: str = field(default="", kw_only=True)
     view: FileSystemView = field(kw_only=True)
     view_as_of: str | None = field(default=None, kw_only=True)
 
@@ -217,6 +219,8 @@ class Scan:
         ]
         if self.filter is not None:
             lines.append(f"filter on the rows read: {self.filter}")
+        if self.route:
+            lines.append(f"base files read by {self.route}")
         if self.mislabelled:
             lines.append(f"{_count(len(self.mislabelled), 'base file')} read by Python, for their timestamps' labels")
         lines += [f"pruned: {part}" for part in self.pruned]
@@ -279,6 +283,7 @@ def plan_scan(
     end: Point | None = None,
     options: Options | None = None,
     for_spark: bool = False,
+    tests: Tests = ANY,
 ) -> Scan:
     """Plan a read of a table.
 
@@ -291,6 +296,7 @@ def plan_scan(
     options     `hoodie.*` options of reads
     for_spark   find out which base files Spark's own Parquet reader would read as other values; what that costs: see
                 `mislabelled`
+    tests       of rows that the caller drops itself, with those of `filters`. Not for changes
     Raises      InvalidInput on an unknown column or kind, a malformed filter or instant, and as of an instant before
                 the first commit, or whose files were cleaned; UnsupportedTable when there is no rule to merge the
                 table's rows; MissingFile when a file is gone that a commit published; CorruptFile; as `plan_changes`
@@ -300,7 +306,7 @@ def plan_scan(
         assert begin is not None  # `_kind` saw to it
         scan = _plan_changes(state, begin, end, columns, filters, options)
     else:
-        scan = _plan_state(state, kind, columns, partitions, filters, as_of, options)
+        scan = _plan_state(state, kind, columns, partitions, filters, as_of, options, tests)
     if for_spark and scan.base_files:
         scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
     return replace(scan, options=options or Options())
@@ -314,6 +320,7 @@ def _plan_state(
     filters: Filters | None,
     as_of: Point | None,
     options: Options | None,
+    tests: Tests,
 ) -> Scan:
     """The rows at one moment."""
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)
@@ -321,7 +328,7 @@ def _plan_state(
     state, view = complete_view(state, partitions, taken, options, moment)
     schema = read_schema(state, view, moment)
     wanted, read, rows = _selected(schema, columns, filters)
-    tests = ANY if rows is None else rows.tests
+    tests = tests if rows is None else both(rows.tests, tests)
     slices = tuple(slices_that_may_pass(taken(view), tests, schema, state.config.properties))
     reader = slice_reader(state, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
     return Scan(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
-from hoodie.reading.predicate import ANY, Tests, tests_of
+from hoodie.reading.predicate import ANY, Test, Tests, tests_of
 
 #: Which rows to keep. Text is a condition in SQL, "amount > 3 and city in ('oslo', 'rome')"; else as pyarrow.parquet
 #: takes them: an expression, or tuples (column, operator, value) in lists of and, or.
@@ -61,3 +62,25 @@ def check_columns(names: Iterable[str], schema: pa.Schema) -> None:
             near = difflib.get_close_matches(str(name), schema.names, n=1, cutoff=0.5)
             hint = f" Did you mean {near[0]!r}?" if near else f" It has {', '.join(schema.names)}."
             raise InvalidInput(f"the table has no column {name!r}.{hint}")
+
+
+def sure_tests(found: RowFilter, schema: pa.Schema) -> Tests:
+    """The tests that mean the same to every engine: whole numbers, text, truth values and dates, each compared with one
+    of its kind. Times go by the engine's time zone, and NaN has its own rules in each."""
+    return tuple(tuple(test for test in clause if _is_sure(test, schema)) for clause in found.tests)
+
+
+def _is_sure(test: Test, schema: pa.Schema) -> bool:
+    if test.op in ("null", "not null"):
+        return True
+    values = test.value if test.op in ("in", "not in") else [test.value]
+    is_kind = [_SURE.get(type(value)) for value in values]
+    return all(kind is not None and kind(schema.field(test.column).type) for kind in is_kind)
+
+
+_SURE: Mapping[type, Callable[[pa.DataType], bool]] = {
+    int: pa.types.is_integer,
+    str: pa.types.is_string,
+    bool: pa.types.is_boolean,
+    dt.date: pa.types.is_date32,
+}

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.config.datasource import door_options
+from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
@@ -27,7 +28,7 @@ from hoodie.reading.row_groups import row_groups
 from hoodie.reading.scan import Scan, plan_scan
 from hoodie.reading.selection import Filters, check_columns, read_filter
 from hoodie.schema.conform import conform
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
@@ -75,7 +76,7 @@ def open_storage(
     given = options or {}
     ours = door_options({key: given[key] for key in given if key.startswith("hoodie.")}, Purpose.READ)
     driver = {key: given[key] for key in given if not key.startswith("hoodie.")}
-    return storage_for(path, {**driver, **(storage_options or {})}), ours
+    return storage_at(path, ours, {**driver, **(storage_options or {})}), without_driver_options(ours)
 
 
 def read_table(

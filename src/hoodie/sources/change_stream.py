@@ -33,7 +33,7 @@ from hoodie.reading.table_schema import read_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.table.state import TableState, load_state
 from hoodie.view.incremental import EARLIEST
 from hoodie.view.slices import FileSystemView
@@ -41,7 +41,7 @@ from hoodie.view.slices import FileSystemView
 
 def stream_schema(path: str, options: Options) -> StructType:
     """The columns of a stream of a table. Raises InvalidInput when it has none yet; UnsupportedTable as `changes`"""
-    state = load_state(storage_for(path))
+    state = load_state(storage_at(path, options))
     schema = read_schema(state, FileSystemView(state.timeline))
     if set(schema.names) <= set(META_COLUMNS):
         raise InvalidInput(
@@ -61,7 +61,7 @@ class ChangeStream(DataSourceStreamReader, SupportsTriggerAvailableNow):
     """The changed rows of a table, each as it was at the end of its micro-batch; with the format cdc, each change."""
 
     def __init__(self, path: str, options: Options, schema: StructType) -> None:
-        self.storage, self.options = storage_for(path), stream_options(options)
+        self.storage, self.options = storage_at(path, options), stream_options(options)
         self.target = to_arrow_schema(schema, timezone="UTC")
         self.first: StreamOffset | None = None
         self.last: StreamOffset | None = None

@@ -23,7 +23,7 @@ from hoodie.config.write import EngineOptions, WriteOperation
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.storage.protocol import Storage
 from hoodie.writing.staging import new_stage, remove_stale
 
@@ -51,7 +51,7 @@ class ViewWriter(DataSourceArrowWriter):
             raise InvalidOption(
                 "rows are inserted into a view of the latest rows (snapshot), not of older or changed ones"
             )
-        self.path, self.options, self.storage = path, options, storage_for(path)
+        self.path, self.options, self.storage = path, options, storage_at(path, options)
         self.operation = _operation(options, overwrite)
         self.most = options.read(EngineOptions).driver_batch
         self.folder = new_stage()

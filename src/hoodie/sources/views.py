@@ -33,7 +33,7 @@ from hoodie.sources.view_refresh import with_source
 from hoodie.sources.view_writer import ViewWriter
 from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.storage import storage_for
+from hoodie.storage import storage_at
 from hoodie.table.state import load_state
 
 
@@ -123,7 +123,7 @@ class _Reader(DataSourceReader):
 def _scan(path: str, options: Options, columns: Sequence[str] | None) -> Scan | ChangeData:
     """The read that the options ask for. Raises InvalidOption"""
     query = options.read(QueryOptions)
-    state = load_state(storage_for(path))
+    state = load_state(storage_at(path, options))
     if query.query is QueryType.INCREMENTAL:
         if not query.begin:
             raise InvalidOption("an incremental query needs hoodie.datasource.read.begin.instanttime")

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+from hoodie.config.driver_options import driver_options
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, is_temporary, join, split
@@ -29,6 +30,7 @@ __all__ = [
     "is_temporary",
     "join",
     "split",
+    "storage_at",
     "storage_beside",
     "storage_for",
 ]
@@ -82,6 +84,18 @@ def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] 
             raise InvalidInput(f"{text}: a file URI on another host; mount it, or write file:///path")
         path = path[2 + len(host) :]
     return LocalStorage(path)
+
+
+def storage_at(
+    path_or_uri: str | os.PathLike[str], options: Mapping[str, str], storage_options: Mapping[str, Any] | None = None
+) -> Storage:
+    """The storage of a table as a call names it.
+
+    options          of the call: `hoodie.storage.*` are the driver's
+    storage_options  of the driver, over those
+    Raises           as `storage_for`
+    """
+    return storage_for(path_or_uri, {**driver_options(options), **(storage_options or {})})
 
 
 def storage_beside(storage: Storage, path_or_uri: str) -> Storage:

@@ -19,6 +19,7 @@ from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.lookup.locate import COST, FILE_ID, HITS, join_cost, locate_on_executors, match_columns
+from hoodie.spark.read.route import route_to
 from hoodie.spark.tasks import collect, persist
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.table.state import TableFiles, TableState
@@ -114,7 +115,8 @@ def look_up_keys(
         small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
         asked = _asked(context, rows, files)
         bloom = context.settings.bloom
-        hits = locate_on_executors(session, state.storage, keys, asked, files.bases, index, bloom, small)
+        root = route_to(session, state.storage, context.reading or context.settings.given).root
+        hits = locate_on_executors(session, state.storage, keys, asked, files.bases, index, bloom, small, root)
     else:
         hits = session.createDataFrame([], HITS)
     return KeyLookup(context, rows, files, hits)

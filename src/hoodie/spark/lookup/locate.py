@@ -25,6 +25,7 @@ from hoodie.lookup.key_lookup import FileWithLogs, keys_in_base
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.base_file_reader import footer_of
+from hoodie.spark.read.arrow_files import key_rows
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage.protocol import Storage
@@ -53,6 +54,7 @@ def locate_on_executors(
     index: Index,
     bloom: BloomOptions,
     broadcast: bool,
+    root: str | None,
 ) -> DataFrame:
     """Where keys of the batch are: `_hoodie_record_key`, `_hoodie_partition_path`, file id; keys not found are absent.
 
@@ -61,6 +63,7 @@ def locate_on_executors(
     files      base files that a reader sees, per partition path: those of the batch, or with a global index all
     index      one by file
     broadcast  whether the keys are few enough to be sent to every executor
+    root       of the table, as Spark's own reader reaches it; None: it does not (`spark.read.route`)
     returns    also a column with what look-ups cost, in rows of their own (key null)
     """
     assert isinstance(index.look_up, ByFile)
@@ -68,7 +71,7 @@ def locate_on_executors(
     if index.look_up.pruned:
         hits = _by_filter(storage, keys, counts, files, bloom, index.is_global)
     else:
-        hits = _by_join(session, storage, keys, files, on, broadcast)
+        hits = _by_join(session, storage, root, keys, files, on, broadcast)
     late = [file for part in files.values() for file in part if isinstance(file, FileWithLogs)]
     if not late:
         return hits
@@ -93,12 +96,21 @@ def match_columns(index: Index) -> list[str]:
 
 
 def _by_join(
-    session: SparkSession, storage: Storage, keys: DataFrame, files: Files, on: list[str], broadcast: bool
+    session: SparkSession,
+    storage: Storage,
+    root: str | None,
+    keys: DataFrame,
+    files: Files,
+    on: list[str],
+    broadcast: bool,
 ) -> DataFrame:
-    paths = [file.path for part in files.values() for file in part]
-    stored = read_parquet(session, storage, paths, _KEYS).select(
-        RECORD_KEY, PARTITION_PATH, F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID)
-    )
+    every = [file for part in files.values() for file in part]
+    if root is None:
+        stored = key_rows(session, storage, every, FILE_ID)
+    else:
+        stored = read_parquet(session, root, [file.path for file in every], _KEYS).select(
+            RECORD_KEY, PARTITION_PATH, F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID)
+        )
     asked = keys.select(on)
     hits = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
     return hits.withColumn(COST, F.lit(None).cast("string"))

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
-from hoodie.storage.protocol import Storage
-
 _WILDCARDS = re.compile(r"[\\{}\[\]*?]")
 #: Spark's own name for the option that has it take paths as they are. Escaping does not do: a path that has both a
 #: wildcard and a colon fails in Hadoop's globbing, and `basePath` is never expanded.
@@ -21,10 +19,11 @@ _conf_lock = threading.Lock()
 
 
 def read_parquet(
-    session: SparkSession, storage: Storage, paths: Sequence[str], schema: StructType, *, hive_partitions: bool = False
+    session: SparkSession, root: str, paths: Sequence[str], schema: StructType, *, hive_partitions: bool = False
 ) -> DataFrame:
     """The rows of some base files, columns by name; columns that a file lacks are null.
 
+    root             of the table, as Spark reaches it: `route.route_to`
     paths            relative to the table; empty: no rows
     hive_partitions  let Spark take partition columns from `column=value` folders, so that it prunes by them. Only for
                      tables whose folder names say exactly what the column holds
@@ -32,14 +31,11 @@ def read_parquet(
     if not paths:
         return session.createDataFrame([], schema)
     reader = session.read.schema(schema)
-    full = [f"{storage.root}/{path}" for path in paths]
+    full = [f"{root}/{path}" for path in paths]
     if any(_WILDCARDS.search(path) for path in full):
         reader = reader.option(_EXPAND, "false")
-    if hive_partitions:
-        reader = reader.option("basePath", storage.root)
-    else:
-        # Else Spark would infer partition columns from folder names, with types of its own, and drop the file's.
-        reader = reader.option("recursiveFileLookup", "true")
+    # Else Spark would infer partition columns from folder names, with types of its own, and drop the file's.
+    reader = reader.option("basePath", root) if hive_partitions else reader.option("recursiveFileLookup", "true")
     with _no_listing_job(session, len(paths)):
         frame = reader.parquet(*full)
         frame.schema  # noqa: B018  over Spark Connect only this makes the server resolve the paths

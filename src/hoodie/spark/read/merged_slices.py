@@ -1,5 +1,4 @@
-"""File slices that Spark's own reader cannot read, as a DataFrame: those with logs are merged, base files whose labels
-are wrong read as they are meant. Arrow tasks do it, one Spark partition a task."""
+"""File slices with logs, merged by Arrow tasks: what they make is a DataFrame, one Spark partition a task."""
 
 from __future__ import annotations
 
@@ -13,11 +12,10 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.model.files import FileSlice
-from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
+from hoodie.reading.file_slice_reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.spark.tasks import balance, cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
-from hoodie.storage.protocol import Storage
 
 #: Bytes of files that a task is given, and the bytes that opening a slice counts as: Spark's own defaults for files.
 _TASK_BYTES = 128 * 1024 * 1024
@@ -53,19 +51,6 @@ def merged_rows(
     return rows if columns else rows.select()
 
 
-def file_rows(
-    session: SparkSession, storage: Storage, schema: pa.Schema, slices: Sequence[FileSlice], columns: Sequence[str]
-) -> DataFrame:
-    """The rows of the slices' base files, for those that Spark's own reader does not read as they are meant.
-
-    schema   all columns of the table
-    columns  as of `merged_rows`
-    """
-    asked = pa.schema([schema.field(name) for name in list(columns) or schema.names[:1]])
-    rows = slice_rows(session, slices, asked, partial(_base_batches, storage, asked))
-    return rows if columns else rows.select()
-
-
 def slice_rows(session: SparkSession, slices: Sequence[FileSlice], schema: pa.Schema, read: ReadSlice) -> DataFrame:
     """What a function makes of slices, as rows of a schema, when an action asks for it."""
     return packed_rows(session, slices, slice_bytes, schema, read)
@@ -95,10 +80,16 @@ def pack(slices: Sequence[FileSlice], at_once: int) -> list[list[FileSlice]]:
 
 def pack_by(items: Sequence[T], size: Callable[[T], int], at_once: int) -> list[list[T]]:
     """As `pack`, of anything that is so many bytes."""
-    sizes = [_OPEN_BYTES + size(item) for item in items]
-    share = min(_TASK_BYTES, max(_OPEN_BYTES, sum(sizes) // max(1, at_once)))
-    count = min(len(items), -(-sum(sizes) // share))
+    sizes = [size(item) for item in items]
+    whole = sum(sizes) + _OPEN_BYTES * len(sizes)
+    count = min(len(items), -(-whole // task_bytes(sizes, at_once)))
     return balance(items, lambda item: _OPEN_BYTES + size(item), count)
+
+
+def task_bytes(sizes: Sequence[int], at_once: int) -> int:
+    """Bytes for a task, of items that are so many bytes each."""
+    whole = sum(sizes) + _OPEN_BYTES * len(sizes)
+    return min(_TASK_BYTES, max(_OPEN_BYTES, whole // max(1, at_once)))
 
 
 def slice_bytes(slice_: FileSlice) -> int:
@@ -109,11 +100,6 @@ def slice_bytes(slice_: FileSlice) -> int:
 def _merged(reader: SliceReader, columns: Sequence[str], keep: Keep | None, slice_: FileSlice) -> Iterator[pa.Table]:
     batches = merged_batches(reader, slice_, columns)
     return batches if keep is None else map(keep, batches)
-
-
-def _base_batches(storage: Storage, schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:
-    assert slice_.base is not None  # the caller's slices have one
-    return base_batches(storage, slice_.base, schema)
 
 
 def _read(

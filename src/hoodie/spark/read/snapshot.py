@@ -1,6 +1,6 @@
 """Reading a table as a DataFrame: the driver decides on the files, Spark's own Parquet reader reads base files.
 
-Only logs go through Python, and base files whose labels are wrong."""
+Only logs go through Python, base files whose labels are wrong, and those of storages that Spark does not reach."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
+from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.kept_changes import kept_changes
-from hoodie.spark.read.merged_slices import Keep, file_rows, merged_rows
+from hoodie.spark.read.merged_slices import Keep, merged_rows
 from hoodie.spark.read.positioned_slices import changes_of, readable, rows_gone, rows_of, rows_that_stay
+from hoodie.spark.read.route import route_to
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
@@ -49,7 +51,8 @@ def snapshot(
     Raises      InvalidInput on an unknown column, and as of an instant whose files were cleaned; UnsupportedTable when
                 there is no rule to merge the table's rows; MissingFile when a file is gone that a commit published
 
-    Slices without logs are read by Spark alone. Where logs were damaged, the tasks' log says so (`errors.DamagedLog`).
+    Slices without logs are read by Spark alone, where it reaches the storage. Where logs were damaged, the tasks' log
+    says so (`errors.DamagedLog`).
     """
     scan = plan_scan(state, columns=columns, partitions=partitions, as_of=as_of, options=options, for_spark=True)
     return scan_rows(session, scan)
@@ -94,14 +97,15 @@ def scan_frames(
     if scan.filter is not None:
         raise InvalidInput("this scan has filters, which are for read_arrow: take DataFrame.where instead")
     frames = []
+    root = route_to(session, scan.state.storage, scan.options).root
     if scan.plain or not scan.logged:
-        rows = base_rows(session, scan, columns)
+        rows = base_rows(session, scan, root, columns)
         frames.append(rows if where is None else rows.where(where))
     if scan.reader is not None:
-        by_position = slices_by_position(scan, columns)
+        by_position = [] if root is None else slices_by_position(scan, columns)
         frames += [
             rows if where is None else rows.where(where)
-            for rows in _rows_by_position(session, scan, scan.reader, by_position, columns)
+            for rows in _rows_by_position(session, scan, scan.reader, root, by_position, columns)
         ]
         if rest := [slice_ for slice_ in scan.logged if slice_ not in set(by_position)]:
             frames.append(merged_rows(session, scan.reader, rest, columns, keep))
@@ -116,10 +120,15 @@ def slices_by_position(scan: Scan, columns: Sequence[str]) -> list[FileSlice]:
 
 
 def _rows_by_position(
-    session: SparkSession, scan: Scan, reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str]
+    session: SparkSession,
+    scan: Scan,
+    reader: SliceReader,
+    root: str | None,
+    slices: Sequence[FileSlice],
+    columns: Sequence[str],
 ) -> Iterator[DataFrame]:
     """The rows of base files that logs do not replace, and the rows of the logs."""
-    if not slices:
+    if not slices or root is None:
         return
     names = list(columns) or scan.schema.names[:1]
     limit = 0 if scan.kind is ScanKind.CHANGES else scan.options.read(PositionOptions).kept
@@ -129,28 +138,31 @@ def _rows_by_position(
     yield rows_of(changes, wanted)
     if files := [slice_.base for slice_ in slices if slice_.base is not None]:
         gone = rows_gone(session, reader, slices) if kept is None else kept
-        yield rows_that_stay(_base_frame(session, scan, files), files, gone, wanted)
+        yield rows_that_stay(_base_frame(session, scan, root, files), files, gone, wanted)
 
 
-def _base_frame(session: SparkSession, scan: Scan, files: Sequence[BaseFile]) -> DataFrame:
+def _base_frame(session: SparkSession, scan: Scan, root: str, files: Sequence[BaseFile]) -> DataFrame:
     hive = hive_folders(scan.state.config, scan.schema, {file.group.partition for file in files})
     paths = [file.path for file in files]
-    return read_parquet(session, scan.state.storage, paths, to_spark(scan.schema), hive_partitions=hive)
+    return read_parquet(session, root, paths, to_spark(scan.schema), hive_partitions=hive)
 
 
-def base_rows(session: SparkSession, scan: Scan, columns: Sequence[str]) -> DataFrame:
+def base_rows(session: SparkSession, scan: Scan, root: str | None, columns: Sequence[str]) -> DataFrame:
     """The rows of the slices that have no logs.
 
-    Spark's own reader goes by the labels in the files: those whose labels are wrong are read by Arrow tasks.
+    root  of the table, as Spark reaches it; None: it does not, and Arrow tasks read all
+
+    Spark's own reader goes by the labels in the files: those whose labels are wrong are read by Arrow tasks, too.
     """
-    wrong = [slice_ for slice_ in scan.plain if slice_.base in scan.mislabelled]
-    files = [slice_.base for slice_ in scan.plain if slice_.base is not None and slice_.base not in scan.mislabelled]
+    files = [slice_.base for slice_ in scan.plain if slice_.base is not None]
+    by_spark = [file for file in files if root is not None and file not in scan.mislabelled]
+    by_arrow = [file for file in files if root is None or file in scan.mislabelled]
     frames = []
-    if files or not wrong:
-        frame = _base_frame(session, scan, files)
+    if root is not None and (by_spark or not by_arrow):
+        frame = _base_frame(session, scan, root, by_spark)
         frames.append(frame if frame.columns == list(columns) else frame.select(*map(quoted, columns)))
-    if wrong:
-        frames.append(file_rows(session, scan.state.storage, scan.schema, wrong, columns))
+    if by_arrow or not frames:
+        frames.append(file_rows(session, scan.state.storage, scan.schema, by_arrow, columns, scan.tests))
     return reduce(DataFrame.unionByName, frames)
 
 

@@ -1,0 +1,89 @@
+"""Base files that Arrow tasks read: where Spark's own reader does not reach them, or would read other values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from hoodie.model.files import BaseFile
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.file_slice_reader import base_batches
+from hoodie.reading.predicate import ANY, Tests
+from hoodie.spark.read.merged_slices import packed_rows, task_bytes
+from hoodie.spark.tasks import cores
+from hoodie.storage.protocol import Storage
+
+#: No part of a file is smaller: each reads the footer.
+_LEAST_PART = 16 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class FilePart:
+    """Bytes of a base file: the row groups that begin in them."""
+
+    file: BaseFile
+    begin: int
+    end: int
+
+    @property
+    def size(self) -> int:
+        return self.end - self.begin
+
+
+def file_rows(
+    session: SparkSession,
+    storage: Storage,
+    schema: pa.Schema,
+    files: Sequence[BaseFile],
+    columns: Sequence[str],
+    tests: Tests = ANY,
+) -> DataFrame:
+    """The rows of base files, read when an action asks for them.
+
+    schema   all columns of the table
+    columns  of the table, in the order wanted: no others are decoded. Spark does not tell a Python function which
+             columns a query needs
+    tests    row groups that cannot pass them by their statistics are not read
+    """
+    asked = pa.schema([schema.field(name) for name in list(columns) or schema.names[:1]])
+    parts = split(files, cores(session))
+    rows = packed_rows(session, parts, lambda part: part.size, asked, partial(_batches, storage, asked, tests))
+    return rows if columns else rows.select()
+
+
+def key_rows(session: SparkSession, storage: Storage, files: Sequence[BaseFile], file_id: str) -> DataFrame:
+    """The record keys and partition paths in base files, with the id of the file group that each is in.
+
+    file_id  name of that column
+    """
+    keys = pa.schema([(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH)])
+    parts, read = split(files, cores(session)), partial(_keys, storage, keys, file_id)
+    return packed_rows(session, parts, lambda part: part.size, keys.append(pa.field(file_id, pa.string())), read)
+
+
+def split(files: Sequence[BaseFile], at_once: int) -> list[FilePart]:
+    """The files in parts, so that tasks of about equal bytes can be made of them: one large file keeps all cores busy.
+
+    at_once  tasks that run at the same time
+    """
+    most = max(_LEAST_PART, task_bytes([file.size for file in files], at_once))
+    return [
+        FilePart(file, begin, min(begin + most, file.size))
+        for file in files
+        for begin in range(0, max(1, file.size), most)
+    ]
+
+
+def _batches(storage: Storage, schema: pa.Schema, tests: Tests, part: FilePart) -> Iterator[pa.Table]:
+    whole = part.size == part.file.size
+    return base_batches(storage, part.file, schema, tests, None if whole else range(part.begin, part.end))
+
+
+def _keys(storage: Storage, schema: pa.Schema, name: str, part: FilePart) -> Iterator[pa.Table]:
+    for rows in _batches(storage, schema, ANY, part):
+        ids = pa.repeat(part.file.group.file_id, rows.num_rows)
+        yield rows.append_column(name, ids)
