@@ -8,7 +8,7 @@ from uuid import uuid4
 
 import pytest
 
-from hoodie.storage import FsspecStorage, LocalStorage, Storage
+from hoodie.storage import FsspecStorage, LocalStorage, Storage, storage_for
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.storage_suite import StorageSuite
 
@@ -33,7 +33,7 @@ class TestStorages(StorageSuite):
                 return FsspecStorage(f"s3://contract/{uuid4().hex}/table", request.getfixturevalue("s3"))
             case name:
                 uri, _, options = os.environ[name].partition(" ")
-                return FsspecStorage(f"{uri.rstrip('/')}/{uuid4().hex}/table", json.loads(options or "{}"))
+                return storage_for(f"{uri.rstrip('/')}/{uuid4().hex}/table", json.loads(options or "{}"))
 
     def copies_share_files(self, storage):
         return not isinstance(storage, MemoryStorage)

@@ -16,10 +16,12 @@ from hoodie.storage.wrapped import WrappedStorage
 
 if TYPE_CHECKING:
     from hoodie.storage.fsspec_store import FsspecStorage
+    from hoodie.storage.hdfs import HdfsStorage
 
 __all__ = [
     "Entry",
     "FsspecStorage",
+    "HdfsStorage",
     "InputFile",
     "LocalStorage",
     "OutputFile",
@@ -35,11 +37,16 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    if name != "FsspecStorage":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from hoodie.storage.fsspec_store import FsspecStorage
+    match name:
+        case "FsspecStorage":
+            from hoodie.storage.fsspec_store import FsspecStorage
 
-    return FsspecStorage
+            return FsspecStorage
+        case "HdfsStorage":
+            from hoodie.storage.hdfs import HdfsStorage
+
+            return HdfsStorage
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.:-]+):(?=/)")  # two letters at least: "C:/" is a drive
@@ -49,7 +56,7 @@ def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] 
     """The storage of the table at a path or URI.
 
     path_or_uri  a local path, "file:///path" (as Hadoop takes it: nothing is percent-decoded), or a URI that fsspec has
-                 a driver for: s3, s3a, gs, abfs, abfss, hdfs, memory, ...
+                 a driver for: s3, s3a, gs, abfs, abfss, memory, ...; or one of HDFS: hdfs, viewfs
     options      of that driver; a local table has none
     Raises       InvalidInput for a URI without "//", or a file's with a host; InvalidOption for a scheme without an
                  installed driver, or for options that are Hoodie's own
@@ -64,6 +71,10 @@ def storage_for(path_or_uri: str | os.PathLike[str], options: Mapping[str, Any] 
     if scheme[1].lower() not in ("file", "local"):
         if not path.startswith("//"):
             raise InvalidInput(f"{text}: expected {scheme[1]}://host-or-bucket/path")
+        if scheme[1].lower() in ("hdfs", "viewfs"):
+            from hoodie.storage.hdfs import HdfsStorage
+
+            return HdfsStorage(text, options)
         from hoodie.storage.fsspec_store import FsspecStorage
 
         return FsspecStorage(text, options)
@@ -96,5 +107,8 @@ def storage_beside(storage: Storage, path_or_uri: str) -> Storage:
     if isinstance(storage, LocalStorage):
         return storage_for(path_or_uri)
     from hoodie.storage.fsspec_store import FsspecStorage
+    from hoodie.storage.hdfs import HdfsStorage
 
-    return storage_for(path_or_uri, storage.options_for(path_or_uri) if isinstance(storage, FsspecStorage) else None)
+    if isinstance(storage, FsspecStorage | HdfsStorage):
+        return storage_for(path_or_uri, storage.options_for(path_or_uri))
+    return storage_for(path_or_uri)

@@ -35,11 +35,15 @@ class Driver:
     def __init__(self, fs: Any) -> None:
         self.fs = fs
 
+    def takes(self, path: str) -> bool:
+        """Whether the store keeps this name as it is: a file written under it is listed under it."""
+        return True
+
     def create(self, path: str, data: bytes) -> None:
         raise UnsupportedTable(
             f"{path}: {type(self.fs).__module__}.{type(self.fs).__name__} is not known to create a file only if it is "
             "absent, which every commit needs. Tables there can be read. Write to a local or mounted disk, S3, GCS, "
-            "Azure, or HDFS with hdfs-native installed"
+            "Azure, or HDFS by hdfs://"
         )
 
     def overwrite(self, path: str, data: bytes) -> None:
@@ -156,6 +160,18 @@ class ObjectStore(Driver):
         metadata = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
         mark: str | None = (metadata or {}).get(_MARK)
         return mark
+
+
+class Azure(ObjectStore):
+    """Azure, through adlfs, which sets metadata of its own: no room for a mark. Without repeats by the driver a refusal
+    is certain."""
+
+    def __init__(self, fs: Any) -> None:
+        super().__init__(fs, retry_total=0)
+
+    def takes(self, path: str) -> bool:
+        """The service makes a slash of a backslash, and adlfs takes the '?' at the end of a folder for a query's."""
+        return "\\" not in path and not any(name.endswith("?") for name in path.split("/"))
 
 
 class _Upload(io.RawIOBase):
@@ -281,16 +297,6 @@ class Renaming(Driver):
             self.fs.rm(path, recursive=True)
 
 
-class Hdfs(Renaming):
-    """HDFS through hdfs-native, whose rename is one operation of the name node and refuses a taken name."""
-
-    def move_new(self, temporary: str, path: str) -> None:
-        self.fs.mv(temporary, path, overwrite=False)
-
-    def replace(self, temporary: str, path: str) -> None:
-        self.fs.mv(temporary, path, overwrite=True)
-
-
 class LocalFiles(Renaming):
     """fsspec's local files; `hoodie.storage.local` is what tables on disk use."""
 
@@ -310,14 +316,11 @@ def driver_for(fs: Any) -> Driver:
             case ["gcsfs", *_]:
                 return ObjectStore(fs, marks="metadata")
             case ["adlfs", *_]:
-                # Sets its own metadata: no room for a mark. Without repeats by the driver a refusal is certain.
-                return ObjectStore(fs, retry_total=0)
+                return Azure(fs)
             case ["fsspec", "implementations", "memory"]:
                 return Memory(fs)
             case ["fsspec", "implementations", "local"]:
                 return LocalFiles(fs)
-            case ["hdfs_native", *_]:
-                return Hdfs(fs)
     return Driver(fs)
 
 

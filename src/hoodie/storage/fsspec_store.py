@@ -1,4 +1,4 @@
-"""Any fsspec file system as a Storage: S3, GCS, Azure, HDFS, memory."""
+"""Any fsspec file system as a Storage: S3, GCS, Azure, memory."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from hoodie.storage.retry import RetryingInput, as_os_error, retrying
 
 _REQUESTS_AT_ONCE = 16
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
-_WITHOUT_LISTINGS_CACHE = {"hdfs", "viewfs"}  # they have none, and pass every option to Hadoop
 
 
 class FsspecStorage(Storage):
@@ -33,10 +32,8 @@ class FsspecStorage(Storage):
         if "::" in root:
             raise InvalidOption(f"{root}: chained URLs cache or pack files, and a table needs to see every change")
         self._root, self._options = root.rstrip("/"), dict(options or {})
-        scheme = root.partition("://")[0]
-        uncached = {} if scheme in _WITHOUT_LISTINGS_CACHE else _NO_LISTINGS_CACHE
         try:
-            self.fs, base = url_to_fs(self._root, **{**self._options, **uncached})
+            self.fs, base = url_to_fs(self._root, **{**self._options, **_NO_LISTINGS_CACHE})
         except (ValueError, TypeError, ImportError) as error:
             if (told := _without_values(str(error), self._options)) != str(error):
                 raise InvalidOption(f"{root}: {told}") from None  # the cause would show the values
@@ -161,7 +158,7 @@ class FsspecStorage(Storage):
     def _at(self, path: str) -> str:
         """The driver's path. Raises InvalidInput for a name that the driver would cut or read as something else."""
         full = f"{self._base}/{path}" if path else self._base
-        if path and self.fs._strip_protocol(full) != full:
+        if path and (self.fs._strip_protocol(full) != full or not self._driver.takes(path)):
             raise InvalidInput(f"{path!r} has a name that the driver of {self._root} cannot address")
         return full
 

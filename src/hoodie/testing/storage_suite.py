@@ -45,6 +45,10 @@ class StorageSuite:
         """Whether a pickled copy has the same files; False: of files in memory, which go with the copy."""
         return True
 
+    def refuses(self, name: str) -> bool:
+        """Whether the store cannot keep a file or folder of this name: calls raise InvalidInput, nothing changes."""
+        return False
+
     def test_a_created_file_reads_back_and_is_alone_in_its_folder(self, storage: Storage) -> None:
         storage.create_new("a/b/c", b"content")
         assert storage.read("a/b/c") == b"content"
@@ -242,6 +246,12 @@ class StorageSuite:
     @pytest.mark.parametrize("name", SPECIAL_NAMES)
     def test_a_name_is_taken_as_it_is(self, storage: Storage, name: str) -> None:
         path = f"p={name}/{name}"
+        if self.refuses(name):
+            for call in (storage.create_new, storage.write):
+                with pytest.raises(InvalidInput):
+                    call(path, b"new")
+            assert names(storage) == []
+            return
         storage.create_new(path, b"new")
         with pytest.raises(FileExistsError):
             storage.create_new(path, b"again")
@@ -261,11 +271,13 @@ class StorageSuite:
         assert storage.list_tree() == {}
 
     def test_names_that_look_like_patterns_delete_only_themselves(self, storage: Storage) -> None:
-        for path in ("t/a*/1", "t/ab/2", "t/[a]/3", "t/a/4", "t/?/5", "t/a*.f", "t/ab.f"):
+        for path in ("t/a*/1", "t/ab/2", "t/[a]/3", "t/a/4", "t/a*.f", "t/ab.f"):
             storage.write(path, b"")
         storage.delete_tree("t/a*")
         storage.delete_tree("t/[a]")
-        storage.delete_tree("t/?")
+        if not self.refuses("?"):
+            storage.write("t/?/5", b"")
+            storage.delete_tree("t/?")
         assert storage.delete("t/a*.f")
         assert list(storage.list_tree()) == ["t", "t/a", "t/ab"]
         assert [entry.name for entry in storage.list("t") if not entry.is_dir] == ["ab.f"]

@@ -5,7 +5,7 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.storage import FsspecStorage
-from hoodie.storage.drivers import Hdfs, ObjectStore, driver_for
+from hoodie.storage.drivers import Azure, ObjectStore, driver_for
 
 PATH = "/bucket/instant"
 
@@ -122,47 +122,10 @@ def test_an_unknown_driver_does_not_create():
         driver.create(PATH, b"")
 
 
-class Hadoop(MemoryFileSystem):
-    """Moves like a name node: refuses a taken name; may lose the answer and repeat."""
-
-    def __init__(self, lose=False):
-        super().__init__(global_store=False, skip_instance_cache=True)
-        self.lose = lose
-
-    def mv(self, source, target, overwrite=False):
-        if target in self.store and not overwrite:
-            raise FileExistsError(target)
-        self.store[target] = self.store.pop(source)
-        if self.lose:
-            raise FileNotFoundError(source)
-
-
-def test_a_move_whose_answer_got_lost_is_a_success():
-    fs = Hadoop(lose=True)
-    Hdfs(fs).create(PATH, b"content")
-    assert fs.find("/") == [PATH]
-
-
-def test_a_move_to_a_taken_name_fails_and_clears_up(monkeypatch):
-    fs = Hadoop()
-    fs.pipe_file(PATH, b"other")
-    with pytest.raises(FileExistsError):
-        Hdfs(fs).create(PATH, b"content")
-    monkeypatch.setattr(fs, "exists", lambda path: path != PATH and path in fs.store)  # the look before comes too early
-    with pytest.raises(FileExistsError):
-        Hdfs(fs).create(PATH, b"content")
-    assert fs.cat_file(PATH) == b"other"
-    assert fs.find("/") == [PATH]
-
-
-def test_a_move_replaces_when_it_is_a_write():
-    fs = Hadoop()
-    Hdfs(fs).overwrite(PATH, b"1")
-    Hdfs(fs).overwrite(PATH, b"2")
-    with Hdfs(fs).output("/bucket/data") as file:
-        file.write(b"3")
-    assert fs.cat_file(PATH) == b"2"
-    assert fs.find("/") == ["/bucket/data", PATH]
+@pytest.mark.parametrize("name", ["a\\b", "a?/b", "c/a?"])
+def test_a_name_that_azure_would_change_is_refused(name):
+    assert not Azure(MemoryFileSystem()).takes(f"container/table/{name}")
+    assert Azure(MemoryFileSystem()).takes("container/table/q?r/%20")
 
 
 def test_a_name_that_the_driver_would_cut_is_refused(monkeypatch):

@@ -1,0 +1,304 @@
+"""HDFS as a Storage, through hdfs-native: the protocol of the NameNode and DataNodes, without a JVM.
+
+Not through fsspec: its driver of hdfs-native cuts names at '?', '#' and ';', its files cannot seek, and a read beyond
+the end of a file is a panic that no `except Exception` sees.
+"""
+
+from __future__ import annotations
+
+import builtins
+import io
+import re
+from collections.abc import Collection, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.storage.hdfs_faults import hdfs_faults
+from hoodie.storage.protocol import (
+    Entry,
+    InputFile,
+    OutputFile,
+    Storage,
+    check_file,
+    check_path,
+    join,
+    redacted,
+    temporary_beside,
+)
+
+_URI = re.compile(r"(hdfs|viewfs)://([^/]*)(/.*)?", re.IGNORECASE | re.DOTALL)
+_LISTINGS_AT_ONCE = 8
+_BUFFER = 1 << 20
+#: Arguments of the client; all other options are settings of Hadoop.
+_OF_THE_CLIENT = frozenset({"config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache"})
+
+
+class HdfsStorage(Storage):
+    """The files below a URI of HDFS.
+
+    root     "hdfs://host:port/folder"; "hdfs://service/folder" and "hdfs:///folder" with the name service and the
+             default file system of the settings; viewfs. Nothing is percent-decoded, as in Hadoop's own paths
+    options  settings of Hadoop, which go before those of the files in HADOOP_CONF_DIR, such as
+             {"dfs.client.failover.max.attempts": "3"}; `config_dir`, another folder of such files; and
+             `kerberos_principal`, `kerberos_keytab`, `kerberos_cache`
+
+    Calls are not tried again here: the client does that, for the failover between NameNodes.
+    Raises InvalidOption when hdfs-native is not installed, or takes the options not
+    """
+
+    def __init__(self, root: str, options: Mapping[str, Any] | None = None) -> None:
+        parts = _URI.fullmatch(root.rstrip("/"))
+        if parts is None:
+            raise InvalidInput(f"{root}: expected hdfs://host:port/folder, or hdfs://name-service/folder")
+        self._root, self._options = parts[0], dict(options or {})
+        self._base = parts[3] or ""
+        _check_names(self._base, self._root)
+        self._client = _client(f"{parts[1].lower()}://{parts[2]}", self._options)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return HdfsStorage, (self._root, self._options)
+
+    def __repr__(self) -> str:
+        return f"HdfsStorage({redacted(self._root)!r})"
+
+    @property
+    def root(self) -> str:
+        return self._root
+
+    def options_for(self, uri: str) -> Mapping[str, Any]:
+        """The client's options, for another URI of the same scheme; none for others."""
+        return self._options if uri.partition("://")[0] == self._root.partition("://")[0] else {}
+
+    def list(self, folder: str = "") -> list[Entry]:
+        full = self._at(check_path(folder))
+        try:
+            with hdfs_faults():
+                found = list(self._client.list_status(full or "/"))
+        except FileNotFoundError:
+            return []
+        if len(found) == 1 and not found[0].isdir and found[0].path == full:
+            raise NotADirectoryError(full)
+        return sorted(_entry(status) for status in found)
+
+    def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
+        tree: dict[str, list[Entry]] = {}
+        level = [folder]
+        with ThreadPoolExecutor(_LISTINGS_AT_ONCE) as pool:
+            while level:  # a request for each folder, as HDFS has no other way
+                below = []
+                for path, entries in zip(level, pool.map(self.list, level), strict=True):
+                    below += [join(path, entry.name) for entry in entries if entry.is_dir and entry.name not in skip]
+                    if files := [entry for entry in entries if not entry.is_dir]:
+                        tree[path] = files
+                level = below
+        return dict(sorted(tree.items()))
+
+    def read(self, path: str) -> bytes:
+        full = self._at(check_file(path))
+        with hdfs_faults():
+            data: bytes = self._client.read(full).read()
+            return data
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        if not 0 <= start <= end:
+            raise ValueError(f"{path}: no range from {start} to {end}")
+        full = self._at(check_file(path))
+        with hdfs_faults():
+            return _range(self._client.read(full), start, end)
+
+    def open_input(self, path: str) -> InputFile:
+        full = self._at(check_file(path))
+        with hdfs_faults():
+            return io.BufferedReader(_Reader(self._client.read(full)), _BUFFER)
+
+    def size(self, path: str) -> int:
+        status = self._status(self._at(check_file(path)))
+        if status is None or status.isdir:
+            raise FileNotFoundError(join(self._root, path))
+        return int(status.length)
+
+    def exists(self, path: str) -> bool:
+        status = self._status(self._at(check_file(path)))
+        return status is not None and not status.isdir
+
+    def create_new(self, path: str, data: bytes) -> None:
+        full = self._at(check_file(path))
+        if self._status(full) is not None:  # saves the write; the rename decides
+            raise FileExistsError(full)
+        temporary = self._put(full, data)
+        try:
+            self._rename(temporary, full, overwrite=False)
+        except Exception:
+            # The answer to our rename may have got lost and its repetition refused: nobody else renames our file.
+            if self._status(temporary) is None and self._status(full) is not None:
+                return
+            self._discard(temporary)
+            raise
+
+    def write(self, path: str, data: bytes) -> None:
+        full = self._at(check_file(path))
+        temporary = self._put(full, data)
+        try:
+            self._rename(temporary, full, overwrite=True)
+        except BaseException:
+            self._discard(temporary)
+            raise
+
+    @contextmanager
+    def open_output(self, path: str) -> Iterator[OutputFile]:
+        full = self._at(check_file(path))
+        temporary = temporary_beside(full)
+        with hdfs_faults():
+            file = io.BufferedWriter(_Writer(self._client.create(temporary)), _BUFFER)
+        try:
+            yield file
+            file.close()
+            self._rename(temporary, full, overwrite=True)
+        except BaseException:
+            with suppress(Exception):  # what was raised first is what went wrong
+                file.close()
+            self._discard(temporary)
+            raise
+
+    def delete(self, path: str) -> bool:
+        full = self._at(check_file(path))
+        status = self._status(full)
+        if status is None or status.isdir:
+            return False
+        with hdfs_faults():
+            self._client.delete(full)
+        return True
+
+    def delete_tree(self, folder: str) -> None:
+        full = self._at(check_file(folder))
+        with hdfs_faults():
+            self._client.delete(full, True)
+
+    def _at(self, path: str) -> str:
+        """The path on the NameNode. Raises InvalidInput for a name that HDFS does not take."""
+        _check_names(path, self._root)
+        return f"{self._base}/{path}" if path else self._base
+
+    def _status(self, full: str) -> Any:
+        """What the NameNode knows of a file or folder; None without one."""
+        try:
+            with hdfs_faults():
+                return self._client.get_file_info(full)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def _put(self, full: str, data: bytes) -> str:
+        """The path of a new temporary file beside a path, with its content."""
+        temporary = temporary_beside(full)
+        try:
+            with hdfs_faults(), self._client.create(temporary) as file:
+                if data:
+                    file.write(data)
+        except BaseException:
+            self._discard(temporary)
+            raise
+        return temporary
+
+    def _rename(self, temporary: str, full: str, *, overwrite: bool) -> None:
+        """One operation of the NameNode, which refuses a taken name."""
+        with hdfs_faults():
+            self._client.rename(temporary, full, overwrite)
+
+    def _discard(self, temporary: str) -> None:
+        with suppress(Exception):  # an old temporary file is removed with what a dead writer left
+            self._client.delete(temporary)
+
+
+def _client(url: str, options: Mapping[str, Any]) -> Any:
+    try:
+        from hdfs_native import Client
+    except ImportError as error:
+        raise InvalidOption(f"{url}: HDFS needs hdfs-native: pip install 'hoodie[hdfs]'") from error
+    settings = {key: value for key, value in options.items() if key not in _OF_THE_CLIENT}
+    if wrong := sorted(key for key, value in options.items() if not isinstance(key, str) or not isinstance(value, str)):
+        raise InvalidOption(f"{url}: options of HDFS are settings of Hadoop, as text: {', '.join(map(str, wrong))}")
+    given = {key: value for key, value in options.items() if key in _OF_THE_CLIENT}
+    try:
+        return Client(url, settings, **given)
+    except RuntimeError as error:  # its message is of addresses and files, not of settings' values
+        advice = "name the NameNode (hdfs://host:port/folder), or set HADOOP_CONF_DIR to the folder of core-site.xml"
+        raise InvalidOption(f"{url}: {error}; {advice}") from error
+
+
+def _check_names(path: str, root: str) -> None:
+    if ":" in path:
+        raise InvalidInput(
+            f"{path!r}: HDFS takes no ':' in a name ({root}); for partition values that have one, set "
+            "hoodie.datasource.write.partitionpath.urlencode"
+        )
+
+
+def _entry(status: Any) -> Entry:
+    name = status.path.rpartition("/")[2]
+    if status.isdir:
+        return Entry(name, 0, 0, is_dir=True)
+    return Entry(name, int(status.length), int(status.modification_time))
+
+
+def _range(reader: Any, start: int, end: int) -> bytes:
+    """Bytes of a file, cut at its end: the client panics beyond it."""
+    count = min(end, len(reader)) - start
+    data: bytes = reader.read_range(start, count) if count > 0 else b""
+    return data
+
+
+class _Reader(io.RawIOBase):
+    """A file of the client that seeks."""
+
+    def __init__(self, reader: Any) -> None:
+        self._reader, self._position = reader, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._position
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        begin = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: len(self._reader)}[whence]
+        if begin + offset < 0:
+            raise ValueError(f"no position {begin + offset} in a file")
+        self._position = begin + offset
+        return self._position
+
+    def readinto(self, buffer: Any, /) -> int:
+        with hdfs_faults():
+            data = _range(self._reader, self._position, self._position + len(buffer))
+        buffer[: len(data)] = data
+        self._position += len(data)
+        return len(data)
+
+
+class _Writer(io.RawIOBase):
+    """A file of the client that knows how much it has."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer, self._size = writer, 0
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any, /) -> int:
+        with hdfs_faults():
+            self._writer.write(data)
+        self._size += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            with hdfs_faults():
+                self._writer.close()

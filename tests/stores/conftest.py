@@ -1,0 +1,35 @@
+"""Real servers on loopback: HDFS, and Azurite for Azure. `make stores` brings what they need and runs these tests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from support.azurite import running_azurite
+from support.hdfs import Hdfs, running_hdfs
+from support.stores import Store
+
+pytest.register_assert_rewrite("hoodie.testing.storage_suite")
+
+
+@pytest.fixture(scope="session")
+def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
+    with running_hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
+    """The options of Azure's driver."""
+    with running_azurite(tmp_path_factory.mktemp("azurite")) as options:
+        yield options
+
+
+@pytest.fixture(params=["hdfs", "azure"])
+def store(request: pytest.FixtureRequest) -> Store:
+    """Each server in turn."""
+    if request.param == "hdfs":
+        return Store(f"hdfs://{request.getfixturevalue('hdfs').address}/lake")
+    return Store("abfs://contract/lake", request.getfixturevalue("azure"))

@@ -1,0 +1,102 @@
+"""A real HDFS on loopback, one NameNode and one DataNode of Hadoop 2.7.3: from the jars of pyspark 2.4.8.
+
+`cd tests && python -m support.hdfs FOLDER` runs one until its standard input ends, and says its address.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from support.hive12 import hive_jars
+from support.metastore import EXPORTS, OPENS, free_port, hive_site
+from support.servers import Server
+from support.zookeeper import java
+
+_LOG4J = """\
+log4j.rootLogger=INFO,out
+log4j.appender.out=org.apache.log4j.ConsoleAppender
+log4j.appender.out.layout=org.apache.log4j.PatternLayout
+log4j.appender.out.layout.ConversionPattern=%d{ISO8601} %p %c: %m%n
+"""
+_SERVERS = "org.apache.hadoop.hdfs.server"
+
+
+class Hdfs:
+    """The user who starts it is its superuser; permissions are checked for others, as by default.
+
+    address   host:port of the NameNode
+    namenode, datanode  may be stopped and started again, each by itself
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.conf = folder, folder / "conf"
+        self.address = f"127.0.0.1:{free_port()}"
+        for webapp in ("hdfs", "datanode"):  # pages that their HTTP servers insist on
+            (folder / "webapps" / webapp).mkdir(parents=True)
+        self.conf.mkdir()
+        write_conf(self.conf, {"fs.defaultFS": f"hdfs://{self.address}", "hadoop.tmp.dir": f"{folder}/data"}, _hdfs())
+        (self.conf / "log4j.properties").write_text(_LOG4J)
+        self.namenode = Server(
+            "namenode", self._command("namenode.NameNode"), folder, lambda said: "Starting Socket Reader" in said
+        )
+        self.datanode = Server(
+            "datanode", self._command("datanode.DataNode"), folder, lambda said: "Got finalize command" in said
+        )
+
+    def start(self) -> None:
+        format_ = [*self._command("namenode.NameNode"), "-format", "-nonInteractive"]
+        done = subprocess.run(format_, cwd=self.folder, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+        if done.returncode:
+            raise RuntimeError(f"the NameNode could not be formatted: {done.stdout[-3000:]}{done.stderr[-3000:]}")
+        self.namenode.start()
+        self.datanode.start()
+
+    def stop(self) -> None:
+        self.datanode.stop()
+        self.namenode.stop()
+
+    def _command(self, name: str) -> list[str]:
+        return [
+            *(java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENS, *EXPORTS),
+            *("-cp", f"{self.conf}:.:{hive_jars()}/*", f"{_SERVERS}.{name}"),
+        ]
+
+
+def _hdfs() -> dict[str, str]:
+    return {
+        "dfs.replication": "1",
+        "dfs.webhdfs.enabled": "false",  # needs jars that are not among those of pyspark
+        "dfs.namenode.http-address": f"127.0.0.1:{free_port()}",
+        "dfs.namenode.safemode.extension": "0",
+        "dfs.namenode.fs-limits.min-block-size": "4096",  # so that small files have several blocks
+        "dfs.datanode.address": f"127.0.0.1:{free_port()}",
+        "dfs.datanode.ipc.address": f"127.0.0.1:{free_port()}",
+        "dfs.datanode.http.address": f"127.0.0.1:{free_port()}",
+        "dfs.datanode.hostname": "127.0.0.1",
+    }
+
+
+def write_conf(folder: Path, core: Mapping[str, str], hdfs: Mapping[str, str]) -> None:
+    """The two files of a folder that HADOOP_CONF_DIR names."""
+    (folder / "core-site.xml").write_text(hive_site(dict(core)))
+    (folder / "hdfs-site.xml").write_text(hive_site(dict(hdfs)))
+
+
+@contextmanager
+def running_hdfs(folder: Path) -> Iterator[Hdfs]:
+    server = Hdfs(folder)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+if __name__ == "__main__":
+    with running_hdfs(Path(sys.argv[1]).resolve()) as running:
+        print(running.address, flush=True)
+        sys.stdin.read()
