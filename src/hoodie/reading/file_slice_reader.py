@@ -258,7 +258,7 @@ def base_batches(storage: Storage, file: BaseFile, target: pa.Schema, tests: Tes
     tests   row groups that cannot pass them by their statistics are not read
     Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
     """
-    with storage.open_input(file.path) as source:
+    with storage.open_listed(file.path, file.size) as source:
         parquet = open_parquet(source, file.path)
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]
