@@ -68,20 +68,21 @@ def find_in_file(storage: Storage, file: BaseFile, keys: pa.Array, pruned: bool,
     return look_up()
 
 
-def keys_in_base(storage: Storage, path: str, keys: pa.Array) -> Mask:
+def keys_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None = None) -> Mask:
     """Which of the keys a base file holds, by its key column."""
-    found: Mask = positions_in_base(storage, path, keys) != ABSENT
+    found: Mask = positions_in_base(storage, path, keys, size) != ABSENT
     return found
 
 
-def positions_in_base(storage: Storage, path: str, keys: pa.Array) -> Indices:
+def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | None = None) -> Indices:
     """Where in a base file the rows with the keys are, by its key column.
 
     keys     string[n], no nulls; a key may occur twice
+    size     of the file in bytes, where it is known
     returns  int64[n], aligned with keys: position of the row, `ABSENT` or `SEVERAL`
     """
     found = np.full(len(keys), ABSENT, np.int64)
-    with storage.open_input(path) as source:
+    with storage.open_listed(path, size) as source:
         parquet = open_parquet(source, path)
         start = 0
         for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
@@ -144,7 +145,7 @@ def _look_up(
     if len(wanted):
         wanted = np.sort(wanted)  # pruning gives them in the order of their keys
         asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
-        places = positions_in_base(storage, file.path, asked)
+        places = positions_in_base(storage, file.path, asked, file.size)
         hits, positions = wanted[places != ABSENT], places[places != ABSENT]
         missed = len(asked) - len(hits)
         cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))

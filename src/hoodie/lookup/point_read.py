@@ -136,7 +136,7 @@ def held(places: LocatedKeys, storage: Storage, reader: SliceReader | None, pool
 
 def _held_in(storage: Storage, reader: SliceReader | None, slice_: FileSlice, keys: pa.Array) -> Mask:
     if slice_.base is not None and not slice_.logs:
-        return keys_in_base(storage, slice_.base.path, keys)
+        return keys_in_base(storage, slice_.base.path, keys, slice_.base.size)
     found = np.zeros(len(keys), np.bool_)
     if slice_.logs:
         assert reader is not None  # `reader_for` saw to it
@@ -194,7 +194,7 @@ def _merged(reader: SliceReader, slice_: FileSlice, keys: pa.Array, target: pa.S
 
 def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Schema) -> tuple[pa.Table, ReadStats]:
     assert slice_.base is not None  # a slice without logs has a base file
-    with storage.open_input(slice_.base.path) as source:
+    with storage.open_listed(slice_.base.path, slice_.base.size) as source:
         parquet = open_for_few_rows(source, slice_.base.path)
         groups = list(_may_hold(parquet, keys))
         types = base_types(storage, parquet, target)

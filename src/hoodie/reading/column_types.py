@@ -119,7 +119,7 @@ def _types_of(storage: Storage, schema: pa.Schema, key: bytes, file: BaseFile) -
     place = (storage.root, file.path, file.size, key)
     found = _known.get(place)
     if found is None:
-        with storage.open_input(file.path) as source:
+        with storage.open_listed(file.path, file.size) as source:
             found = types_of_file(open_parquet(source, file.path), schema)
         if len(_known) >= _MOST_KNOWN:
             _known.clear()

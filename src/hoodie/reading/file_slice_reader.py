@@ -261,7 +261,7 @@ def base_batches(
     part    bytes of the file: only row groups that begin there are read. None: all
     Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
     """
-    with storage.open_input(file.path) as source:
+    with storage.open_listed(file.path, file.size) as source:
         parquet = open_parquet(source, file.path)
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]

@@ -59,5 +59,5 @@ def count_rows(scan: Scan) -> int:
 
 
 def _rows_of(storage: Storage, base: BaseFile) -> int:
-    with storage.open_input(base.path) as source:
+    with storage.open_listed(base.path, base.size) as source:
         return read_footer(source, base.path).rows

@@ -6,6 +6,7 @@ whose behaviour is known create exclusively here.
 
 from __future__ import annotations
 
+import inspect
 import io
 import os
 import threading
@@ -18,10 +19,13 @@ from uuid import uuid4
 
 from hoodie.errors import UnsupportedTable
 from hoodie.storage.protocol import OutputFile, temporary_beside
-from hoodie.storage.retry import retrying
+from hoodie.storage.ranged import RangedInput
+from hoodie.storage.retry import RetryingInput, retrying
 
 #: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.
 _PART = 8 << 20
+#: A longer range is read by several requests of this size at once.
+_RANGE = 4 << 20
 _MARK = "hoodie-create"  # metadata key of the creator's mark; S3 lower-cases keys, HTTP forbids '_' in some proxies
 _ATTEMPTS = 4
 #: Answers that say the file was not created, so there is nothing to resolve.
@@ -59,9 +63,28 @@ class Driver:
             _abandon(file)
             raise
 
-    def open_input(self, path: str) -> Any:
-        # Parquet and log readers jump; the default block of s3fs would fetch 50 MB for a footer.
-        return self.fs.open(path, "rb", block_size=4 << 20)
+    def open_input(self, path: str, size: int | None) -> Any:
+        """A file for random reads. size: of the file, where it is known"""
+        # Parquet and log readers jump; the default block of some drivers is many times a footer.
+        return RetryingInput(retrying(lambda: self.fs.open(path, "rb", block_size=4 << 20)))
+
+    def read(self, path: str) -> bytes:
+        data: bytes = self.fs.cat_file(path)
+        return data
+
+    def read_range(self, path: str, start: int, end: int) -> bytes:
+        """Raises what the driver has for a range that begins behind the end."""
+        data: bytes = self.fs.cat_file(path, start=start, end=end)
+        return data
+
+    def size(self, path: str) -> int | None:
+        """Bytes in a file; None when there is none at the path."""
+        self.fs.invalidate_cache(path)
+        try:
+            info: dict[str, Any] = self.fs.info(path)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        return int(info["size"]) if info["type"] == "file" else None
 
     def remove_folders(self, path: str) -> None:
         """Remove what is left of a folder whose files are removed; object stores have nothing left."""
@@ -111,6 +134,41 @@ class ObjectStore(Driver):
                 time.sleep(0.2 * 2**attempt)
             else:
                 return
+
+    def open_input(self, path: str, size: int | None) -> Any:
+        def ask() -> int:
+            known = retrying(lambda: self.size(path))
+            if known is None:
+                raise FileNotFoundError(path)
+            return known
+
+        def fetch(start: int, end: int) -> bytes:
+            try:
+                return self._parts(path, start, end)
+            except FileNotFoundError:
+                raise
+            except Exception:
+                if start < ask():
+                    raise
+                return b""  # it has become shorter; stores refuse a range behind the end, each with its own error
+
+        return RangedInput(path, fetch, ask, size)
+
+    def _parts(self, path: str, start: int, end: int) -> bytes:
+        """Bytes of a file; a long range by several requests at once."""
+        if end - start <= _RANGE:
+            return retrying(lambda: self.read_range(path, start, end))
+        starts = list(range(start, end, _RANGE))
+        ends = [min(begin + _RANGE, end) for begin in starts]
+
+        def at_once() -> list[bytes]:
+            parts = self.fs.cat_ranges([path] * len(starts), starts, ends, on_error="raise")
+            for part in parts:
+                if isinstance(part, BaseException):  # older releases give it in place of the bytes all the same
+                    raise part
+            return list(parts)
+
+        return b"".join(retrying(at_once))
 
     @contextmanager
     def output(self, path: str) -> Iterator[OutputFile]:
@@ -172,6 +230,26 @@ class Azure(ObjectStore):
     def takes(self, path: str) -> bool:
         """The service makes a slash of a backslash, and adlfs takes the '?' at the end of a folder for a query's."""
         return "\\" not in path and not any(name.endswith("?") for name in path.split("/"))
+
+
+class S3(ObjectStore):
+    """S3 through s3fs, which asks for a size before it reads, and for a folder where a file is missing."""
+
+    def __init__(self, fs: Any) -> None:
+        super().__init__(fs, marks="Metadata")
+        asks = "max_concurrency" in inspect.signature(type(fs)._cat_file).parameters
+        self._plainly = {"max_concurrency": 1} if asks else {}
+
+    def read(self, path: str) -> bytes:
+        data: bytes = self.fs.cat_file(path, **self._plainly)
+        return data
+
+    def size(self, path: str) -> int | None:
+        bucket, key, _ = self.fs.split_path(path)
+        try:
+            return int(self.fs.call_s3("head_object", Bucket=bucket, Key=key)["ContentLength"])
+        except FileNotFoundError:
+            return None
 
 
 class _Upload(io.RawIOBase):
@@ -236,7 +314,7 @@ class Memory(Driver):
         yield buffer
         self.overwrite(path, buffer.getvalue())
 
-    def open_input(self, path: str) -> Any:
+    def open_input(self, path: str, size: int | None) -> Any:
         return io.BytesIO(self.fs.cat_file(path))  # all openers of the driver's file would share one position
 
 
@@ -312,7 +390,7 @@ def driver_for(fs: Any) -> Driver:
     for base in type(fs).__mro__:
         match base.__module__.split("."):
             case ["s3fs", *_]:
-                return ObjectStore(fs, marks="Metadata")
+                return S3(fs)
             case ["gcsfs", *_]:
                 return ObjectStore(fs, marks="metadata")
             case ["adlfs", *_]:

@@ -14,10 +14,11 @@ from fsspec.core import url_to_fs
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.drivers import driver_for
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join, redacted, split
-from hoodie.storage.retry import RetryingInput, as_os_error, retrying
+from hoodie.storage.retry import as_os_error, retrying
 
-_REQUESTS_AT_ONCE = 16
+_REQUESTS_AT_ONCE = 32
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
+_CONNECTIONS = 64  # of an S3 client: its library has 10, and more requests than that at once would wait
 
 
 class FsspecStorage(Storage):
@@ -33,7 +34,8 @@ class FsspecStorage(Storage):
             raise InvalidOption(f"{root}: chained URLs cache or pack files, and a table needs to see every change")
         self._root, self._options = root.rstrip("/"), dict(options or {})
         try:
-            self.fs, base = url_to_fs(self._root, **{**self._options, **_NO_LISTINGS_CACHE})
+            given = {**_with_connections(self._root.partition("://")[0], self._options), **_NO_LISTINGS_CACHE}
+            self.fs, base = url_to_fs(self._root, **given)
         except (ValueError, TypeError, ImportError) as error:
             if (told := _without_values(str(error), self._options)) != str(error):
                 raise InvalidOption(f"{root}: {told}") from None  # the cause would show the values
@@ -81,8 +83,7 @@ class FsspecStorage(Storage):
 
     def read(self, path: str) -> bytes:
         full = self._at(check_file(path))
-        data: bytes = retrying(lambda: self.fs.cat_file(full))
-        return data
+        return retrying(lambda: self._driver.read(full))
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         if not 0 <= start <= end:
@@ -92,7 +93,7 @@ class FsspecStorage(Storage):
             self.size(path)  # raises when the file is absent
             return b""
         try:
-            data: bytes = retrying(lambda: self.fs.cat_file(full, start=start, end=end))
+            return retrying(lambda: self._driver.read_range(full, start, end))
         except FileNotFoundError:
             raise
         except Exception:
@@ -100,21 +101,25 @@ class FsspecStorage(Storage):
             if start < self.size(path):
                 raise
             return b""
-        return data
 
     def open_input(self, path: str) -> InputFile:
-        full = self._at(check_file(path))
-        file: InputFile = RetryingInput(retrying(lambda: self._driver.open_input(full)))
+        return self._open(path, None)
+
+    def open_listed(self, path: str, size: int | None) -> InputFile:
+        return self._open(path, size or None)
+
+    def _open(self, path: str, size: int | None) -> InputFile:
+        file: InputFile = self._driver.open_input(self._at(check_file(path)), size)
         return file
 
     def size(self, path: str) -> int:
-        info = self._info(path)
-        if info is None:
+        size = self._size(path)
+        if size is None:
             raise FileNotFoundError(join(self._root, path))
-        return int(info["size"])
+        return size
 
     def exists(self, path: str) -> bool:
-        return self._info(path) is not None
+        return self._size(path) is not None
 
     def create_new(self, path: str, data: bytes) -> None:
         full = self._at(check_file(path))
@@ -187,15 +192,15 @@ class FsspecStorage(Storage):
         files = ((name, info) for name, info in infos.items() if info["type"] == "file" and not name.endswith("/"))
         return {self._plain(name)[skipped:] if self._base else self._plain(name): info for name, info in files}
 
-    def _info(self, path: str) -> dict[str, Any] | None:
-        """The driver's information on a file; None without one."""
+    def _size(self, path: str) -> int | None:
         full = self._at(check_file(path))
-        self.fs.invalidate_cache(full)
-        try:
-            info: dict[str, Any] = retrying(lambda: self.fs.info(full))
-        except (FileNotFoundError, NotADirectoryError):
-            return None
-        return info if info["type"] == "file" else None
+        return retrying(lambda: self._driver.size(full))
+
+
+def _with_connections(scheme: str, options: Mapping[str, Any]) -> Mapping[str, Any]:
+    if scheme not in ("s3", "s3a"):
+        return options
+    return {**options, "config_kwargs": {"max_pool_connections": _CONNECTIONS, **(options.get("config_kwargs") or {})}}
 
 
 def _entry(info: Mapping[str, Any], name: str) -> Entry:

@@ -90,6 +90,14 @@ class Storage(Protocol):
     def open_input(self, path: str) -> InputFile:
         """A file for random reads. Raises FileNotFoundError, now or (some drivers) at the first read."""
 
+    def open_listed(self, path: str, size: int | None) -> InputFile:
+        """As `open_input`, of a file whose size a listing told, so that the storage need not be asked for it.
+
+        size  bytes; None or 0: not known. Where the file turns out shorter, a read raises an OSError, or gives what is
+              there
+        """
+        return self.open_input(path)
+
     def size(self, path: str) -> int:
         """Bytes in a file. Raises FileNotFoundError."""
 

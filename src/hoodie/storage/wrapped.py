@@ -52,6 +52,11 @@ class WrappedStorage(Storage):
     def open_input(self, path: str) -> InputFile:
         return self.observe("open_input", path, lambda: self.inner.open_input(path))
 
+    def open_listed(self, path: str, size: int | None) -> InputFile:
+        if type(self).open_input is not WrappedStorage.open_input:  # a subclass has its own
+            return self.open_input(path)
+        return self.observe("open_input", path, lambda: self.inner.open_listed(path, size))
+
     def size(self, path: str) -> int:
         return self.observe("size", path, lambda: self.inner.size(path))
 

@@ -157,6 +157,22 @@ class StorageSuite:
             one.seek(-1, 2)
             assert one.read() == b"9"
 
+    def test_an_input_of_a_listed_size_is_the_same_file(self, storage: Storage) -> None:
+        data = bytes(range(256)) * 8_000
+        storage.write("f/big", data)
+        storage.write("f/empty", b"")
+        for entry in storage.list("f"):
+            expected = data if entry.name == "big" else b""
+            for size in (entry.size, None):
+                with storage.open_listed(f"f/{entry.name}", size) as file:
+                    assert file.seek(0, 2) == len(expected)
+                    file.seek(len(expected) // 2)
+                    assert file.read(1000) == expected[len(expected) // 2 :][:1000]
+                    file.seek(0)
+                    assert file.read() == expected
+        with pytest.raises(FileNotFoundError):
+            storage.open_listed("f/absent", 10).read()
+
     @pytest.mark.parametrize(("start", "end"), [(0, 0), (0, 4), (3, 7), (8, 100), (10, 12), (50, 60), (5, 5)])
     def test_a_range_is_cut_at_the_end_of_the_file(self, storage: Storage, start: int, end: int) -> None:
         storage.write("f", b"0123456789")

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 #: Concurrent calls.
-_THREADS = 16
+_THREADS = 32
 
 A = TypeVar("A")
 B = TypeVar("B")

@@ -83,7 +83,7 @@ def _placed(recorder: WriteRecorder, task: WriteTask, rows: pa.Table, stats: Seq
         return
     for stat in stats:  # new rows that filled a file: the rest went to the next ones
         assert stat.path is not None
-        here = keys_in(recorder.storage, stat.path)
+        here = keys_in(recorder.storage, stat.path, stat.file_size)
         new, came = (part.filter(pc.is_in(part, value_set=here)) for part in (inserted, moved))
         group = FileGroupId(stat.partition or "", stat.file_id)
         yield Placed(recorder.instant, group, new, came, deleted.slice(0, 0), given is not None)
@@ -112,7 +112,7 @@ def record_files(
         assert stat.path is not None
         none = pa.array([], pa.string())
         group = FileGroupId(stat.partition or "", stat.file_id)
-        told = record_writes([Placed(instant, group, keys_in(storage, stat.path), none, none, False)])
+        told = record_writes([Placed(instant, group, keys_in(storage, stat.path, stat.file_size), none, none, False)])
         if told is not None:
             later.append(told)
     return later

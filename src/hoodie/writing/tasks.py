@@ -125,7 +125,7 @@ def _rewrite(
     base = task.slice.base
     assert base is not None
     merge = BaseMerge(incoming, rule)
-    with spec.storage.open_input(base.path) as source:
+    with spec.storage.open_listed(base.path, base.size) as source:
         footer = read_footer(source, base.path)
         source.seek(0)
         with (

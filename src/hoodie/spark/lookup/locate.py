@@ -253,7 +253,7 @@ class _FileCheck:
             return
         asked = pa.concat_arrays(self.waiting)
         with mark_worker_errors():
-            found = keys_in_base(self.storage, self.file.path, asked)
+            found = keys_in_base(self.storage, self.file.path, asked, self.file.size)
         hits = int(np.count_nonzero(found))
         self.cost += IndexStats(checked=len(asked), hits=hits, false_positives=len(asked) - hits)
         self.waiting, self.count, self.read = [], 0, 1
