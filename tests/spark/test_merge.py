@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import errno
+import gc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from py4j.clientserver import JavaClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -119,6 +122,54 @@ def test_what_a_clause_does_not_cover_stays_as_it_is(spark, tmp_path, route):
     replaced = table.merge(changes(spark), options=route).when_matched_delete(condition="op = 'D'")
     replaced.when_not_matched_insert_all().execute()
     assert [row[0] for row in rows(table)] == ["a", "c", "x", "y"]
+
+
+def test_a_merge_of_whole_rows_asks_no_more_of_spark_than_an_upsert(spark, tmp_path, monkeypatch):
+    """Each call on Spark's side takes a round trip; expressions that nobody needs made it four times as many."""
+    table = new_table(spark, tmp_path / "t")
+    source = changes(spark).drop("op")
+    calls = []
+    send = JavaClient.send_command
+
+    def counted(client: JavaClient, command: str, *more: object, **named: object) -> object:
+        calls.append(command)
+        return send(client, command, *more, **named)
+
+    def calls_of(act: Callable[[], object]) -> int:
+        gc.collect()  # else objects that nobody has are let go of meanwhile, by calls
+        calls.clear()
+        act()
+        return len(calls)
+
+    def merge() -> object:
+        return table.merge(source).when_matched_update_all().when_not_matched_insert_all().execute()
+
+    merge()
+    monkeypatch.setattr(JavaClient, "send_command", counted)
+    assert calls_of(merge) <= 1.2 * calls_of(lambda: table.upsert(source))
+
+
+def test_a_merge_of_whole_rows_goes_by_the_tables_names_and_types(spark, tmp_path):
+    table = new_table(spark, tmp_path / "t")
+    source = spark.createDataFrame(
+        [("U", "a", 2, "oslo", 7), ("U", "n", 2, "oslo", 8)], "op string, ID string, ts int, City string, price int"
+    )
+    table.merge(source, BY_KEY).when_matched_update_all().when_not_matched_insert_all().execute()
+    assert rows(table) == [("a", "oslo", 2, 7.0), *FIRST[1:], ("n", "oslo", 2, 8.0)]
+    assert table.snapshot().columns[5:] == ["id", "city", "ts", "price"]
+
+
+@TYPES
+def test_a_merge_that_deletes_takes_nothing_but_the_keys(spark, tmp_path, table_type):
+    """Least of all those that take no nulls, which the source does not have."""
+    strict = hoodie.create_table(
+        spark, str(tmp_path / "s"), name="s", record_key="id", partition_by="city", table_type=table_type
+    )
+    strict.upsert(spark.range(3).selectExpr("concat('k', id) as id", "'oslo' as city", "id as ts", "2.0D as price"))
+    gone = spark.createDataFrame([("k1", "oslo"), ("k2", "rome"), (None, "oslo")], "id string, city string")
+    result = strict.merge(gone).when_matched_delete(condition="source.city = 'oslo'").execute()
+    assert counts(result) == (0, 0, 1)
+    assert [row[0] for row in rows(strict)] == ["k0", "k2"]
 
 
 def test_a_merge_by_another_column_joins(spark, tmp_path):

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import hoodie
-from hoodie.errors import InvalidInput, KeyMatchedTwice, SchemaMismatch, StatementError, TableNotFound
+from hoodie.errors import InvalidInput, KeyMatchedTwice, SchemaMismatch, StatementError, TableNotFound, UnsupportedTable
 
 _names = itertools.count()
 
@@ -90,6 +90,30 @@ def test_queries_see_tables_by_path_by_name_and_as_of_an_instant(spark, orders, 
     assert spark.table("left_orders").count() == 1
     shadowed = f"WITH {orders} AS (SELECT 5 AS id) SELECT * FROM {orders}"
     assert hoodie.sql(spark, shadowed).first()[0] == 5
+
+
+def test_the_changes_of_a_table_are_rows_of_a_query(spark, orders, tmp_path):
+    with pytest.raises(UnsupportedTable, match="logged"):
+        hoodie.sql(spark, f"SELECT * FROM hudi_table_changes('{orders}', 'cdc', 'earliest')")
+    first = hoodie.open_table(spark, orders).history()[-1][0].requested
+    hoodie.sql(spark, f"ALTER TABLE {orders} SET TBLPROPERTIES ('hoodie.table.cdc.enabled' = 'true')")
+    hoodie.sql(spark, f"UPDATE {orders} SET price = 11 WHERE id = 1")
+    last = hoodie.sql(spark, f"DELETE FROM {orders} WHERE id = 3").first()["instant"]
+    told = f"""SELECT c.op, get_json_object(c.before, '$.price'), get_json_object(c.after, '$.price'), o.price
+               FROM hudi_table_changes('{orders}', 'cdc', '{first}') AS c
+               LEFT JOIN {orders} o ON o.id = get_json_object(c.after, '$.id') ORDER BY 1"""
+    assert [tuple(row) for row in hoodie.sql(spark, told).collect()] == [
+        ("d", "30.0", None, None),
+        ("u", "10.5", "11.0", 11.0),
+    ]
+    path = tmp_path / "orders"
+    state = f"SELECT id, price FROM hudi_table_changes('{path}', 'latest_state', {first}, '{last}')"
+    assert [tuple(row) for row in hoodie.sql(spark, state).collect()] == [(1, 11.0)]
+    for refused in ("('hoodie.table.cdc.enabled' = 'false')", "('hoodie.table.name' = 'x')", "('a')"):
+        with pytest.raises(StatementError, match="line 1"):
+            hoodie.sql(spark, f"ALTER TABLE {orders} SET TBLPROPERTIES {refused}")
+    with pytest.raises(StatementError, match="nobody"):
+        hoodie.sql(spark, "SELECT * FROM hudi_table_changes('nobody', 'cdc', 'earliest')")
 
 
 def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):

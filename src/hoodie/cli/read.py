@@ -83,6 +83,13 @@ BEGIN = option(
     help="Changes after this instant of the table, or this time.",
 )
 END = option("--end", type=TIME, example="--end 2026-02-01", help="Changes up to this instant, included; else all.")
+CDC = option(
+    "--cdc",
+    is_flag=True,
+    example="--cdc",
+    help="Each change of each row, deletes included: op (i, u or d), ts_ms (the commit), before and after as JSON. For "
+    "tables that log change data; of others with --option hoodie.read.cdc.infer=true.",
+)
 
 
 def rows_options(*first: Decorator) -> tuple[Decorator, ...]:
@@ -110,21 +117,24 @@ def query(
 
 @command(
     "changes",
-    *rows_options(BEGIN, END),
+    *rows_options(BEGIN, END, CDC),
     examples=[
         "hoodie changes /data/trips --begin 20260131120000000",
         "hoodie changes /data/trips --begin 2026-01-31 --end 2026-02-01 --format json",
+        "hoodie changes /data/trips --cdc --filter 'op = d' --columns ts_ms,before",
     ],
     hoodie=True,
 )
-def changes(call: Call, begin: str, end: str | None, form: str, output: str | None, **asked: Any) -> int:
+def changes(call: Call, begin: str, end: str | None, cdc: bool, form: str, output: str | None, **asked: Any) -> int:
     """Print the rows that commits of a range wrote.
 
-    Each once and as it was at the end; deleted rows are not among them.
+    Each once and as it was at the end; deleted rows are not among them. With --cdc each change of each row.
     """
     from hoodie.cli.rows import Question
 
-    return _answer(call, Question.of(asked, begin=begin, end=end), form, output)
+    if cdc and asked["meta"]:
+        raise click.UsageError("--meta does not go with --cdc: change data has no columns that begin with _hoodie_")
+    return _answer(call, Question.of(asked, begin=begin, end=end, cdc=cdc), form, output)
 
 
 @command(

@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any, BinaryIO
 
 import pyarrow as pa
@@ -18,6 +19,8 @@ from hoodie.cli.output import Block, Grid, plain
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.change_data import change_data_batches, select_changes
+from hoodie.reading.change_data_plan import plan_change_data
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
 from hoodie.reading.selection import check_columns
 from hoodie.reading.snapshot import read_scan
@@ -38,6 +41,7 @@ class Question:
     filters     conditions, as text; of all of them
     partitions  None: all
     begin, end  of changes; begin None: a snapshot
+    cdc         each change of each row is, with the row before and after; columns and filters are over its own columns
     limit       None: all rows
     """
 
@@ -49,6 +53,7 @@ class Question:
     as_of: str | None = None
     begin: str | None = None
     end: str | None = None
+    cdc: bool = False
 
     @classmethod
     def of(cls, asked: Mapping[str, Any], **more: Any) -> Question:
@@ -122,13 +127,35 @@ def batches(scan: Scan, limit: int | None = None) -> Iterator[pa.Table]:
         yield rows
 
 
+def answers(state: TableState, question: Question, options: Options, limit: int | None) -> Iterator[pa.Table]:
+    """The rows that a question asks for; at least one table, possibly without rows. Raises as `plan`"""
+    if question.cdc:
+        return _change_data(state, question, options, limit)
+    return batches(plan(state, question, options), limit)
+
+
+def _change_data(state: TableState, question: Question, options: Options, limit: int | None) -> Iterator[pa.Table]:
+    assert question.begin is not None
+    found = plan_change_data(state, question.begin, question.end, options)
+    filters = [condition(text, found.reader.schema) for text in question.filters] or None
+    selected = select_changes(found.reader.schema, question.columns, filters)
+    yield selected.schema.empty_table()
+    left = limit
+    for batch in selected.of(change_data_batches(found)):
+        rows = pa.Table.from_batches([batch]).slice(0, left)
+        if left is not None:
+            left -= len(rows)
+        yield rows
+        if left == 0:
+            return
+
+
 def values(
     storage: Storage, question: Question, options: Options
 ) -> tuple[tuple[str, ...], tuple[tuple[Any, ...], ...], bool]:
     """The names of the columns, the rows as values for JSON, and whether there are more."""
-    scan = plan(load_state(storage), question, options)
     limit = None if question.limit is None else question.limit + 1
-    rows = pa.concat_tables(batches(scan, limit))
+    rows = pa.concat_tables(answers(load_state(storage), question, options, limit))
     more = question.limit is not None and len(rows) > question.limit
     rows = rows.slice(0, question.limit) if more else rows
     columns = [column.to_pylist() for column in rows.columns]
@@ -153,9 +180,10 @@ def write(
     stdout: Callable[[], BinaryIO],
 ) -> int:
     """Write rows to a file, or to the standard output. Returns their number. Raises as a read; InvalidInput"""
-    scan = plan(load_state(storage), question, options)
+    rows = answers(load_state(storage), question, options, question.limit)
+    first = next(rows)  # what cannot be read leaves no file
     with _sink(file, stdout) as sink:
-        return write_rows(batches(scan, question.limit), form, sink)
+        return write_rows(chain([first], rows), form, sink)
 
 
 def write_rows(tables: Iterator[pa.Table], form: str, sink: Any) -> int:

@@ -13,7 +13,7 @@ from sqlglot import exp
 
 from hoodie.api.table import HoodieTable, create_table, open_table
 from hoodie.config.datasource import check_options
-from hoodie.config.table import PROPERTIES_FOLDER
+from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.meta import META_COLUMNS
@@ -32,7 +32,9 @@ from hoodie.statements.cutting import Name, Text, check_grammar
 from hoodie.statements.rows import nothing, opened, table_rows, with_tables
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
+from hoodie.table.change_logging import log_change_data
 from hoodie.table.properties import update_properties
+from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.view.load import discover_partitions
 
@@ -224,7 +226,25 @@ def _alter(session: SparkSession, text: Text) -> DataFrame | None:
     if text.word(at) == "DROP" and text.word(at + 1) == "PARTITION":
         table.delete_partitions([_partition_path(table, text.inside(at + 2)[0])])
         return nothing(session)
-    raise text.unreadable("of ALTER TABLE there are ADD COLUMNS and DROP PARTITION", at)
+    if text.words(at + 2)[at:] == ("SET", "TBLPROPERTIES"):
+        return _set_properties(session, table, text, at + 2)
+    raise text.unreadable("of ALTER TABLE there are ADD COLUMNS, DROP PARTITION and SET TBLPROPERTIES", at)
+
+
+def _set_properties(session: SparkSession, table: HoodieTable[DataFrame], text: Text, at: int) -> DataFrame:
+    given: dict[str, str] = {}
+    for item in text.inside(at)[0].split():
+        equals = item.find("=")
+        name = "".join(token.text for token in item.tokens[:equals])
+        if equals < 1 or len(item.tokens) != equals + 2:
+            raise item.unreadable("expected 'property' = 'value'")
+        if name not in (CDC, CDC_MODE):
+            raise item.unreadable(f"of a table that is there, {CDC} can be set, and with it {CDC_MODE}")
+        given[name] = item.word(equals + 1)
+    if given.get(CDC) != "TRUE":
+        raise text.unreadable(f"expected {CDC} = true: change data can be turned on, not off", at)
+    log_change_data(table.storage, Settings.read(table.options).writers, given.get(CDC_MODE, ""))
+    return nothing(session)
 
 
 def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], text: Text, at: int) -> DataFrame:

@@ -18,6 +18,7 @@ from hoodie.spark.merge.assign import tick
 from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Name, Text
+from hoodie.statements.table_changes import changes_calls, changes_frame
 from hoodie.writing.result import WriteResult
 
 COUNTS = (
@@ -91,7 +92,7 @@ def views_of(session: SparkSession, *texts: str | None) -> Iterator[tuple[str | 
 
 
 def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | None:
-    """A query with `{name}` in place of each table of ours, and their frames."""
+    """A query with `{name}` in place of each table of ours, and of each call for its changes, and their frames."""
     try:
         tree = sqlglot.parse_one(text, read=DIALECT)
     except SqlglotError:
@@ -100,7 +101,13 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
     frames: dict[str, DataFrame] = {}
     spans: list[tuple[int, int, str]] = []
     whole = Text.of(text)
+    for call in changes_calls(whole):
+        key = f"hoodie_{len(frames)}"
+        frames[key] = changes_frame(session, call)
+        spans.append((call.start, call.stop, f"{{{key}}}"))
     for table in tree.find_all(exp.Table):
+        if not isinstance(table.this, exp.Identifier):
+            continue
         parts = tuple(part.name for part in table.parts)
         if not all(parts) or (len(parts) == 1 and parts[0].lower() in local):
             continue

@@ -12,6 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie.api.table import create_table
 from hoodie.cli import exporting
 from hoodie.cli.rows import condition
 from hoodie.errors import InvalidInput
@@ -73,6 +74,34 @@ def test_changes_are_those_of_the_range(lake: Path, hoodie: Terminal) -> None:
     assert found["rows"]
     assert len(hoodie.result("changes", lake / "a")["rows"]) == 4
     hoodie("changes", lake / "a", "--begin", "yesterday", status=2)
+
+
+def test_change_data_is_printed_with_the_rows_before_and_after(tmp_path: Path, hoodie: Terminal) -> None:
+    options = {"hoodie.table.cdc.enabled": "true"}
+    table = create_table(tmp_path / "t", name="t", record_key="id", options=options)
+    first = table.upsert(pa.table({"id": ["a", "b"], "fare": [1.0, 2.0]})).instant
+    second = table.upsert(pa.table({"id": ["a"], "fare": [3.0]})).instant
+    third = table.delete(pa.table({"id": ["b"]})).instant
+    updated = ["u", second, '{"id": "a", "fare": 1.0}', '{"id": "a", "fare": 3.0}']
+    deleted = ["d", third, '{"id": "b", "fare": 2.0}', None]
+    found = hoodie.result("changes", table.path, "--cdc", "--begin", first)
+    assert found == {"columns": ["op", "ts_ms", "before", "after"], "rows": [updated, deleted], "more": False}
+    few = hoodie.result("changes", table.path, "--cdc", "--limit", 1, "--filter", "op = u", "--columns", "after,op")
+    assert few == {"columns": ["after", "op"], "rows": [[updated[3], "u"]], "more": False}
+    lines = hoodie("changes", table.path, "--cdc", "--begin", second, "--format", "csv")
+    assert list(csv.reader(lines))[1][:2] == ["d", third]
+    structs = ["--option", "hoodie.read.cdc.images=struct"]
+    assert hoodie.result("changes", table.path, "--cdc", "--begin", second, *structs)["rows"] == [
+        ["d", third, {"id": "b", "fare": 2.0}, None]
+    ]
+    hoodie("changes", table.path, "--cdc", "--meta", status=2)
+
+
+def test_change_data_of_a_table_that_logs_none_is_computed_when_asked_for(lake: Path, hoodie: Terminal) -> None:
+    first = hoodie.result("show", lake / "a")["first"]
+    assert "hoodie.read.cdc.infer" in hoodie.both("changes", lake / "a", "--cdc", status=3)[1]
+    computed = ["--cdc", "--begin", first, "--option", "hoodie.read.cdc.infer=true"]
+    assert {row[0] for row in hoodie.result("changes", lake / "a", *computed)["rows"]} <= {"i", "u", "d"}
 
 
 def test_rows_are_printed_as_csv_and_json_and_written_as_parquet(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:

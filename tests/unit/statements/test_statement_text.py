@@ -8,6 +8,7 @@ from hoodie.errors import StatementError
 from hoodie.spark.merge.clauses import Act, When
 from hoodie.statements.cutting import Name, single
 from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml
+from hoodie.statements.table_changes import changes_calls
 
 
 def read(text):
@@ -34,6 +35,28 @@ def test_deletes_and_inserts():
     assert read("INSERT INTO t BY NAME (SELECT 1 AS a)") == Insert(Name(("t",), "t"), "(SELECT 1 AS a)", by_name=True)
     assert read("WITH q AS (SELECT 1) SELECT * FROM q") is None
     assert read("SELECT 1") is None
+
+
+def test_calls_for_a_tables_changes_are_found_where_they_stand():
+    text = (
+        "SELECT `hudi_table_changes` FROM hudi_table_changes('db.t', 'cdc', 'earliest') c, "
+        "HUDI_TABLE_CHANGES('/a b', 'latest_state', 20240101000000000, '2024-02-01')"
+    )
+    first, second = changes_calls(single(text))
+    assert (first.table, first.cdc, first.begin, first.end) == ("db.t", True, "earliest", None)
+    assert text[first.start : first.stop] == "hudi_table_changes('db.t', 'cdc', 'earliest')"
+    assert (second.table, second.cdc, second.begin, second.end) == ("/a b", False, "20240101000000000", "2024-02-01")
+    assert text[second.start : second.stop].startswith("HUDI_TABLE_CHANGES(")
+    assert second.stop == len(text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["'t', 'cdc'", "'t', 'all', 'earliest'", "t, 'cdc', 'earliest'", "'t', 'cdc', 'earliest', '2', 'x/*'", ""],
+)
+def test_a_call_for_changes_that_cannot_be_read_is_refused_with_its_place(arguments):
+    with pytest.raises(StatementError, match="line 1, column"):
+        list(changes_calls(single(f"SELECT * FROM hudi_table_changes({arguments})")))
 
 
 def test_a_merge_is_cut_at_its_clauses():

@@ -5,6 +5,7 @@ sqlglot only recognises here. Spark evaluates, and gets slices of the text as it
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 
 import sqlglot
@@ -77,8 +78,9 @@ def columns_named(text: str) -> list[tuple[str, ...]] | None:
     return [tuple(part.name.lower() for part in column.parts) for column in tree.find_all(exp.Column)]
 
 
+@functools.lru_cache(maxsize=1024)
 def parsed(text: str) -> exp.Expr | None:
-    """The expression's tree; None where sqlglot does not read it."""
+    """The expression's tree, which is not to be changed; None where sqlglot does not read it."""
     try:
         return sqlglot.parse_one(text, read=DIALECT)
     except SqlglotError:

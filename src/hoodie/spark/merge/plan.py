@@ -1,7 +1,6 @@
-"""From a merge to the rows of one write: by the key alone where that tells all, else by a join with the table.
+"""What a merge needs to know of its table, what it may not ask for, and its rows by a join with the table.
 
-By the key: the condition says that the key columns are equal, and the clauses ask for the source's columns only. Then
-the write's own look-up finds the pairs, and the table is not read at all. Else Spark joins the source with the table.
+Where the key alone tells the pairs, there is no join: `by_key`.
 """
 
 from __future__ import annotations
@@ -19,11 +18,10 @@ from hoodie.config.table import TableType
 from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile
 from hoodie.keygen.keygen import FieldKind, KeyGenerator
-from hoodie.merge.row_action import NOT_INSERTED, RowAction
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.merge.assign import assignments, column_of, first_that_holds, tick
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column, holds
-from hoodie.spark.merge.expressions import about_source_only, equal_columns, same_expression
+from hoodie.spark.merge.expressions import equal_columns, same_expression
 from hoodie.writing.job import Checked
 
 Values = Mapping[str, Any]
@@ -119,109 +117,6 @@ def equated(request: MergeRequest, shape: TableShape) -> dict[str, str] | None:
     if not isinstance(request.condition, str):
         return None
     return equal_columns(request.condition, request.source_name, request.target_name)
-
-
-# --- by the key ---
-
-
-@dataclass(frozen=True, slots=True)
-class ByKeyPlan:
-    """A merge whose pairs the write's own look-up finds.
-
-    values  of each column of the table, for rows that update or are inserted
-    action  `RowAction` of a source row; null: it has no effect
-    """
-
-    values: Values
-    action: Column
-
-
-def plan_by_key(request: MergeRequest, shape: TableShape) -> ByKeyPlan | None:
-    """How the merge goes by the key alone; None: it needs the table's rows."""
-    equal = equated(request, shape)
-    if equal is None or not shape.plain or request.about(When.BY_SOURCE):
-        return None
-    if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
-        return None
-    known = {name.lower() for name in shape.columns}
-    columns = shape.columns or tuple(name for name in request.source.columns if name not in META_COLUMNS)
-    identity = [name for name in shape.identity if name in columns]
-    if len(identity) < len(shape.identity):
-        return None
-    for clause in request.clauses:
-        if clause.condition is not None and not _of_source(clause.condition, request, known):
-            return None
-    image: dict[str, Any] | None = None
-    for clause in request.clauses:
-        if clause.act is Act.DELETE:
-            continue
-        values = _row_image(clause, request, shape, columns, equal)
-        if values is None or not all(_of_source(value, request, known) for value in values.values()):
-            return None
-        if not all(same_expression(values[name], f"{request.source_name}.{equal[name.lower()]}") for name in identity):
-            return None
-        if image is not None and not all(same_expression(image[name], values[name]) for name in columns):
-            return None
-        image = values
-    if image is None:  # nothing but deletes: the key columns are all that is needed
-        named = {name.lower(): name for name in request.source.columns}
-        source = tick(request.source_name)
-        image = {
-            name: f"{source}.{tick(named.get(equal[name.lower()], equal[name.lower()]))}" for name in shape.identity
-        }
-    action = _row_action(request)
-    keyless = F.lit(False)  # null equals nothing
-    for name in identity:
-        keyless = keyless | as_column(image[name]).isNull()
-    action = F.when(~(keyless & action.isin(*map(int, NOT_INSERTED))), action)
-    plain = _is_plain_upsert(request) or _is_plain_delete(request)
-    return ByKeyPlan(image, action) if plain or shape.exact else None
-
-
-def _row_image(
-    clause: MergeClause, request: MergeRequest, shape: TableShape, columns: Sequence[str], equal: Mapping[str, str]
-) -> dict[str, Any] | None:
-    """The whole row that a clause writes; None when columns of the table's row would stay."""
-    values = assignments(clause, columns, request.target_name, request.source_name, request.source.columns)
-    if clause.act is Act.INSERT:
-        return {name: values.get(name) for name in columns}
-    for name in shape.identity:
-        values.setdefault(name, f"{tick(request.source_name)}.{tick(equal[name.lower()])}")
-    return values if values.keys() == set(columns) else None
-
-
-def _of_source(value: object, request: MergeRequest, columns: set[str]) -> bool:
-    if isinstance(value, str):
-        return about_source_only(value, request.source_name, request.target_name, columns)
-    return not hasattr(value, "cast")  # what a Column names is not known
-
-
-def _is_plain_upsert(request: MergeRequest) -> bool:
-    clauses = {(clause.when, clause.act, clause.condition) for clause in request.clauses}
-    return clauses == {(When.MATCHED, Act.UPDATE, None), (When.NOT_MATCHED, Act.INSERT, None)}
-
-
-def _is_plain_delete(request: MergeRequest) -> bool:
-    return all(clause.act is Act.DELETE for clause in request.clauses)
-
-
-def _row_action(request: MergeRequest) -> Column:
-    """What a source row is for, by what its clauses say of it in either case."""
-
-    def chosen(when: When) -> Column:
-        acts = [(holds(clause.condition), F.lit(clause.act.value)) for clause in request.about(when)]
-        return first_that_holds(acts, F.lit(""))
-
-    matched, fresh = chosen(When.MATCHED), chosen(When.NOT_MATCHED)
-    updates, deletes, inserts = matched == Act.UPDATE.value, matched == Act.DELETE.value, fresh == Act.INSERT.value
-    found = [
-        (updates & inserts, RowAction.WRITE),
-        (updates, RowAction.UPDATE),
-        (deletes & inserts, RowAction.REPLACE),
-        (deletes, RowAction.DELETE),
-        (inserts, RowAction.INSERT),
-    ]
-    return first_that_holds([(condition, F.lit(int(action))) for condition, action in found]).cast("byte")
 
 
 # --- by a join ---

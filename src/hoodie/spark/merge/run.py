@@ -23,17 +23,9 @@ from hoodie.reading.scan import Scan, plan_scan
 from hoodie.spark import record_keys
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, tick
+from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
-from hoodie.spark.merge.plan import (
-    ByKeyPlan,
-    TableShape,
-    check_request,
-    join_rows,
-    plan_by_key,
-    refuse_set_key,
-    schema_of,
-    shape_of,
-)
+from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import quoted, scan_rows
 from hoodie.spark.types import to_arrow, to_spark
@@ -169,28 +161,60 @@ def _target(session: SparkSession, storage: Storage, settings: Settings, options
 
 
 def _merge(target: _Target, request: MergeRequest) -> WriteResult:
-    check_request(request, target.shape)
-    by_key = plan_by_key(request, target.shape)
-    if by_key is not None:
-        return _run(target, *_rows_by_key(target, request, by_key))
-    conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
-    scan = target.scan([*conditions, request.condition], request.target_name)
-    return _run(target, *_rows_by_join(target, request, scan), made_of=scan.state)
+    with target.phases.time("check"):
+        check_request(request, target.shape)
+        by_key = plan_by_key(request, target.shape)
+        if by_key is None:
+            conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
+            scan = target.scan([*conditions, request.condition], request.target_name)
+            rows, made_of = _rows_by_join(target, request, scan), scan.state
+        elif by_key.deletes:
+            rows, made_of = _keys_to_delete(target, request, by_key), None
+        else:
+            rows, made_of = _rows_by_key(target, request, by_key), None
+    return _run(target, *rows, made_of=made_of)
 
 
 def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, pa.Schema | None]:
-    source = request.source.alias(request.source_name)
-    names = {name: as_column(value).alias(name) for name, value in plan.values.items()}
-    rows = source.select(*names.values(), plan.action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
-    typed = _typed(target, rows, list(names))
-    schema = typed.select(*map(quoted, names)).schema
-    keygen = target.keygen
-    if target.shape.is_global and all(clause.act is Act.DELETE for clause in request.clauses):
-        keygen = replace(keygen, partition_fields=())  # the index says where the keys are
+    names = list(plan.values)
+    rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan)
+    typed, schema = _typed(target, rows, names)
+    actions = [] if plan.action is None else [ROW_ACTION]
+    keyed = typed.select(*map(quoted, names), *_key_columns(target, schema, target.keygen), *actions)
+    return keyed, _columns(target, schema, names)
+
+
+def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, None]:
+    """The keys of the source rows that delete the row they match: a delete takes no other columns."""
+    typed, schema = _typed(target, _made_rows(request, plan), list(plan.values))
+    # A global index says where the keys are.
+    keygen = replace(target.keygen, partition_fields=()) if target.shape.is_global else target.keygen
+    return typed.select(*_key_columns(target, schema, keygen)), None
+
+
+def _key_columns(target: _Target, schema: StructType, keygen: KeyGenerator) -> tuple[Column, Column]:
+    """Record key and partition path of rows of some columns. Raises SchemaMismatch when these are not enough"""
     require_columns(schema, keygen, (), target.state.config.name)
     key, path = record_keys.record_key(schema, keygen), record_keys.partition_path(schema, keygen)
-    keyed = typed.select(*map(quoted, names), key.alias(RECORD_KEY), path.alias(PARTITION_PATH), ROW_ACTION)
-    return keyed, _columns(target, schema, names)
+    return key.alias(RECORD_KEY), path.alias(PARTITION_PATH)
+
+
+def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:
+    """The source's rows with the table's names. Each frame more is a plan more that Spark analyses: none is made where
+    the names are those."""
+    if set(names) <= set(source.columns):
+        return source
+    given = {name.lower(): name for name in source.columns}
+    return source.select(*(quoted(given[name.lower()]).alias(name) for name in names))
+
+
+def _made_rows(request: MergeRequest, plan: ByKeyPlan) -> DataFrame:
+    """The rows that the clauses make of the source's, and what each is for."""
+    source = request.source.alias(request.source_name)
+    values = [as_column(value).alias(name) for name, value in plan.values.items()]
+    if plan.action is None:
+        return source.select(*values)
+    return source.select(*values, plan.action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
 
 
 def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[DataFrame, pa.Schema | None]:
@@ -227,8 +251,7 @@ def _keyed(
 
     rows  columns, `ROW_ACTION`, and the key and partition path of the row of the table, null where it is a new one
     """
-    typed = _typed(target, rows, columns)
-    schema = typed.select(*map(quoted, columns)).schema
+    typed, schema = _typed(target, rows, columns)
     require_columns(schema, target.keygen, (), target.state.config.name)
     key, path = record_keys.record_key(schema, target.keygen), record_keys.partition_path(schema, target.keygen)
     is_new, deleted = F.col(_OLD_KEY).isNull(), F.col(ROW_ACTION) == int(RowAction.DELETE)
@@ -262,15 +285,16 @@ def _refused(problem: str) -> Column:
     return F.raise_error(F.lit(f"hoodie-error {json.dumps(['InvalidInput', problem])}")).cast("string")
 
 
-def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> DataFrame:
-    """The rows with `columns` in the table's types; the other columns stay."""
-    if target.declared is None:
-        return rows
-    wanted = to_spark(pa.schema([target.declared.field(name) for name in columns]))
+def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFrame, StructType]:
+    """The rows with `columns` in the table's types, and these; their other columns stay."""
     given = rows.schema
-    others = [name for name in rows.columns if name not in columns]
-    values = {name: quoted(name) for name in columns}
-    return rows.select(*in_types(values, given, wanted), *map(quoted, others))
+    if target.declared is None:
+        return rows, StructType([given[name] for name in columns])
+    wanted = to_spark(pa.schema([target.declared.field(name) for name in columns]))
+    if all(given[field.name].dataType == field.dataType for field in wanted):
+        return rows, wanted
+    others = [quoted(name) for name in rows.columns if name not in columns]
+    return rows.select(*in_types({name: quoted(name) for name in columns}, given, wanted), *others), wanted
 
 
 def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa.Schema | None:
@@ -281,9 +305,10 @@ def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa
 def _run(
     target: _Target, frame: DataFrame, columns: pa.Schema | None, made_of: TableState | None = None
 ) -> WriteResult:
-    """One write of the rows, each with what it is for."""
+    """One write of the rows, each with what it is for; without columns all are keys to delete."""
+    operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
     with target.phases.time("check"):
-        checked = check(target.state, WriteOperation.UPSERT, columns, target.settings)
+        checked = check(target.state, operation, columns, target.settings)
     checked = replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
     batch = _batch(target, checked, columns, frame)
     return run(batch, made_of=made_of)
