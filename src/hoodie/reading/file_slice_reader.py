@@ -42,7 +42,7 @@ from hoodie.reading.log_scanner import (
 )
 from hoodie.reading.predicate import ANY, Tests
 from hoodie.reading.projection import MergeColumns, merge_columns
-from hoodie.reading.row_groups import row_groups
+from hoodie.reading.row_groups import fetched_together, row_groups
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, table_keygen
@@ -50,6 +50,8 @@ from hoodie.table.state import TableState, table_keygen
 #: Rows, and about bytes of them, of a base file that a merge holds at a time.
 _BATCH_ROWS = 131_072
 _BATCH_BYTES = 32 * 1024 * 1024
+#: Bytes of a base file that are fetched at once, unless a row group has more.
+_FETCH_BYTES = 16 * 1024 * 1024
 
 OnDamage = Callable[[DamagedLog], None]
 
@@ -262,21 +264,22 @@ def base_batches(
     Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
     """
     with storage.open_listed(file.path, file.size) as source:
-        parquet = open_parquet(source, file.path)
+        parquet = open_parquet(source, file.path, pre_buffer=True)
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]
         types = base_types(storage, parquet, target)
         size, groups = _batch_rows(parquet.metadata), row_groups(parquet, target, types, tests, part)
-        batches = parquet.iter_batches(batch_size=size, row_groups=groups, columns=names)
-        while True:
-            with damage_of(file.path):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            try:
-                yield conform(types.applied(batch), target, drop_extra=True)
-            except SchemaMismatch as problem:
-                raise SchemaMismatch(f"{file.path}: {problem}") from problem
+        for run in fetched_together(parquet, groups, names, _FETCH_BYTES):
+            batches = parquet.iter_batches(batch_size=size, row_groups=run, columns=names)
+            while True:
+                with damage_of(file.path):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                try:
+                    yield conform(types.applied(batch), target, drop_extra=True)
+                except SchemaMismatch as problem:
+                    raise SchemaMismatch(f"{file.path}: {problem}") from problem
 
 
 def _batch_rows(metadata: pq.FileMetaData) -> int:

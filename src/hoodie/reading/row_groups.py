@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterator, Sequence
+
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -37,6 +39,29 @@ def row_groups(
         return Bounds(found.min, found.max, nulls, exact=not pa.types.is_floating(target.field(field).type))
 
     return [group for group in every if may_pass(tests, lambda name, group=group: bounds_in(group, name))]  # type: ignore[misc]
+
+
+def fetched_together(
+    parquet: pq.ParquetFile, groups: Sequence[int], columns: Collection[str], most: int
+) -> Iterator[list[int]]:
+    """The row groups in runs of about `most` bytes of the columns: a run is fetched whole, with few requests.
+
+    columns  names of top-level columns
+    """
+    wanted = set(columns)
+    places = [at for at in range(len(parquet.schema)) if parquet.schema.column(at).path.partition(".")[0] in wanted]
+    run: list[int] = []
+    size = 0
+    for group in groups:
+        metadata = parquet.metadata.row_group(group)
+        bytes_ = sum(metadata.column(at).total_compressed_size for at in places)
+        if run and size + bytes_ > most:
+            yield run
+            run, size = [], 0
+        run.append(group)
+        size += bytes_
+    if run:
+        yield run
 
 
 def _begin(parquet: pq.ParquetFile, group: int) -> int:
