@@ -67,7 +67,7 @@ def to_zone(millis: Millis, zone: str) -> Millis:
         return millis
     if zone[:1] in ("+", "-"):
         return millis + _fixed(zone)
-    starts, offsets = _offsets(zone, int(millis.min()), int(millis.max()))
+    starts, offsets = _offsets(zone, millis)
     found: Millis = millis + offsets[np.searchsorted(starts, millis, side="right") - 1]
     return found
 
@@ -93,14 +93,13 @@ def _fixed(zone: str) -> int:
     return (minutes if zone[0] == "+" else -minutes) * 60_000
 
 
-def _offsets(zone: str, low: int, high: int) -> tuple[Millis, Millis]:
-    """When offsets begin to hold, ascending, and these offsets, in milliseconds, over a range of times."""
-    years = range(date_of(low // DAY)[0], date_of(high // DAY)[0] + 1)
-    changes = [change for year in years for change in _changes(zone, year)]
+def _offsets(zone: str, millis: Millis) -> tuple[Millis, Millis]:
+    """When offsets begin to hold, ascending, and these offsets, in milliseconds, in the years of the given times: a
+    date of the year 9999 that stands for none does not cost the years until then."""
+    years = np.unique((millis // DAY).astype("datetime64[D]").astype("datetime64[Y]").astype(np.int64)) + 1970
+    changes = [change for year in years.tolist() for change in _changes(zone, year)]
     starts, offsets = zip(*changes, strict=True)
-    begins = np.array(starts, np.int64)
-    begins[0] = np.iinfo(np.int64).min
-    return begins, np.array(offsets, np.int64)
+    return np.array(starts, np.int64), np.array(offsets, np.int64)
 
 
 @lru_cache(maxsize=4096)

@@ -146,6 +146,12 @@ def test_clocks_at_the_ends_of_pythons_calendar_show_the_day_beyond(zone: str) -
     assert calendar.to_zone(ends.to_numpy(), zone).tolist() == shown.to_pylist()
 
 
+def test_a_date_that_stands_for_none_costs_its_own_year_only() -> None:
+    calendar._changes.cache_clear()
+    calendar.to_zone(np.array([1_700_000_000_000, 253_402_214_400_000], np.int64), "Europe/Berlin")
+    assert calendar._changes.cache_info().misses == 2
+
+
 DAYS = st.integers(-719_162, 2_932_896)
 ZONES = st.sampled_from(["America/New_York", "Europe/Berlin", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia"])
 
