@@ -3,6 +3,7 @@
 save         df.write.format("hudi").save against table.upsert
 load         spark.read.format("hudi").load against table.snapshot: a sum over all rows
 merge        MERGE by key against table.upsert of the same rows
+few          the same of 5 rows
 micro-batch  1,000 rows through writeStream.format("hudi") against table.upsert of the same rows
 view         a sum over a view USING hudi against table.snapshot
 """
@@ -31,6 +32,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "p",
 }
 BATCH_ROWS = 1000
+CASES = ("save", "merge", "few", "load", "view", "stream")
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -38,7 +40,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--n", type=int, default=1_000_000, help="rows of the table")
     parser.add_argument("--rounds", type=int, default=5, help="after one that warms up and is not counted")
     parser.add_argument("--batches", type=int, default=500, help="micro-batches")
+    parser.add_argument("--cases", default=",".join(CASES), help="which of them, and stream for the micro-batches")
     given = parser.parse_args(arguments)
+    wanted = given.cases.split(",")
     spark = local_session("doors", **{"spark.sql.shuffle.partitions": 2, "spark.sql.session.timeZone": "UTC"})
     hoodie.register(spark)
     with tempfile.TemporaryDirectory(prefix="doors-") as scratch:
@@ -47,17 +51,19 @@ def main(arguments: Sequence[str] | None = None) -> None:
         table_at(spark, base).bulk_insert(rows(spark, 0, given.n, 1))
         changes = rows(spark, 0, given.n // 10, 2).localCheckpoint()
         print("| case | seconds | against | ratio |\n|---|---|---|---|", flush=True)
-        for name, door, call in (
-            ("save", save, upsert),
-            ("merge", merge, upsert),
-            ("load", load, snapshot),
-            ("view", view, snapshot),
+        few = changes.limit(5).localCheckpoint()
+        for name, door, call, source in (
+            ("save", save, upsert, changes),
+            ("merge", merge, upsert, changes),
+            ("few", merge, upsert, few),
+            ("load", load, snapshot, changes),
+            ("view", view, snapshot, changes),
         ):
-            told(
-                name,
-                *compared(base, folder, partial(door, spark, changes), partial(call, spark, changes), given.rounds),
-            )
-        stream(spark, folder, base, given.batches)
+            if name in wanted:
+                sides = partial(door, spark, source), partial(call, spark, source)
+                told(name, *compared(base, folder, *sides, given.rounds))
+        if "stream" in wanted:
+            stream(spark, folder, base, given.batches)
     spark.stop()
 
 
@@ -147,6 +153,7 @@ def stream(spark: SparkSession, folder: Path, base: Path, batches: int) -> None:
     told("micro-batch", median(seconds[1:]), median(upserts[1:]))
     tenth = max(1, len(seconds) // 10)
     told("  last tenth against first", median(seconds[-tenth:]), median(seconds[1 : tenth + 1]))
+    told("  the same of the upserts", median(upserts[-tenth:]), median(upserts[1 : tenth + 1]))
 
 
 def told(name: str, seconds: float, against: float) -> None:

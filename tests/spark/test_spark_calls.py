@@ -107,8 +107,6 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
     spark.sql(f"INSERT INTO live ({columns}) VALUES ('x', 'oslo', 9, 9.0), ('y', 'rome', 9, 8.0)")
     assert hoodie.read_arrow(path).num_rows == 5
     assert not [left for left in (tmp_path / "trips" / ".hoodie" / ".temp").rglob("*") if left.is_file()]
-    assert spark.table("live").count() == 3  # Spark keeps what it planned
-    hoodie.refresh_view(spark, "live")
     assert spark.table("live").count() == 5
     df.createOrReplaceTempView("other")
     for name in ("other", "nowhere"):
@@ -116,6 +114,32 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
             hoodie.refresh_view(spark, name)
     with pytest.raises(Exception, match="no path"):
         spark.sql("CREATE TEMPORARY VIEW nowhere USING hudi")
+
+
+def test_a_view_shows_its_table_as_it_is_when_a_query_names_it(spark, tmp_path):
+    path = str(tmp_path / "trips")
+    hoodie.register(spark)
+    table = hoodie.create_table(spark, path, name="trips", record_key="id")
+    table.upsert(spark.createDataFrame([(1, "a")], "id int, v string"))
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW live USING hudi OPTIONS (path '{path}')")
+    rows = "SELECT id, v FROM live ORDER BY id"
+    assert [tuple(row) for row in spark.sql(rows).collect()] == [(1, "a")]
+    table.upsert(spark.createDataFrame([(2, "b")], "id int, v string"))
+    assert [tuple(row) for row in spark.sql(rows).collect()] == [(1, "a"), (2, "b")]
+    table.delete(spark.createDataFrame([(1,)], "id int"))
+    assert spark.read.table("live").count() == 1
+    table.upsert(spark.createDataFrame([(3, "c", 0)], "id int, v string, more int"))
+    assert spark.table("live").select("more").count() == 2
+    spark.table("live").where("id = 3").createOrReplaceTempView("live")  # another view by now
+    table.upsert(spark.createDataFrame([(4, "d")], "id int, v string"))
+    assert [row.id for row in spark.table("live").collect()] == [3]
+    spark.sql(f"CREATE OR REPLACE TEMP VIEW kept USING hudi OPTIONS (path '{path}')")
+    assert spark.table("kept").count() == 3
+    hoodie.unregister(spark)
+    table.upsert(spark.createDataFrame([(5, "e")], "id int, v string"))
+    assert spark.table("kept").count() == 3  # Spark keeps what it planned
+    hoodie.refresh_view(spark, "kept")
+    assert spark.table("kept").count() == 4
 
 
 def test_other_formats_are_untouched_and_all_is_given_back(spark, tmp_path):

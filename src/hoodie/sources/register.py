@@ -2,7 +2,8 @@
 
 Spark's Python data sources cannot carry a write by key, save modes or an error's class, and read slowly. So the calls
 are caught at PySpark's reader and writer classes, of classic Spark and of Connect, before Spark sees them. What cannot
-be caught, views made by SQL, goes to a data source of the same names. See docs/format/datasource.md.
+be caught, views made by SQL, goes to a data source of the same names; it is caught when a query names such a view,
+so that it shows its table as it is now. See docs/format/datasource.md.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from hoodie.errors import InvalidInput, JarPresent
 from hoodie.sources.batch_calls import READER, WRITER
 from hoodie.sources.calls import CAUGHT, NAMES
 from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
+from hoodie.sources.view_refresh import SESSION, TABLE_READER
 from hoodie.sources.views import register_source
 
 #: What becomes of a method: (the method) -> what takes its place.
@@ -27,7 +29,8 @@ Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
 _MARK = "_hoodie_original"
 #: The methods that are wrapped, by module and class; classic Spark's and Spark Connect's are of the same names.
 _WRAPPED: Mapping[str, Mapping[str, Mapping[str, Wrap]]] = {
-    "readwriter": {"DataFrameReader": READER, "DataFrameWriter": WRITER},
+    "session": {"SparkSession": SESSION},
+    "readwriter": {"DataFrameReader": {**READER, **TABLE_READER}, "DataFrameWriter": WRITER},
     "streaming.readwriter": {"DataStreamReader": STREAM_READER, "DataStreamWriter": STREAM_WRITER},
     "streaming.query": {"StreamingQuery": QUERY},
 }
