@@ -13,12 +13,13 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.docs-installed
 CHECKED := src tests bench demo torture tools setup.py
 
-.PHONY: help java demo test nightly browser check docs bench torture clean distclean
+.PHONY: help java demo test nightly browser stores check docs bench torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
 	@echo 'make test    the whole test suite'
 	@echo 'make browser the report page in a headless Chromium, which is installed where there is none'
+	@echo 'make stores  tables on real servers of HDFS and Azure, which are downloaded once (some 600 MB)'
 	@echo 'make nightly tests that are slow and rarely fail'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
@@ -38,6 +39,11 @@ browser: $(INSTALLED)
 # What is slow and rarely fails.
 nightly: java
 	$(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 -m nightly $(ARGS)
+
+# Servers from packages: HDFS from the jars of an old pyspark, Azurite from npm.
+stores: java
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs,azure]'
+	HOODIE_TEST_AZURITE="$$(sh tools/stores.sh)" $(RUN) -m pytest -m stores --durations=15 tests/stores $(ARGS)
 
 check: $(INSTALLED)
 	$(RUN) -m ruff format --check $(CHECKED)

@@ -61,16 +61,24 @@ class Writer:
 
 
 class HdfsClient:
-    """loses  renames that take place and whose answer is lost"""
+    """loses  renames that take place, and whose repetition is answered
+    breaks  calls that find the connection broken
+    """
 
     def __init__(self) -> None:
         self.files: dict[str, bytes] = {}
         self.changed: dict[str, int] = {}
         self.folders: set[str] = {""}
         self.lock = threading.Lock()
-        self.loses = 0
+        self.loses = self.breaks = 0
+
+    def _connected(self) -> None:
+        if self.breaks:
+            self.breaks -= 1
+            raise OSError("RPC listener disconnected")
 
     def get_file_info(self, path: str) -> Status:
+        self._connected()
         with self.lock:
             if path in self.files:
                 return Status(path, len(self.files[path]), modification_time=self.changed[path])
@@ -88,12 +96,14 @@ class HdfsClient:
         return iter([self.get_file_info(name) for name in names])
 
     def read(self, path: str) -> Reader:
+        self._connected()
         if self.get_file_info(path).isdir:
             raise FileNotFoundError(f"Path is not a file: {path}\n\tat org.apache.hadoop.hdfs.INodeFile")
         with self.lock:
             return Reader(self.files[path])
 
     def create(self, path: str) -> Writer:
+        self._connected()
         with self.lock:
             if path in self.files or path in self.folders:
                 raise FileExistsError(path)
@@ -104,6 +114,7 @@ class HdfsClient:
         return Writer(self, path)
 
     def rename(self, source: str, target: str, overwrite: bool = False) -> None:
+        self._connected()
         with self.lock:
             if target in self.folders or (target in self.files and not overwrite):
                 raise FileExistsError(target)
@@ -113,6 +124,7 @@ class HdfsClient:
                 raise FileNotFoundError(source)  # to the repetition
 
     def delete(self, path: str, recursive: bool = False) -> bool:
+        self._connected()
         with self.lock:
             names = [name for name in (*self.files, *self.folders) if name == path or name.startswith(f"{path}/")]
             if len(names) > 1 and not recursive:

@@ -9,13 +9,13 @@ from __future__ import annotations
 import builtins
 import io
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.storage.hdfs_faults import hdfs_faults
+from hoodie.storage.hdfs_faults import hdfs_faults, is_broken
 from hoodie.storage.protocol import (
     Entry,
     InputFile,
@@ -27,10 +27,14 @@ from hoodie.storage.protocol import (
     redacted,
     temporary_beside,
 )
+from hoodie.storage.retry import retrying
+
+T = TypeVar("T")
 
 _URI = re.compile(r"(hdfs|viewfs)://([^/]*)(/.*)?", re.IGNORECASE | re.DOTALL)
 _LISTINGS_AT_ONCE = 8
 _BUFFER = 1 << 20
+_KEPT = 8 << 20
 #: Arguments of the client; all other options are settings of Hadoop.
 _OF_THE_CLIENT = frozenset({"config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache"})
 
@@ -44,7 +48,8 @@ class HdfsStorage(Storage):
              {"dfs.client.failover.max.attempts": "3"}; `config_dir`, another folder of such files; and
              `kerberos_principal`, `kerberos_keytab`, `kerberos_cache`
 
-    Calls are not tried again here: the client does that, for the failover between NameNodes.
+    The client looks for a NameNode that answers, as Hadoop's settings say; a call whose connection broke is tried again
+    here.
     Raises InvalidOption when hdfs-native is not installed, or takes the options not
     """
 
@@ -74,8 +79,7 @@ class HdfsStorage(Storage):
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
         try:
-            with hdfs_faults():
-                found = list(self._client.list_status(full or "/"))
+            found = _asked(lambda: list(self._client.list_status(full or "/")))
         except FileNotFoundError:
             return []
         if len(found) == 1 and not found[0].isdir and found[0].path == full:
@@ -97,21 +101,18 @@ class HdfsStorage(Storage):
 
     def read(self, path: str) -> bytes:
         full = self._at(check_file(path))
-        with hdfs_faults():
-            data: bytes = self._client.read(full).read()
-            return data
+        data: bytes = _asked(lambda: self._client.read(full).read())
+        return data
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
         if not 0 <= start <= end:
             raise ValueError(f"{path}: no range from {start} to {end}")
         full = self._at(check_file(path))
-        with hdfs_faults():
-            return _range(self._client.read(full), start, end)
+        return _asked(lambda: _range(self._client.read(full), start, end))
 
     def open_input(self, path: str) -> InputFile:
         full = self._at(check_file(path))
-        with hdfs_faults():
-            return io.BufferedReader(_Reader(self._client.read(full)), _BUFFER)
+        return io.BufferedReader(_Reader(_asked(lambda: self._client.read(full))), _BUFFER)
 
     def size(self, path: str) -> int:
         status = self._status(self._at(check_file(path)))
@@ -127,39 +128,29 @@ class HdfsStorage(Storage):
         full = self._at(check_file(path))
         if self._status(full) is not None:  # saves the write; the rename decides
             raise FileExistsError(full)
-        temporary = self._put(full, data)
-        try:
-            self._rename(temporary, full, overwrite=False)
-        except Exception:
-            # The answer to our rename may have got lost and its repetition refused: nobody else renames our file.
-            if self._status(temporary) is None and self._status(full) is not None:
-                return
-            self._discard(temporary)
-            raise
+        self._publish(self._put(full, data), full, overwrite=False)
 
     def write(self, path: str, data: bytes) -> None:
         full = self._at(check_file(path))
-        temporary = self._put(full, data)
-        try:
-            self._rename(temporary, full, overwrite=True)
-        except BaseException:
-            self._discard(temporary)
-            raise
+        self._publish(self._put(full, data), full, overwrite=True)
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[OutputFile]:
         full = self._at(check_file(path))
         temporary = temporary_beside(full)
-        with hdfs_faults():
-            file = io.BufferedWriter(_Writer(self._client.create(temporary)), _BUFFER)
+        file = _Output(lambda: self._client.create(temporary))
         try:
             yield file
-            file.close()
-            self._rename(temporary, full, overwrite=True)
-        except BaseException:
-            with suppress(Exception):  # what was raised first is what went wrong
+            if file.streams:
                 file.close()
-            self._discard(temporary)
+                self._publish(temporary, full, overwrite=True)
+            else:
+                self.write(path, bytes(file.kept))
+        except BaseException:
+            if file.streams:
+                with suppress(Exception):  # what was raised first is what went wrong
+                    file.close()
+                self._discard(temporary)
             raise
 
     def delete(self, path: str) -> bool:
@@ -167,14 +158,12 @@ class HdfsStorage(Storage):
         status = self._status(full)
         if status is None or status.isdir:
             return False
-        with hdfs_faults():
-            self._client.delete(full)
+        _asked(lambda: self._client.delete(full))
         return True
 
     def delete_tree(self, folder: str) -> None:
         full = self._at(check_file(folder))
-        with hdfs_faults():
-            self._client.delete(full, True)
+        _asked(lambda: self._client.delete(full, True))
 
     def _at(self, path: str) -> str:
         """The path on the NameNode. Raises InvalidInput for a name that HDFS does not take."""
@@ -184,31 +173,57 @@ class HdfsStorage(Storage):
     def _status(self, full: str) -> Any:
         """What the NameNode knows of a file or folder; None without one."""
         try:
-            with hdfs_faults():
-                return self._client.get_file_info(full)
+            return _asked(lambda: self._client.get_file_info(full))
         except (FileNotFoundError, NotADirectoryError):
             return None
 
     def _put(self, full: str, data: bytes) -> str:
         """The path of a new temporary file beside a path, with its content."""
-        temporary = temporary_beside(full)
+
+        def put() -> str:
+            temporary = temporary_beside(full)
+            try:
+                with self._client.create(temporary) as file:
+                    if data:
+                        file.write(data)
+            except BaseException:
+                self._discard(temporary)
+                raise
+            return temporary
+
+        return _asked(put)
+
+    def _publish(self, temporary: str, full: str, *, overwrite: bool) -> None:
+        """Rename: one operation of the NameNode, which refuses a taken name. The temporary file is gone afterwards."""
+
+        def rename() -> None:
+            try:
+                with hdfs_faults():
+                    self._client.rename(temporary, full, overwrite)
+            except OSError:
+                # The answer to our rename may have got lost and its repetition refused: nobody else renames our file.
+                if self._status(temporary) is not None or self._status(full) is None:
+                    raise
+
         try:
-            with hdfs_faults(), self._client.create(temporary) as file:
-                if data:
-                    file.write(data)
+            _asked(rename)
         except BaseException:
             self._discard(temporary)
             raise
-        return temporary
-
-    def _rename(self, temporary: str, full: str, *, overwrite: bool) -> None:
-        """One operation of the NameNode, which refuses a taken name."""
-        with hdfs_faults():
-            self._client.rename(temporary, full, overwrite)
 
     def _discard(self, temporary: str) -> None:
         with suppress(Exception):  # an old temporary file is removed with what a dead writer left
             self._client.delete(temporary)
+
+
+def _asked(call: Callable[[], T]) -> T:
+    """The result of an idempotent call of the client."""
+
+    def ask() -> T:
+        with hdfs_faults():
+            return call()
+
+    return retrying(ask, is_broken)
 
 
 def _client(url: str, options: Mapping[str, Any]) -> Any:
@@ -216,12 +231,12 @@ def _client(url: str, options: Mapping[str, Any]) -> Any:
         from hdfs_native import Client
     except ImportError as error:
         raise InvalidOption(f"{url}: HDFS needs hdfs-native: pip install 'hoodie[hdfs]'") from error
-    settings = {key: value for key, value in options.items() if key not in _OF_THE_CLIENT}
-    if wrong := sorted(key for key, value in options.items() if not isinstance(key, str) or not isinstance(value, str)):
-        raise InvalidOption(f"{url}: options of HDFS are settings of Hadoop, as text: {', '.join(map(str, wrong))}")
-    given = {key: value for key, value in options.items() if key in _OF_THE_CLIENT}
+    if wrong := sorted(str(key) for key, value in options.items() if not isinstance(value, str | int | float)):
+        raise InvalidOption(f"{url}: options of HDFS are settings of Hadoop, as text: {', '.join(wrong)}")
+    texts = {key: str(value).lower() if isinstance(value, bool) else str(value) for key, value in options.items()}
+    given = {key: texts.pop(key) for key in sorted(_OF_THE_CLIENT & texts.keys())}
     try:
-        return Client(url, settings, **given)
+        return Client(url, texts, **given)
     except RuntimeError as error:  # its message is of addresses and files, not of settings' values
         advice = "name the NameNode (hdfs://host:port/folder), or set HADOOP_CONF_DIR to the folder of core-site.xml"
         raise InvalidOption(f"{url}: {error}; {advice}") from error
@@ -272,18 +287,26 @@ class _Reader(io.RawIOBase):
         return self._position
 
     def readinto(self, buffer: Any, /) -> int:
-        with hdfs_faults():
-            data = _range(self._reader, self._position, self._position + len(buffer))
+        data = _asked(lambda: _range(self._reader, self._position, self._position + len(buffer)))
         buffer[: len(data)] = data
         self._position += len(data)
         return len(data)
 
 
-class _Writer(io.RawIOBase):
-    """A file of the client that knows how much it has."""
+class _Output(io.RawIOBase):
+    """A file that is kept in memory, to be put at once, until it is too long: then it streams.
 
-    def __init__(self, writer: Any) -> None:
-        self._writer, self._size = writer, 0
+    begin  creates the client's file
+    """
+
+    def __init__(self, begin: Callable[[], Any]) -> None:
+        self._begin, self._size = begin, 0
+        self._stream: Any = None
+        self.kept = bytearray()
+
+    @property
+    def streams(self) -> bool:
+        return self._stream is not None
 
     def writable(self) -> bool:
         return True
@@ -292,9 +315,36 @@ class _Writer(io.RawIOBase):
         return self._size
 
     def write(self, data: Any, /) -> int:
+        piece = memoryview(data).cast("B")
+        self._size += len(piece)
+        if self._stream is None and self._size <= _KEPT:
+            self.kept += piece
+            return len(piece)
+        if self._stream is None:
+            self._stream = io.BufferedWriter(_Writer(_asked(self._begin)), _BUFFER)
+            self._stream.write(self.kept)
+            self.kept.clear()
+        self._stream.write(piece)
+        return len(piece)
+
+    def close(self) -> None:
+        if self._stream is not None:
+            self._stream.close()
+        super().close()
+
+
+class _Writer(io.RawIOBase):
+    """A file of the client that raises OSError."""
+
+    def __init__(self, writer: Any) -> None:
+        self._writer = writer
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any, /) -> int:
         with hdfs_faults():
             self._writer.write(data)
-        self._size += len(data)
         return len(data)
 
     def close(self) -> None:

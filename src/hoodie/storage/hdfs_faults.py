@@ -32,6 +32,8 @@ _OF_JAVA = {
 }
 _JAVA = re.compile(r'"(?:[\w.]+[.$])(\w+)"')
 _NUMBER = re.compile(r"\(os error (\d+)\)")
+#: What the client says of a connection that broke while a call was on its way, which it does not try again.
+_BROKEN = re.compile(r"RPC listener disconnected|unexpected end of file|early eof|connection closed", re.IGNORECASE)
 #: Errors of the client that mean that it, or the server, does not take who asks.
 _STRANGERS = ("SASLError", "GSSAPIError", "NoSASLMechanism", "SaslException", "InvalidToken")
 
@@ -51,6 +53,14 @@ def hdfs_faults() -> Iterator[None]:
         raise OSError(errno.EIO, f"hdfs-native failed: {error}") from error
 
 
+def is_broken(error: BaseException) -> bool:
+    """Whether a connection broke in the middle of a call, or the NameNode has just started: worth another try.
+
+    One that nobody accepts is not: the client tried it for minutes, as Hadoop's settings say.
+    """
+    return isinstance(error, ConnectionResetError | BrokenPipeError | BlockingIOError)
+
+
 def _fault(error: Exception) -> OSError:
     text = str(error).replace("\\n", "\n").partition("\n")[0]  # a stack of Java's follows
     if any(word in text for word in _STRANGERS):
@@ -59,6 +69,8 @@ def _fault(error: Exception) -> OSError:
         number = next(number for kind, number in _OF_PYTHON.items() if isinstance(error, kind))
     elif found := _NUMBER.search(text):
         number = int(found[1])
+    elif _BROKEN.search(text):
+        number = errno.ECONNRESET
     else:
         java = _JAVA.search(text)
         number = _OF_JAVA.get(java[1], errno.EIO) if java else errno.EIO

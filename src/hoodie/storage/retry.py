@@ -78,13 +78,15 @@ def _of_driver(kind: type) -> bool:
     return kind.__module__.partition(".")[0] in _DRIVERS or kind.__module__.startswith(_GOOGLE)
 
 
-def retrying(call: Callable[[], T]) -> T:
+def retrying(call: Callable[[], T], when: Callable[[BaseException], bool] = is_transient) -> T:
     """The result of an idempotent call; it is retried while it fails for a transient reason.
 
-    Raises the last error; an OSError in its place when it is transient and the driver's own
+    when    whether to try again after an error; for drivers that have tried for long themselves
+    Raises  the last error; an OSError in its place when it is transient and the driver's own
     """
+    policy = _policy if when is is_transient else _policy.copy(retry=tenacity.retry_if_exception(when))
     with as_os_error():
-        result: T = _policy(call)
+        result: T = policy(call)
         return result
 
 

@@ -10,9 +10,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pytest
+import tenacity
 
 from hoodie.errors import CredentialsRejected, InvalidInput, InvalidOption, NameTooLong, StorageFull, StorageUnavailable
-from hoodie.storage import HdfsStorage, hdfs, storage_beside, storage_for
+from hoodie.storage import HdfsStorage, hdfs, retry, storage_beside, storage_for
 from hoodie.storage.faults import fault_of
 from hoodie.storage.hdfs_faults import hdfs_faults
 from hoodie.testing.storage_suite import StorageSuite
@@ -100,6 +101,64 @@ def test_a_write_that_fails_leaves_no_temporary_file(client, monkeypatch):
     assert client.files == {}
 
 
+def stream(storage: HdfsStorage) -> None:
+    with storage.open_output("s") as file:
+        file.write(b"streamed")
+
+
+@pytest.mark.parametrize("breaks", [1, 3])
+@pytest.mark.parametrize(
+    ("call", "answer"),
+    [
+        (lambda storage: [entry.name for entry in storage.list("t")], ["x"]),
+        (lambda storage: list(storage.list_tree()), ["", "t"]),
+        (lambda storage: storage.read("f"), b"0123456789"),
+        (lambda storage: storage.read_range("f", 2, 4), b"23"),
+        (lambda storage: storage.open_input("f").read(3), b"012"),
+        (lambda storage: storage.size("f"), 10),
+        (lambda storage: storage.exists("f"), True),
+        (lambda storage: storage.create_new("n", b"new"), None),
+        (lambda storage: storage.write("f", b"0123456789"), None),
+        (stream, None),
+        (lambda storage: storage.delete("f"), True),
+        (lambda storage: storage.delete_tree("t"), None),
+    ],
+)
+def test_each_call_gets_through_though_the_connection_breaks(client, monkeypatch, call, answer, breaks):
+    monkeypatch.setattr(retry._policy, "wait", tenacity.wait_none())
+    storage = HdfsStorage(ROOT)
+    storage.write("f", b"0123456789")
+    storage.write("t/x", b"")
+    client.breaks = breaks
+    assert call(storage) == answer
+    assert client.breaks == 0
+    assert not any(path.endswith(".tmp") for path in client.files)
+
+
+def test_a_namenode_that_nobody_reaches_is_not_tried_again(client, monkeypatch):
+    asked = []
+
+    def refuses(path: str) -> None:
+        asked.append(path)
+        raise OSError("Connection refused (os error 111)")
+
+    monkeypatch.setattr(client, "get_file_info", refuses)
+    with pytest.raises(ConnectionRefusedError):
+        HdfsStorage(ROOT).exists("f")
+    assert len(asked) == 1  # the client itself tried for minutes
+
+
+def test_a_long_stream_is_not_kept_in_memory(client):
+    piece = bytes(range(256)) * 4096
+    with HdfsStorage(ROOT).open_output("big") as file:
+        for _ in range(10):
+            file.write(piece)
+        assert file.tell() == 10 << 20
+        assert sum(map(len, client.files.values())) >= 9 << 20
+        assert "/lake/trips/big" not in client.files
+    assert client.files == {"/lake/trips/big": piece * 10}
+
+
 def test_a_folder_is_not_deleted_as_a_file(client):
     client.create("/lake/trips/folder/f")
     client.delete("/lake/trips/folder/f")
@@ -152,10 +211,20 @@ def test_without_hdfs_native_the_message_says_what_to_install(monkeypatch):
         storage_for(ROOT)
 
 
-def test_an_option_that_is_no_text_is_named_without_its_value(monkeypatch):
-    monkeypatch.setitem(sys.modules, "hdfs_native", type("Module", (), {"Client": None}))
-    with pytest.raises(InvalidOption, match=r"as text: dfs\.client\.retries$"):
-        storage_for(ROOT, {"dfs.client.retries": 12345, "kerberos_keytab": "/etc/hidden"})
+def test_options_are_settings_of_hadoop_and_a_few_of_the_client_s(monkeypatch):
+    given: list[Any] = []
+
+    def client(url: str, settings: dict[str, str], **named: str) -> None:
+        given.append((url, settings, named))
+
+    monkeypatch.setitem(sys.modules, "hdfs_native", type("Module", (), {"Client": staticmethod(client)}))
+    options = {"dfs.client.retries": 3, "dfs.client.fast": True, "dfs.text": "a", "kerberos_principal": "me@REALM"}
+    storage_for(ROOT, options)
+    settings = {"dfs.client.retries": "3", "dfs.client.fast": "true", "dfs.text": "a"}
+    assert given == [("hdfs://nn:8020", settings, {"kerberos_principal": "me@REALM"})]
+    with pytest.raises(InvalidOption, match=r"as text: dfs\.client\.retries$") as raised:
+        storage_for(ROOT, {"dfs.client.retries": ["hidden"], "kerberos_keytab": "/etc/hidden"})
+    assert "hidden" not in str(raised.value)
 
 
 def test_a_name_with_a_colon_is_refused_with_what_to_set(clients):

@@ -1,0 +1,80 @@
+"""Whole tables on S3: histories beside a model, and several writers with the lock in the table's storage."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from typing import Any
+from uuid import uuid4
+
+import pytest
+import tenacity
+from hypothesis import Phase, given, seed, settings
+from hypothesis import strategies as st
+
+from hoodie.doctor.examine import Severity, examine
+from hoodie.errors import DamagedLog
+from hoodie.storage import FsspecStorage, retry
+from hoodie.testing.strategies import histories, shapes
+from hoodie.testing.tables import ArrowTable
+from support.histories import History
+from support.history_model import BY_ORDERING
+from support.http_faults import Fault, FaultyProxy, every
+from support.nightly import nightly
+from support.writers import BY_STORAGE, TABLE, Worker, check_rows, run_at_once
+
+#: Files hold a handful of rows, so that some grow and others are closed.
+SMALL = {
+    "hoodie.parquet.max.file.size": 6_000,
+    "hoodie.parquet.small.file.limit": 5_000,
+    "hoodie.copyonwrite.record.size.estimate": 1_000,
+    "hoodie.datasource.write.payload.class": BY_ORDERING,
+}
+
+
+# test_s3_faults has a history of a Copy-on-Write table by day.
+@pytest.mark.parametrize(("kind", "examples"), [("MERGE_ON_READ", 2), nightly("COPY_ON_WRITE", 12)])
+def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(s3: dict[str, Any], kind: str, examples: int) -> None:
+    steps_taken = []
+
+    @seed(3)
+    @settings(max_examples=examples, database=None, phases=[Phase.generate], deadline=None)
+    @given(st.data())
+    def of_tables(data: st.DataObject) -> None:
+        shape = data.draw(shapes(), label="shape")
+        storage = FsspecStorage(f"s3://contract/{uuid4().hex}/table", s3)
+        history = History(shape, {**SMALL, "hoodie.datasource.write.table.type": kind}, storage)
+        for step in data.draw(histories(shape, least=3, most=4), label="history"):
+            history.take(step)
+            steps_taken.append(step)
+        if history.states:
+            history.check_as_of(data.draw(st.sampled_from(sorted(history.states)), label="as of"))
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
+        of_tables()
+    assert len(steps_taken) >= 3
+
+
+@pytest.mark.parametrize(("kind", "writes"), [("MERGE_ON_READ", 2), nightly("COPY_ON_WRITE", 4)])
+def test_threads_that_write_at_once_over_a_bad_network_lose_nothing(
+    s3: dict[str, Any],
+    over_proxy: dict[str, Any],
+    proxy: FaultyProxy,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    writes: int,
+) -> None:
+    monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
+    monkeypatch.setattr(retry._policy, "wait", tenacity.wait_none())
+    options: dict[str, Any] = {**TABLE, **BY_STORAGE, "hoodie.datasource.write.table.type": kind}
+    server = FsspecStorage(f"s3://contract/{uuid4().hex}/table", s3)
+    ArrowTable.create(server, options)
+    storage = FsspecStorage(server.root, {**over_proxy, "config_kwargs": {"retries": {"total_max_attempts": 1}}})
+    workers = [Worker(f"w{n}", [ArrowTable(storage, options)], random.Random(n)) for n in range(3)]
+    with proxy.faults(every(7, Fault.BUSY, Fault.LOST, Fault.CUT)) as met:
+        run_at_once(workers, writes)
+    assert set(met) == {Fault.BUSY, Fault.LOST, Fault.CUT}
+    assert [str(error) for worker in workers for error in worker.refused] == []
+    check_rows(server, workers)
+    assert [str(found) for found in examine(server) if found.severity is Severity.ERROR] == []
