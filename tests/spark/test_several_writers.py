@@ -123,8 +123,13 @@ def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):
     )
 
 
-def test_optimistic_writers_without_a_lock_are_refused_before_anything_is_written(spark, table):
-    with pytest.raises(InvalidOption, match=r"needs a lock: set hoodie\.write\.lock\.provider"):
+def test_a_lock_that_is_not_there_is_refused_before_anything_is_written(spark, table):
+    with pytest.raises(InvalidOption, match=r"DynamoDB.* take StorageBasedLockProvider"):
         hoodie.open_table(
-            spark, table.path, options={"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}
+            spark,
+            table.path,
+            options={
+                "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+                "hoodie.write.lock.provider": "DynamoDBBasedLockProvider",
+            },
         )

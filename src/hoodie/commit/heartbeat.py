@@ -93,7 +93,7 @@ def beating(storage: Storage, instant: str, options: ConcurrencyOptions) -> Hear
 def remove_heartbeat(storage: Storage, instant: str) -> None:
     """Remove the heartbeat of a finished write. One that is left behind has no effect."""
     with suppress(OSError):
-        storage.delete(heartbeat_path(instant))
+        storage.discard(heartbeat_path(instant))
 
 
 def expired(storage: Storage, instants: Collection[str], options: ConcurrencyOptions) -> set[str]:

@@ -7,6 +7,7 @@ Source: DirectWriteMarkers, TimelineServerBasedWriteMarkers and MarkerUtils of H
 from __future__ import annotations
 
 import re
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -82,9 +83,16 @@ def read_markers(storage: Storage, instant: str) -> tuple[Marker, ...]:
     return tuple(sorted({_parse(name, file) for file, name in names}))
 
 
-def delete_markers(storage: Storage, instant: str) -> None:
-    """Remove the markers of an instant, if any."""
-    storage.delete_tree(marker_folder(instant))
+def delete_markers(storage: Storage, instant: str, known: Collection[Marker] | None = None) -> None:
+    """Remove the markers of an instant, if any.
+
+    known  all of them, as `read_markers` has just found them, each in a file of its own; None: they are looked for
+    """
+    if known is None:
+        storage.delete_tree(marker_folder(instant))
+    else:
+        paths = [marker_path(instant, marker.path, marker.kind) for marker in known]
+        storage.delete_listed(marker_folder(instant), paths)
 
 
 def _kind_of_markers(storage: Storage, folder: str, names: set[str]) -> str:

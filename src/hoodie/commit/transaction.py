@@ -14,7 +14,7 @@ from functools import partial
 from hoodie.commit.batch_ids import require_new, with_batch
 from hoodie.commit.conflict_check import require_no_conflict, require_whole
 from hoodie.commit.heartbeat import Heartbeat, beating, expired, remove_heartbeat
-from hoodie.commit.markers import delete_markers, read_markers
+from hoodie.commit.markers import Marker, delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
 from hoodie.config.locks import FailedWrites
 from hoodie.config.write import WriteOperation
@@ -29,6 +29,7 @@ from hoodie.model.plans import ReplacePlan
 from hoodie.plan.conflict import SEEN, made_on
 from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries
+from hoodie.storage.together import together
 from hoodie.table.concurrency import Writers
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, new_time, utc_now
@@ -200,9 +201,8 @@ def publish_seen(
     """
     storage = transaction.state.storage
     published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
-    _remove_leftovers(transaction, published)
     with transaction.writers.lock_on(storage) as lock:
-        now = transaction.state.reload()
+        markers, now = together(storage, lambda: _remove_leftovers(transaction, published), transaction.state.reload)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real)
         require_new(now, transaction.writers.batch)
         extra = with_batch(now, transaction.writers.batch, metadata.extra)
@@ -221,7 +221,7 @@ def publish_seen(
         # Attempts that were given up may have finished a file meanwhile. Later ones see that the write is over.
         if lingering:
             _remove_leftovers(transaction, published)
-        delete_markers(storage, transaction.time)
+        delete_markers(storage, transaction.time, None if lingering else markers)
     return metadata, after
 
 
@@ -238,7 +238,7 @@ def _confirm(transaction: Transaction, metadata: CommitMetadata, lock: Lock) -> 
         return _look_again(transaction, metadata, alone=True)
     except HoodieError as error:
         storage = transaction.state.storage
-        storage.delete(instant_path(replace(transaction.instant, state=State.COMPLETED)))
+        storage.discard(instant_path(replace(transaction.instant, state=State.COMPLETED)))
         if isinstance(error, InstantNotFound):  # the writer that rolls it back may have looked for files too early
             paths = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
             remove_with_temporaries(storage, sorted(paths))
@@ -310,10 +310,12 @@ def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteSt
     return by_partition
 
 
-def _remove_leftovers(transaction: Transaction, published: Collection[str]) -> None:
-    """Files that only markers name, not statistics: of task attempts that lost or were retried."""
+def _remove_leftovers(transaction: Transaction, published: Collection[str]) -> tuple[Marker, ...]:
+    """Remove files that only markers name, not statistics: of task attempts that lost or were retried. All markers."""
     storage = transaction.state.storage
-    lost = [marker.path for marker in read_markers(storage, transaction.time) if marker.path not in published]
+    markers = read_markers(storage, transaction.time)
+    lost = [marker.path for marker in markers if marker.path not in published]
     remove_with_temporaries(storage, lost)
     if lost:
         _log.info("write %s: removed %d files of task attempts that were given up", transaction.time, len(lost))
+    return markers

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.options import option
+from hoodie.errors import InvalidOption
 
-#: Hudi's packages of lock providers; its classes are accepted by full or by short name.
-_PACKAGES = ("org.apache.hudi.client.transaction.lock.",)
+#: Hudi's package of lock providers; its classes are accepted by full or by short name.
+_PACKAGE = "org.apache.hudi.client.transaction.lock."
 
 
 class LockProvider(StrEnum):
@@ -44,11 +45,37 @@ def _not_negative(value: int) -> bool:
     return value >= 0
 
 
+#: Providers of Hudi that are not here: where their lock lies.
+_ELSEWHERE = {
+    "DynamoDBBasedLockProvider": "in a table of DynamoDB",
+    "DynamoDBBasedImplicitPartitionKeyLockProvider": "in a table of DynamoDB",
+    "HiveMetastoreBasedLockProvider": "in a Hive metastore",
+    "NoopLockProvider": "nowhere",
+}
+
+
 def provider_of(name: str) -> LockProvider | None:
     """The provider of a class name; None for an unknown one."""
-    for package in _PACKAGES:
-        name = name.removeprefix(package)
+    name = name.removeprefix(_PACKAGE)
     return next((provider for provider in LockProvider if provider.value == name), None)
+
+
+def _is_provider(name: str) -> bool:
+    """Raises InvalidOption on a provider of Hudi that is not here, which says what to take in its place."""
+    short = name.rpartition(".")[2]
+    if short == "NoopLockProvider":
+        raise InvalidOption(
+            f"hoodie.write.lock.provider={name!r} is no lock. For one writer leave it out, and "
+            "hoodie.write.concurrency.mode as well; several writers take StorageBasedLockProvider"
+        )
+    if short in _ELSEWHERE:
+        raise InvalidOption(
+            f"hoodie.write.lock.provider={name!r} keeps its lock {_ELSEWHERE[short]}, which this library does not do. "
+            "Where only this library writes the table, take StorageBasedLockProvider, whose lock lies beside the table "
+            "(S3, GCS, Azure, HDFS, disks). Where Hudi writes it too, all its writers need one lock that both know: "
+            "ZookeeperBasedLockProvider, or FileSystemBasedLockProvider"
+        )
+    return not name or provider_of(name) is not None
 
 
 _MILLIS = "milliseconds, such as 60000"
@@ -62,9 +89,10 @@ class LockOptions:
         "hoodie.write.lock.provider",
         "",
         "The lock between writers, by full or short name of Hudi's class: " + ", ".join(LockProvider) + ". Without one "
-        "nobody does, unless hoodie.write.lock.zookeeper.url is set, which means ZookeeperBasedLockProvider.",
+        "it is ZookeeperBasedLockProvider if hoodie.write.lock.zookeeper.url is set, else with "
+        "OPTIMISTIC_CONCURRENCY_CONTROL StorageBasedLockProvider, and with SINGLE_WRITER none.",
         expected=f"one of {', '.join(LockProvider)}",
-        check=lambda value: not value or provider_of(value) is not None,
+        check=_is_provider,
     )
     wait: int = option(
         "hoodie.write.lock.wait_time_ms",
@@ -166,7 +194,7 @@ class LockOptions:
 
     @property
     def chosen(self) -> LockProvider | None:
-        """The provider, or None: no lock."""
+        """The provider that is named, or None. What that means depends on the concurrency mode: `provider_for`."""
         if not self.provider and self.zookeeper_url:
             return LockProvider.ZOOKEEPER
         return provider_of(self.provider) if self.provider else None
@@ -224,6 +252,12 @@ class ConcurrencyOptions:
     def heartbeat_expiry(self) -> int:
         """Milliseconds without a heartbeat after which a writer is considered dead."""
         return self.heartbeat_interval * self.heartbeat_misses
+
+
+def provider_for(lock: LockOptions, concurrency: ConcurrencyOptions) -> LockProvider | None:
+    """The lock provider of a writer; None: it has no lock. Several writers that name none take one that every storage
+    has which can be written."""
+    return lock.chosen or (LockProvider.STORAGE if concurrency.optimistic else None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

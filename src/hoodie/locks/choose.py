@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider
+from hoodie.config.locks import ConcurrencyOptions, LockOptions, LockProvider, provider_for
 from hoodie.config.options import Options
-from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.errors import InvalidInput
 from hoodie.locks.file_lock import FileLock
 from hoodie.locks.identity import table_identity
 from hoodie.locks.in_process import in_process
@@ -14,25 +14,20 @@ from hoodie.locks.zookeeper import ZooKeeperLock, implicit_path, lock_path
 from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage, redacted
 
-NEEDS_LOCK = (
-    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL needs a lock: set hoodie.write.lock.provider to "
-    f"one of {', '.join(LockProvider)}"
-)
-
 
 def has_lock(options: Options) -> bool:
-    """Whether the options name a lock provider. Raises InvalidOption on an unknown provider."""
-    return options.read(LockOptions).chosen is not None
+    """Whether writers with these options take a lock. Raises InvalidOption on an unknown provider."""
+    return provider_for(options.read(LockOptions), options.read(ConcurrencyOptions)) is not None
 
 
 def lock_for(options: Options, storage: Storage, *, name: str = "") -> Lock:
     """The lock of a table, or an independent one with a name.
 
-    options  `hoodie.write.lock.*`; without a provider every caller holds the lock at all times
+    options  `hoodie.write.lock.*`, `hoodie.write.concurrency.mode`; without a provider (`provider_for`) every caller
+             holds the lock at all times
     name     "": the table's own lock, which all its writers take. Another, such as "compaction-20240102030405678": an
              independent lock of the same provider
-    Raises   InvalidOption on an unknown provider, or when an option is missing that it needs, or when
-             OPTIMISTIC_CONCURRENCY_CONTROL is asked for without a provider
+    Raises   InvalidOption on an unknown provider, or when an option is missing that it needs
     """
     return lock_by(options.read(LockOptions), options.read(ConcurrencyOptions), storage, name=name)
 
@@ -41,11 +36,9 @@ def lock_by(options: LockOptions, concurrency: ConcurrencyOptions, storage: Stor
     """As `lock_for`, with parsed options."""
     if "/" in name or name.startswith("."):
         raise InvalidInput(f"{name!r} is not a valid lock name: it becomes the name of a file or a node")
-    provider = options.chosen
+    provider = provider_for(options, concurrency)
     what = f"{f'lock {name}' if name else 'lock'} of table {redacted(storage.root)}"
     if provider is None:
-        if concurrency.optimistic:
-            raise InvalidOption(NEEDS_LOCK)
         return Lock(what, always, options, real=False)
     return Lock(what, _attempt(provider, options, storage, name, what), options)
 

@@ -23,7 +23,7 @@ def storage_now(storage: Storage, folder: str = LOCKS) -> int:
         name = split(probe)[1]
         times = [entry.mtime for entry in storage.list(folder) if entry.name == name]
     finally:
-        storage.delete(probe)
+        storage.discard(probe)
     return times[0] if times and times[0] else time.time_ns() // 1_000_000
 
 

@@ -63,7 +63,7 @@ class StorageLock:
             self._remove(number, owner)
             return Refused("a writer that came at the same time")
         for old in numbers:
-            self.storage.delete(self._path(old))
+            self.storage.discard(self._path(old))
         lease = Lease(
             what=self.what,
             owner=owner,
@@ -105,7 +105,7 @@ class StorageLock:
 
     def _remove(self, number: int, owner: Owner) -> None:
         if self._owner(number) == owner:
-            self.storage.delete(self._path(number))
+            self.storage.discard(self._path(number))
 
     def _path(self, number: int) -> str:
         return f"{LOCKS}/{self.name}.{number:010d}"

@@ -286,7 +286,7 @@ def execute(
             to_inflight(storage, instant, encode_clean_plan(plan, storage.root), just_requested=just_requested)
     # Savepoints look for plans once they are on the timeline, and plans for savepoints: one of the two sees the other.
     saved = savepointed_files(replace(state, timeline=load_timeline(storage, state.config)))
-    partitions = _delete(storage, plan, saved)
+    partitions = _delete(storage, plan, saved, listed=just_requested)
     for partition in _remove_partitions(storage, plan.partitions, instant.requested):
         done = partitions.get(partition, CleanedPartition(policy=plan.policy))
         partitions[partition] = replace(done, removed=True)
@@ -323,14 +323,22 @@ def _require_data_files(plan: CleanPlan, instant: Instant) -> None:
                 )
 
 
-def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str]) -> dict[str, CleanedPartition]:
+def _delete(storage: Storage, plan: CleanPlan, saved: frozenset[str], *, listed: bool) -> dict[str, CleanedPartition]:
+    """listed  the plan is of files that were listed just now, so they are there"""
     paths = [join(partition, name) for partition, names in plan.files.items() for name in names]
     paths = [path for path in paths if path not in saved]
+
+    def remove(path: str) -> bool:
+        if not (listed and storage.remote):
+            return storage.delete(path)
+        storage.discard(path)
+        return True
+
     if len(paths) > 1:
         with ThreadPoolExecutor(min(_THREADS, len(paths)), thread_name_prefix="hoodie-clean") as pool:
-            was_there = list(pool.map(storage.delete, paths))
+            was_there = list(pool.map(remove, paths))
     else:
-        was_there = [storage.delete(path) for path in paths]
+        was_there = [remove(path) for path in paths]
     deleted = {path for path, existed in zip(paths, was_there, strict=True) if existed}
     return {
         partition: CleanedPartition(

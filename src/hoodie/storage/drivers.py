@@ -34,7 +34,14 @@ _IN_MEMORY = threading.Lock()  # fsspec's memory files are one store a process, 
 
 
 class Driver:
-    """Publishing through an unknown fsspec driver: no exclusive create. Paths are the driver's."""
+    """Publishing through an unknown fsspec driver: no exclusive create. Paths are the driver's.
+
+    remote   whether each call waits for a network
+    folders  whether folders exist by themselves
+    """
+
+    remote = True
+    folders = True
 
     def __init__(self, fs: Any) -> None:
         self.fs = fs
@@ -86,6 +93,15 @@ class Driver:
             return None
         return int(info["size"]) if info["type"] == "file" else None
 
+    def find(self, path: str, beginning: str = "") -> dict[str, dict[str, Any]]:
+        """The files at any depth below a folder, by the driver's path; empty when it is missing.
+
+        beginning  only those whose path goes on so, behind the folder's; of stores without folders
+        """
+        self.fs.invalidate_cache(path)
+        found: dict[str, dict[str, Any]] = self.fs.find(path, detail=True)
+        return found
+
     def remove_folders(self, path: str) -> None:
         """Remove what is left of a folder whose files are removed; object stores have nothing left."""
 
@@ -104,6 +120,8 @@ class ObjectStore(Driver):
     marks     whether objects keep metadata that this class can set and read: S3 and GCS
     arguments for the driver's conditional put
     """
+
+    folders = False
 
     def __init__(self, fs: Any, marks: str = "", **arguments: Any) -> None:
         super().__init__(fs)
@@ -134,6 +152,11 @@ class ObjectStore(Driver):
                 time.sleep(0.2 * 2**attempt)
             else:
                 return
+
+    def find(self, path: str, beginning: str = "") -> dict[str, dict[str, Any]]:
+        self.fs.invalidate_cache(path)
+        found: dict[str, dict[str, Any]] = self.fs.find(path, detail=True, prefix=beginning)
+        return found
 
     def open_input(self, path: str, size: int | None) -> Any:
         def ask() -> int:
@@ -244,6 +267,12 @@ class S3(ObjectStore):
         data: bytes = self.fs.cat_file(path, **self._plainly)
         return data
 
+    def find(self, path: str, beginning: str = "") -> dict[str, dict[str, Any]]:
+        parent, _, name = path.rstrip("/").rpartition("/")
+        if not beginning and parent:  # without a prefix the driver looks whether an empty folder is a file
+            path, beginning = parent, f"{name}/"
+        return super().find(path, beginning)
+
     def size(self, path: str) -> int | None:
         bucket, key, _ = self.fs.split_path(path)
         try:
@@ -299,6 +328,8 @@ class _Upload(io.RawIOBase):
 
 class Memory(Driver):
     """fsspec's memory files: they show while they are written, and creating looks first. One lock makes it atomic."""
+
+    remote = False
 
     def create(self, path: str, data: bytes) -> None:
         with _IN_MEMORY:
@@ -377,6 +408,8 @@ class Renaming(Driver):
 
 class LocalFiles(Renaming):
     """fsspec's local files; `hoodie.storage.local` is what tables on disk use."""
+
+    remote = False
 
     def move_new(self, temporary: str, path: str) -> None:
         os.link(temporary, path)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any
 
 from fsspec.core import url_to_fs
@@ -57,6 +57,10 @@ class FsspecStorage(Storage):
         """The driver's options, for another URI of the same scheme; none for others."""
         return self._options if uri.partition("://")[0] == self._root.partition("://")[0] else {}
 
+    @property
+    def remote(self) -> bool:
+        return self._driver.remote
+
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
         return sorted(
@@ -67,19 +71,32 @@ class FsspecStorage(Storage):
         )
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
-        top = self.list(folder)
+        check_path(folder)
         tree: dict[str, list[Entry]] = {}
-        if files := [entry for entry in top if not entry.is_dir]:
-            tree[folder] = files
-        branches = [join(folder, entry.name) for entry in top if entry.is_dir and entry.name not in skip]
-        # One flat listing a branch, not a request a folder; branch by branch, so that what is skipped costs nothing.
-        for infos in _at_once(self._find, branches):
+        # Flat listings, not a request a folder: of everything, or of what lies beside that which is skipped.
+        for infos in [self._find(folder)] if not skip else self._find_beside(folder, skip, tree):
             for path, info in infos.items():
                 parent, name = split(path)
                 if skip and not set(skip).isdisjoint(parent[len(folder) :].split("/")):
                     continue
                 tree.setdefault(parent, []).append(_entry(info, name))
         return {parent: sorted(tree[parent]) for parent in sorted(tree)}
+
+    def _find_beside(
+        self, folder: str, skip: Collection[str], tree: dict[str, builtins.list[Entry]]
+    ) -> Iterable[dict[str, dict[str, Any]]]:
+        """The files in the folders of a folder, those left out that are skipped, which so cost nothing. Its own files
+        are put into `tree`."""
+        top = self.list(folder)
+        if files := [entry for entry in top if not entry.is_dir]:
+            tree[folder] = files
+        branches = {entry.name for entry in top if entry.is_dir and entry.name not in skip}
+        if self._driver.folders or len(branches) <= _REQUESTS_AT_ONCE:
+            return _at_once(self._find, [join(folder, name) for name in sorted(branches)])
+        # As many listings as are made at once, each of the branches that begin alike, not one a branch.
+        others = [entry.name if not entry.is_dir else f"{entry.name}/" for entry in top if entry.name not in branches]
+        beginnings = common_beginnings(sorted(branches), others, _REQUESTS_AT_ONCE)
+        return _at_once(lambda beginning: self._find(folder, beginning), beginnings)
 
     def read(self, path: str) -> bytes:
         full = self._at(check_file(path))
@@ -149,16 +166,18 @@ class FsspecStorage(Storage):
             return tries > 1  # the response to our own removal was lost
         return True
 
-    def delete_tree(self, folder: str) -> None:
-        def remove(path: str) -> None:
-            try:
-                retrying(lambda: self.fs.rm_file(self._at(path)))
-            except FileNotFoundError:
-                return
+    def discard(self, path: str) -> None:
+        full = self._at(check_file(path))
+        with suppress(FileNotFoundError):
+            retrying(lambda: self.fs.rm_file(full))
 
+    def delete_tree(self, folder: str) -> None:
+        self.delete_listed(folder, self._find(check_file(folder)))
+
+    def delete_listed(self, folder: str, paths: Collection[str]) -> None:
         # File by file: bulk deletion takes names with '*', '?' or '[' for patterns, and that of s3fs hides errors.
-        list(_at_once(remove, self._find(check_file(folder))))
-        self._driver.remove_folders(self._at(folder))
+        list(_at_once(self.discard, paths))
+        self._driver.remove_folders(self._at(check_file(folder)))
 
     def _at(self, path: str) -> str:
         """The driver's path. Raises InvalidInput for a name that the driver would cut or read as something else."""
@@ -180,12 +199,11 @@ class FsspecStorage(Storage):
             raise NotADirectoryError(full)
         return infos
 
-    def _find(self, folder: str) -> dict[str, dict[str, Any]]:
-        """Files at any depth by their path relative to the base."""
+    def _find(self, folder: str, beginning: str = "") -> dict[str, dict[str, Any]]:
+        """Files at any depth by their path relative to the base. beginning: as for the driver's"""
         full = self._at(folder)
-        self.fs.invalidate_cache(full)
         try:
-            infos = retrying(lambda: self.fs.find(full, detail=True))
+            infos = retrying(lambda: self._driver.find(full, beginning))
         except FileNotFoundError:
             return {}
         skipped = len(self._plain(self._base)) + 1
@@ -195,6 +213,32 @@ class FsspecStorage(Storage):
     def _size(self, path: str) -> int | None:
         full = self._at(check_file(path))
         return retrying(lambda: self._driver.size(full))
+
+
+def common_beginnings(names: Sequence[str], others: Sequence[str], most: int) -> builtins.list[str]:
+    """Beginnings of the paths of folders, for about `most` flat listings: each folder's path has exactly one of them.
+
+    names   of the folders
+    others  paths beside them that no beginning may be of: "/" ends those of folders
+    """
+    groups, done = [("", [f"{name}/" for name in names])], []
+    while groups:
+        groups.sort(key=lambda group: (_any_begins(others, group[0]), len(group[1])))
+        beginning, paths = groups.pop()
+        if len(paths) == 1:
+            done.append(paths[0])
+        elif len(done) + len(groups) + 1 < most or _any_begins(others, beginning):
+            parts: dict[str, builtins.list[str]] = {}
+            for path in paths:
+                parts.setdefault(path[: len(beginning) + 1], []).append(path)
+            groups.extend(parts.items())
+        else:
+            done.append(beginning)
+    return done
+
+
+def _any_begins(paths: Sequence[str], beginning: str) -> bool:
+    return any(path.startswith(beginning) for path in paths)
 
 
 def _with_connections(scheme: str, options: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -64,6 +64,11 @@ class Storage(Protocol):
     def root(self) -> str:
         """The base path as people write it: an absolute local path, or a URI without a trailing slash."""
 
+    @property
+    def remote(self) -> bool:
+        """Whether each call waits for a network: then independent ones are made at once."""
+        return False
+
     def list(self, folder: str = "") -> list[Entry]:
         """The entries directly in a folder, files and folders, sorted by name. A missing folder is empty.
 
@@ -134,11 +139,22 @@ class Storage(Protocol):
     def delete(self, path: str) -> bool:
         """Remove a file; returns whether it existed. Of racing deleters at least one gets True."""
 
+    def discard(self, path: str) -> None:
+        """Remove a file, if it exists: `delete` for those who need not know whether it did."""
+        self.delete(path)
+
     def delete_tree(self, folder: str) -> None:
         """Remove all files and folders below a folder, and the folder. Missing: nothing to do.
 
         Not atomic; a file that another writer adds meanwhile may stay. The base path ("") is refused.
         """
+
+    def delete_listed(self, folder: str, paths: Collection[str]) -> None:
+        """As `delete_tree`, for those who have just listed the folder, and know that nobody adds to it.
+
+        paths  of all files below the folder
+        """
+        self.delete_tree(folder)
 
 
 def check_path(path: str) -> str:
@@ -187,13 +203,13 @@ def remove_with_temporaries(storage: Storage, paths: Collection[str]) -> None:
     """Remove files, and the temporary ones that processes left which were killed while they wrote these files."""
     by_folder: dict[str, set[str]] = {}
     for path in paths:
-        storage.delete(path)
+        storage.discard(path)
         folder, name = split(path)
         by_folder.setdefault(folder, set()).add(f".{_hash(name)}-")
     for folder, hashes in by_folder.items():
         for entry in storage.list(folder):
             if is_temporary(entry.name) and entry.name[:18] in hashes:
-                storage.delete(join(folder, entry.name))
+                storage.discard(join(folder, entry.name))
 
 
 def _hash(name: str) -> str:

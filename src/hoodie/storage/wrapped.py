@@ -37,6 +37,10 @@ class WrappedStorage(Storage):
     def root(self) -> str:
         return self.inner.root
 
+    @property
+    def remote(self) -> bool:
+        return self.inner.remote
+
     def list(self, folder: str = "") -> list[Entry]:
         return self.observe("list", folder, lambda: self.inner.list(folder))
 
@@ -83,6 +87,18 @@ class WrappedStorage(Storage):
 
     def delete(self, path: str) -> bool:
         return self.mutate("delete", path, lambda: self.inner.delete(path))
+
+    def discard(self, path: str) -> None:
+        if type(self).delete is not WrappedStorage.delete:
+            self.delete(path)
+        else:
+            self.mutate("delete", path, lambda: self.inner.discard(path))
+
+    def delete_listed(self, folder: str, paths: Collection[str]) -> None:
+        if type(self).delete_tree is not WrappedStorage.delete_tree:
+            self.delete_tree(folder)
+        else:
+            self.mutate("delete_tree", folder, lambda: self.inner.delete_listed(folder, paths))
 
     def delete_tree(self, folder: str) -> None:
         self.mutate("delete_tree", folder, lambda: self.inner.delete_tree(folder))

@@ -8,7 +8,7 @@ from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
 from hoodie.config.options import Options, declared
 from hoodie.config.rollback import RollbackOptions
 from hoodie.errors import InvalidOption
-from hoodie.locks import NEEDS_LOCK, Lock, lock_by
+from hoodie.locks import Lock, lock_by
 from hoodie.storage.protocol import Storage
 
 
@@ -30,8 +30,6 @@ class Writers:
             options.read(BatchOptions),
             options.read(RollbackOptions),
         )
-        if read.concurrency.optimistic and read.lock.chosen is None:
-            raise InvalidOption(NEEDS_LOCK)
         named, numbered = read.batch.application != "", read.batch.batch >= 0
         if named != numbered:
             given, missing = (0, 1) if named else (1, 0)
@@ -40,5 +38,5 @@ class Writers:
         return read
 
     def lock_on(self, storage: Storage) -> Lock:
-        """The table's lock. Raises InvalidOption when the options ask for one and do not say which."""
+        """The table's lock. Raises InvalidOption when an option is missing that its provider needs."""
         return lock_by(self.lock, self.concurrency, storage)

@@ -27,9 +27,10 @@ from hoodie.plan.write import measure_record_size
 from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import together
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, holding
-from hoodie.timeline.load import load_timeline, read_commit
+from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
 from hoodie.view.missing import Missing, find_missing, writer_files
@@ -182,16 +183,28 @@ class TableState(Short):
 
 def load_state(storage: Storage) -> TableState:
     """Raises TableNotFound; CorruptFile; UnsupportedTable when the table is of a kind that cannot be read."""
-    properties = load_properties(storage)
+    # A table of version 8 or later has its timeline elsewhere: that one is listed then.
+    properties, listed = together(storage, lambda: load_properties(storage), lambda: list_timeline(storage))
     config = from_properties(properties)
     if WAITING not in properties:
         require_readable(config)
-        return TableState(storage, config, load_timeline(storage, config))
+        timeline = load_timeline(storage, config, listed)
+        if listed is not None and _replaced_since(config, timeline):
+            timeline = load_timeline(storage, config)
+        return TableState(storage, config, timeline)
     timeline = load_timeline(storage, config)  # both tables have the same
     if (held := holding(properties, timeline)) is not None:
         config = from_properties(held)
     require_readable(config)
     return TableState(storage, config, timeline)
+
+
+def _replaced_since(config: TableConfig, timeline: Timeline) -> bool:
+    """Whether the settings are of a table that replaced the one whose timeline was listed at the same time."""
+    if config.replaced_at >= NOT_YET:
+        return False
+    completed = {instant.requested for instant in timeline.commits}
+    return config.replaced_at > max(completed, default="")
 
 
 def tell_of_missing(lost: Sequence[Missing], reading: Options | None) -> None:

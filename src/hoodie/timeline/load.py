@@ -33,20 +33,28 @@ AVRO_MAGIC = b"Obj\x01"
 #: What completed commits say: of up to 32 MiB of commit files.
 COMMITS: Memory[CommitMetadata] = Memory(32 * 1024 * 1024)
 
+_FOLDER = ".hoodie"
 _HISTORY_NAME = re.compile(r"(\d+)_(\d+)_\d+\.parquet", re.ASCII)
 _MANIFEST = re.compile(r"manifest_(\d+)", re.ASCII)
 
 
-def load_timeline(storage: Storage, config: TableConfig) -> Timeline:
+def list_timeline(storage: Storage) -> list[Entry] | None:
+    """The listing of the folder where most tables have their timeline, made while the settings are being read that say
+    which one it is; None where that is not worth it."""
+    return storage.list(_FOLDER) if storage.remote else None
+
+
+def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | None = None) -> Timeline:
     """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
 
+    listed  what `list_timeline` gave just now
     Raises CorruptFile on a name that looks like an instant of an unknown kind
     """
     folder, layout = config.timeline_folder, config.layout
     highest: dict[tuple[str, Action], Instant] = {}
     names: dict[Instant, str] = {}
     stamps: dict[Instant, tuple[int, int]] = {}
-    entries = storage.list(folder)
+    entries = storage.list(folder) if listed is None or folder != _FOLDER else listed
     for entry in entries:
         if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
             continue

@@ -11,6 +11,7 @@ from contextlib import suppress
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage
+from hoodie.storage.together import together
 from hoodie.timeline.layout import COMPLETES_AS, file_name
 
 _FOLDER = ".hoodie"
@@ -40,9 +41,25 @@ def to_inflight(storage: Storage, instant: Instant, content: bytes = b"", *, jus
     Raises   InstantNotFound when it is not requested (rolled back meanwhile); WriteConflict when another has begun it
     """
     made = dataclasses.replace(instant, state=State.INFLIGHT)
-    if instant.action is not Action.SAVEPOINT and not just_requested:
-        _require(storage, dataclasses.replace(instant, state=State.REQUESTED))
-    _create(storage, made, content)
+    if instant.action is Action.SAVEPOINT or just_requested:
+        _create(storage, made, content)
+        return made
+    requested = dataclasses.replace(instant, state=State.REQUESTED)
+    if not storage.remote:
+        _require(storage, requested)
+        _create(storage, made, content)
+        return made
+    # At once, as a look before the create is no better: who rolls the write back may come right after either. Whether
+    # both files are there is looked at once more when the write is published.
+    there, problem = together(
+        storage, lambda: storage.exists(instant_path(requested)), lambda: _refused(storage, made, content)
+    )
+    if not there:
+        if problem is None:
+            storage.discard(instant_path(made))
+        raise _missing(requested)
+    if problem is not None:
+        raise problem
     return made
 
 
@@ -69,7 +86,7 @@ def is_pending(storage: Storage, instant: Instant) -> bool:
 
 def back_to_requested(storage: Storage, instant: Instant) -> Instant:
     """Remove the inflight file of a compaction or clustering, to run it again; its plan stays. Idempotent."""
-    storage.delete(instant_path(dataclasses.replace(instant, state=State.INFLIGHT)))
+    storage.discard(instant_path(dataclasses.replace(instant, state=State.INFLIGHT)))
     return dataclasses.replace(instant, state=State.REQUESTED)
 
 
@@ -86,7 +103,7 @@ def uncomplete(storage: Storage, instant: Instant, action: Action | None = None)
         if not (state is State.REQUESTED and pending.action is Action.SAVEPOINT):
             with suppress(FileExistsError):
                 storage.create_new(instant_path(earlier), b"")
-    storage.delete(instant_path(dataclasses.replace(instant, state=State.COMPLETED)))
+    storage.discard(instant_path(dataclasses.replace(instant, state=State.COMPLETED)))
     return pending
 
 
@@ -94,13 +111,25 @@ def remove_pending(storage: Storage, instant: Instant) -> None:
     """Remove a pending instant, the last step of rolling it back. Idempotent."""
     # Inflight first: a crash in between leaves a requested instant, which the next rollback resumes.
     for state in (State.INFLIGHT, State.REQUESTED):
-        storage.delete(instant_path(dataclasses.replace(instant, state=state)))
+        storage.discard(instant_path(dataclasses.replace(instant, state=state)))
 
 
 def _require(storage: Storage, instant: Instant) -> None:
+    if not storage.exists(instant_path(instant)):
+        raise _missing(instant)
+
+
+def _missing(instant: Instant) -> InstantNotFound:
     path = instant_path(instant)
-    if not storage.exists(path):
-        raise InstantNotFound(f"{path} is missing: instant {instant.requested} was rolled back, or never got that far")
+    return InstantNotFound(f"{path} is missing: instant {instant.requested} was rolled back, or never got that far")
+
+
+def _refused(storage: Storage, instant: Instant, content: bytes) -> WriteConflict | None:
+    try:
+        _create(storage, instant, content)
+    except WriteConflict as problem:
+        return problem
+    return None
 
 
 def _create(storage: Storage, instant: Instant, content: bytes) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from hoodie.errors import CommitNotChecked, CorruptFile
@@ -69,6 +70,22 @@ def all_published(storage: Storage, timeline: Timeline, *, tolerant: bool = True
     """
     commits = _read(storage, timeline, reversed(timeline.commits), tolerant=tolerant)
     return [commit for commit in commits if commit is not None]
+
+
+def read_ahead(storage: Storage, timeline: Timeline) -> None:
+    """Read the commits at once that this process has not read yet, for those who need all of them one after the other.
+    Only where each read waits for a network, and if they are few. What cannot be read, they find out."""
+    if not storage.remote:
+        return
+    fresh = [instant for instant in timeline.commits if _known(storage, timeline, instant) is None]
+    if sum(timeline.stamps.get(instant, (0, 0))[0] for instant in fresh) > FRESH_BYTES:
+        return
+
+    def read(instant: Instant) -> None:
+        with suppress(OSError, CorruptFile):
+            read_commit(storage, timeline, instant)
+
+    in_threads(read, fresh)
 
 
 def newest_published(storage: Storage, timeline: Timeline, as_of: str | None = None) -> list[Published]:

@@ -34,9 +34,11 @@ from hoodie.lookup.row_positions import with_positions
 from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.storage.remembering import remembering
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState
+from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.planning import BatchPlan, announce, plan_batch, shows_progress, task_runner, what_runs, written
@@ -175,6 +177,8 @@ def write_on_driver(
                None: they carry out any
     """
     checked = job.checked
+    storage = remembering(job.spec.storage)  # rewritten is a file in which a key was found
+    state = replace(job.state, storage=storage)
     batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
     if checked.operation_rules.bulk:
         with phases.time("plan"):
@@ -189,24 +193,24 @@ def write_on_driver(
     with thread_pool(checked.settings) as pool:
         with phases.time("locate"):
             needed = checked.operation_rules.locate or checked.settings.sizing.small_limit > 0
-            files = checked.files(job.state, batch_partitions) if needed else TableFiles()
-            prepare_index(checked.index, job.state, batch_partitions, files if needed else None)
-            found = plan_on_driver(checked, job.state, rows, files, pool)
+            files = checked.files(state, batch_partitions) if needed else TableFiles()
+            prepare_index(checked.index, state, batch_partitions, files if needed else None)
+            found = plan_on_driver(checked, state, rows, files, pool)
         if hand_over is not None and not fits_driver(checked, found.planned.plan):
             return hand_over()
         with phases.time("plan"):
             job = announce(job, found.planned)
         with phases.time("write"):
-            done = _run(job, found, pool)
+            done = _run(job, replace(job.spec, storage=storage), found, pool)
     stats = [stat for task in done for stat in task.stats]
     later = tuple(task.later for task in done if task.later is not None)
     return job, TaskResults(stats, batch_partitions, found.planned.index, DRIVER, later)
 
 
-def _run(job: WriteJob, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
+def _run(job: WriteJob, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
     calls = []
-    plan, rows, run = found.planned.plan, found.batch.rows, task_runner(job, job.spec)
+    plan, rows, run = found.planned.plan, found.batch.rows, task_runner(job, spec)
     with progress(what_runs(job), len(plan.tasks), show=shows_progress(job)) as advance:
 
         def run_one(task: WriteTask, part: pa.Table, token: str) -> TaskResult:

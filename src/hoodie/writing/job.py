@@ -32,6 +32,7 @@ from hoodie.table.properties import update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
+from hoodie.view.published import read_ahead
 from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import WriteRecorder
 from hoodie.writing.operations import REPLACING, OperationRules, Replaces, TableKind, kind_of, rules_of
@@ -180,6 +181,8 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     columns  of the batch; None: it has none of the user's (a delete by keys)
     Raises   SchemaMismatch naming columns and types; as `choose_index`
     """
+    if operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
+        read_ahead(state.storage, state.timeline)  # all are read then: to see which published files are missing
     chosen = choose_index(state, settings)
     index = chosen.index
     if operation in REPLACING and not index.replaceable:

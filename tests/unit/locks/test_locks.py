@@ -135,7 +135,6 @@ def test_hudis_class_names_are_accepted_long_and_short():
     [
         ({PROVIDER: "RedisLockProvider"}, "expected one of ZookeeperBasedLockProvider"),
         ({PROVIDER: "ZookeeperBasedLockProvider"}, "base_path and hoodie.write.lock.zookeeper.lock_key"),
-        ({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}, "needs a lock"),
         ({"hoodie.write.lock.zookeeper.base_path": "hudi"}, "expected an absolute path"),
         ({"hoodie.write.lock.zookeeper.lock_key": "a/b"}, "without '/'"),
     ],
@@ -143,6 +142,41 @@ def test_hudis_class_names_are_accepted_long_and_short():
 def test_options_that_name_no_lock_are_refused(given, said):
     with pytest.raises(InvalidOption, match=said):
         lock_for(Options(given), MemoryStorage())
+
+
+@pytest.mark.parametrize(
+    ("name", "where"),
+    [
+        ("org.apache.hudi.aws.transaction.lock.DynamoDBBasedLockProvider", "in a table of DynamoDB"),
+        (
+            "org.apache.hudi.aws.transaction.lock.DynamoDBBasedImplicitPartitionKeyLockProvider",
+            "in a table of DynamoDB",
+        ),
+        ("org.apache.hudi.hive.transaction.lock.HiveMetastoreBasedLockProvider", "in a Hive metastore"),
+        ("HiveMetastoreBasedLockProvider", "in a Hive metastore"),
+    ],
+)
+def test_a_provider_of_hudi_that_is_not_here_is_refused_with_what_to_take(name, where):
+    with pytest.raises(
+        InvalidOption, match=rf"{name}' keeps its lock {where}.* take StorageBasedLockProvider.*Zookeeper"
+    ):
+        Options({PROVIDER: name}).read(LockOptions)
+    with pytest.raises(InvalidOption, match="is no lock"):
+        Options({PROVIDER: "NoopLockProvider"}).read(LockOptions)
+
+
+def test_several_writers_that_name_no_lock_take_one_in_the_storage():
+    several = Options({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
+    storage = MemoryStorage()
+    assert has_lock(several)
+    with lock_for(several, storage) as held:
+        assert held.real
+        assert [path for path in storage.snapshot() if path.startswith(".hoodie/.locks/table.")]
+        assert not lock_for(options(LockProvider.STORAGE), storage).acquire(0)
+    assert storage.snapshot() == {}
+    zookeeper = Options({**several, "hoodie.write.lock.zookeeper.url": "zk1:2181"})
+    with pytest.raises(InvalidOption, match="base_path"):  # named in Hudi's way
+        lock_for(zookeeper, storage)
 
 
 def test_a_name_with_a_slash_is_refused():
