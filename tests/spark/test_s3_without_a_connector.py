@@ -15,7 +15,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 import hoodie
-from hoodie.errors import InvalidOption
+from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage import FsspecStorage
 from support.nightly import nightly
 from support.s3_server import running_s3
@@ -161,6 +161,9 @@ def test_views_and_streams_take_storage_options(spark: SparkSession, s3: dict[st
         options = ", ".join(f"`{name}` '{value}'" for name, value in given.items())
         spark.sql(f"CREATE TEMPORARY VIEW on_s3 USING hudi OPTIONS (path '{uri}', {options})")
         assert spark.table("on_s3").count() == 3
+        assert SECRET not in spark.table("on_s3").schema.json()
+        with pytest.raises(InvalidInput, match="make it again"):
+            hoodie.refresh_view(spark, "on_s3")
         stream = spark.readStream.format("hudi").options(**given).load(uri).writeStream.format("memory")
         query = stream.queryName("streamed").trigger(availableNow=True).start()
         assert query.awaitTermination(60)

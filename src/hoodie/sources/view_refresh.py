@@ -17,6 +17,7 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructField, StructType
 
+from hoodie.config.driver_options import is_driver_option
 from hoodie.errors import InvalidInput, TableNotFound
 from hoodie.model.instant import Instant
 from hoodie.storage import storage_for
@@ -43,9 +44,13 @@ class _View:
 
 
 def with_source(schema: StructType, name: str, options: Mapping[str, str]) -> StructType:
-    """The columns of a view, the first with a note of what the view is made of."""
+    """The columns of a view, the first with a note of what the view is made of.
+
+    Spark writes such notes into files that are made of the view's rows: options of the storage stay out of it.
+    """
     first, *others = schema.fields
-    note = {_KEY: json.dumps({"format": name, "options": dict(options)})}
+    kept = {key: value for key, value in options.items() if not is_driver_option(key)}
+    note = {_KEY: json.dumps({"format": name, "options": kept, "whole": len(kept) == len(options)})}
     return StructType([StructField(first.name, first.dataType, first.nullable, note), *others])
 
 
@@ -62,6 +67,11 @@ def refresh_view(session: SparkSession, name: str) -> None:
     if note is None:
         raise InvalidInput(f"{name!r} is not a view made by CREATE TEMPORARY VIEW … USING hudi OPTIONS (path …)")
     source = json.loads(note)
+    if not source["whole"]:
+        raise InvalidInput(
+            f"{name!r} was made with hoodie.storage.* options, which may be secrets and are not kept: make it again, "
+            "CREATE OR REPLACE TEMPORARY VIEW … USING hudi OPTIONS (…)"
+        )
     options = ", ".join(f"`{key}` '{_escaped(value)}'" for key, value in source["options"].items())
     session.sql(f"CREATE OR REPLACE TEMPORARY VIEW `{name}` USING `{source['format']}` OPTIONS ({options})")
 
@@ -115,7 +125,10 @@ def _remember(session: SparkSession, name: str) -> None:
     note = _note(frame)
     if note is None:  # of a jar
         return
-    path = json.loads(note)["options"]["path"]
+    source = json.loads(note)
+    if not source["whole"]:  # nobody here can reach its table
+        return
+    path = source["options"]["path"]
     with suppress(TableNotFound):  # a relative path: Spark's planner has a folder of its own
         _views(session)[name.lower()] = _View(frame, path, _commits(path))
 
