@@ -7,6 +7,7 @@ of 20 ms, which has this process's own work and the server's in it.
 from __future__ import annotations
 
 import argparse
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 
@@ -15,11 +16,12 @@ import pyarrow as pa
 from bench.s3_server import BUCKET, RecordingServer
 from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.services.clean import CLEANS
-from hoodie.storage import FsspecStorage
-from hoodie.storage.protocol import Storage
+from hoodie.storage import FsspecStorage, LocalStorage
+from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
+from hoodie.view.parallel import in_threads
 from hoodie.view.published import PUBLISHED
 
 KINDS = ("LIST", "GET", "HEAD", "PUT", "POST", "DELETE")
@@ -41,6 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
             table = made(FsspecStorage(f"s3://{BUCKET}/{kind.lower()}", server.options), kind)
             quiet = ArrowTable(table.storage, {**table.options, **WITHOUT_SERVICES})
+            quiet.upsert(five_rows(19))  # this process now knows the commits
             measure(server, given.delay, f"{kind}: upsert of five rows", lambda t=quiet: t.upsert(five_rows(20)))
             measure(server, given.delay, f"{kind}: the same, and cleaning", lambda t=table: t.upsert(five_rows(21)))
             cold()
@@ -61,12 +64,21 @@ def measure(server: RecordingServer, delay: float, name: str, call: Callable[[],
 
 
 def made(storage: Storage, kind: str) -> ArrowTable:
-    """A table of 12 commits in one partition."""
-    table = ArrowTable.create(storage, OPTIONS | {"hoodie.datasource.write.table.type": kind})
-    table.insert(pa.table({"id": [f"k{n}" for n in range(100)], "p": ["a"] * 100, "ts": [0] * 100}))
-    for ts in range(1, 12):
-        table.upsert(five_rows(ts))
-    return table
+    """A table of 12 commits in one partition, made on disk and copied."""
+    options = OPTIONS | {"hoodie.datasource.write.table.type": kind}
+    with tempfile.TemporaryDirectory() as folder:
+        table = ArrowTable.create(LocalStorage(folder), options)
+        table.insert(pa.table({"id": [f"k{n}" for n in range(100)], "p": ["a"] * 100, "ts": [0] * 100}))
+        for ts in range(1, 12):
+            table.upsert(five_rows(ts))
+        copy(table.storage, storage)
+    return ArrowTable(storage, options)
+
+
+def copy(one: Storage, other: Storage) -> None:
+    """All files."""
+    paths = [join(folder, entry.name) for folder, entries in one.list_tree().items() for entry in entries]
+    in_threads(lambda path: other.write(path, one.read(path)), paths)
 
 
 def five_rows(ts: int) -> pa.Table:
@@ -78,8 +90,10 @@ def day_partitions(server: RecordingServer, count: int) -> FsspecStorage:
     """A table of so many partitions, a day each, of one commit."""
     storage = FsspecStorage(f"s3://{BUCKET}/days{count}", server.options)
     days = [f"2{n // 336:03}-{n // 28 % 12 + 1:02}-{n % 28 + 1:02}" for n in range(count)]
-    table = ArrowTable.create(storage, OPTIONS | WITHOUT_SERVICES | {"hoodie.spark.driver.threads": "32"})
-    table.bulk_insert(pa.table({"id": [f"k{n}" for n in range(count)], "p": days, "ts": [0] * count}))
+    with tempfile.TemporaryDirectory() as folder:
+        table = ArrowTable.create(LocalStorage(folder), OPTIONS | WITHOUT_SERVICES)
+        table.bulk_insert(pa.table({"id": [f"k{n}" for n in range(count)], "p": days, "ts": [0] * count}))
+        copy(table.storage, storage)
     return storage
 
 

@@ -19,12 +19,15 @@ class Fault(Enum):
     CUT = "the connection breaks, and nothing happens"
     LOST = "it happens, and the connection breaks before the answer"
     HANG = "it happens, and the answer does not come in time"
+    DENIED = "403, as to a user without the right to do it"
+    EXPIRED = "400, as to a token that is no longer valid"
 
 
 #: Says for each request, by method and path with query, which fault it meets; None: none.
 Choose = Callable[[str, str], Fault | None]
 
 _BUSY = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>ServiceUnavailable</Code><Message>busy</Message></Error>'
+_NO = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>no</Message></Error>'
 _ERROR = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code><Message>oops</Message></Error>'
 
 
@@ -34,6 +37,7 @@ class FaultyProxy:
     def __init__(self, host: str, port: int, hang: float = 1.5) -> None:
         self.target, self.hang = (host, port), hang
         self.choose: Choose = lambda method, path: None
+        self.dropped: frozenset[str] = frozenset()  # headers of requests, in lower case, that are not passed on
         self.met: Counter[Fault] = Counter()
         self.requests: Counter[str] = Counter()
         self._counting = threading.Lock()
@@ -81,9 +85,17 @@ class _Handler(BaseHTTPRequestHandler):
         if fault in (Fault.BUSY, Fault.ERROR):
             self._answer(503 if fault is Fault.BUSY else 500, [], _BUSY if fault is Fault.BUSY else _ERROR)
             return
+        if fault in (Fault.DENIED, Fault.EXPIRED):
+            denied = fault is Fault.DENIED
+            self._answer(403 if denied else 400, [], _NO % (b"AccessDenied" if denied else b"ExpiredToken"))
+            return
         if fault is not Fault.CUT:
             connection = http.client.HTTPConnection(*self.proxy.target, timeout=30)
-            headers = {key: value for key, value in self.headers.items() if key.lower() not in ("expect", "connection")}
+            headers = {
+                key: value
+                for key, value in self.headers.items()
+                if key.lower() not in {"expect", "connection", *self.proxy.dropped}
+            }
             connection.request(self.command, self.path, body, headers)
             answer = connection.getresponse()
             content = answer.read()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import io
+import logging
 import os
 import threading
 import time
@@ -30,6 +31,9 @@ _MARK = "hoodie-create"  # metadata key of the creator's mark; S3 lower-cases ke
 _ATTEMPTS = 4
 #: Answers that say the file was not created, so there is nothing to resolve.
 _REFUSED = (PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError, NotImplementedError, TypeError)
+#: Endpoints and buckets of S3 that were seen to refuse it.
+_REFUSE_WHAT_EXISTS: set[tuple[str, str]] = set()
+_log = logging.getLogger("hoodie.storage")
 _IN_MEMORY = threading.Lock()  # fsspec's memory files are one store a process, whatever the instance
 
 
@@ -262,6 +266,34 @@ class S3(ObjectStore):
         super().__init__(fs, marks="Metadata")
         asks = "max_concurrency" in inspect.signature(type(fs)._cat_file).parameters
         self._plainly = {"max_concurrency": 1} if asks else {}
+
+    def create(self, path: str, data: bytes) -> None:
+        super().create(path, data)
+        place = (
+            str(self.fs.client_kwargs.get("endpoint_url") or self.fs.endpoint_url or ""),
+            self.fs.split_path(path)[0],
+        )
+        if place not in _REFUSE_WHAT_EXISTS and self._refuses(path, data):
+            _REFUSE_WHAT_EXISTS.add(place)
+
+    def _refuses(self, path: str, data: bytes) -> bool:
+        """Whether the store refuses to create a file that was created just now, which some that speak the protocol do
+        not: there two writers would both succeed. False: there was no answer.
+
+        Raises UnsupportedTable; the file is removed then
+        """
+        try:
+            self._put_new(path, data, "")
+        except FileExistsError:
+            return True
+        except Exception as error:  # the file is there all the same; the next create asks again
+            _log.info("%s: whether creates are exclusive is not known yet: %s", path, type(error).__name__)
+            return False
+        self.fs.rm_file(path)
+        raise UnsupportedTable(
+            f"{path}: this store ignores If-None-Match: it creates a file over one that exists, so that two writers "
+            "would both take one commit. Tables there can be read. Use a store (or a version of it) that keeps to it"
+        )
 
     def read(self, path: str) -> bytes:
         data: bytes = self.fs.cat_file(path, **self._plainly)

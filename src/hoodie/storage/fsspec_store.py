@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
+import importlib.util
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
@@ -33,10 +34,15 @@ class FsspecStorage(Storage):
         if "::" in root:
             raise InvalidOption(f"{root}: chained URLs cache or pack files, and a table needs to see every change")
         self._root, self._options = root.rstrip("/"), dict(options or {})
+        scheme = self._root.partition("://")[0]
         try:
-            given = {**_with_connections(self._root.partition("://")[0], self._options), **_NO_LISTINGS_CACHE}
+            given = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
             self.fs, base = url_to_fs(self._root, **given)
-        except (ValueError, TypeError, ImportError) as error:
+        except (ValueError, TypeError, ImportError, OSError) as error:
+            if missing := _missing_driver(scheme, error):
+                raise InvalidOption(f"{redacted(root)}: {missing}") from error
+            if isinstance(error, OSError):
+                raise
             if (told := _without_values(str(error), self._options)) != str(error):
                 raise InvalidOption(f"{root}: {told}") from None  # the cause would show the values
             raise InvalidOption(f"{root}: {told}") from error
@@ -213,6 +219,24 @@ class FsspecStorage(Storage):
     def _size(self, path: str) -> int | None:
         full = self._at(check_file(path))
         return retrying(lambda: self._driver.size(full))
+
+
+#: The extra of this package that brings the driver of a scheme, and the module that it brings.
+_EXTRAS = {
+    **dict.fromkeys(("s3", "s3a"), ("s3", "s3fs")),
+    **dict.fromkeys(("gs", "gcs"), ("gcs", "gcsfs")),
+    **dict.fromkeys(("abfs", "abfss", "az"), ("azure", "adlfs")),
+    **dict.fromkeys(("hdfs", "viewfs"), ("hdfs", "hdfs_native")),
+}
+
+
+def _missing_driver(scheme: str, error: Exception) -> str:
+    """What to install for a scheme whose driver is not there; "" where that is not what is wrong."""
+    extra, module = _EXTRAS.get(scheme, ("", ""))
+    # Without hdfs-native another driver is tried, which needs Hadoop's libraries: its error is of no help.
+    if not extra or (importlib.util.find_spec(module) is not None and not isinstance(error, ImportError)):
+        return ""
+    return f"the driver of {scheme}:// is not installed: pip install 'hoodie[{extra}]'"
 
 
 def common_beginnings(names: Sequence[str], others: Sequence[str], most: int) -> builtins.list[str]:

@@ -42,6 +42,29 @@ def test_an_unknown_scheme_names_itself():
         storage_for("nosuch://bucket/t")
 
 
+@pytest.mark.parametrize(
+    ("uri", "extra", "module"),
+    [
+        ("s3://b/t", "s3", "s3fs"),
+        ("s3a://b/t", "s3", "s3fs"),
+        ("gs://b/t", "gcs", "gcsfs"),
+        ("abfs://c/t", "azure", "adlfs"),
+        ("abfss://c@account.dfs.core.windows.net/t", "azure", "adlfs"),
+        ("hdfs://nameservice/t", "hdfs", "hdfs_native"),
+    ],
+)
+def test_a_driver_that_is_not_installed_is_named_with_the_command_that_installs_it(monkeypatch, uri, extra, module):
+    def missing(url, **options):
+        if module == "hdfs_native":  # fsspec falls back to another driver
+            raise OSError("Unable to load libjvm")
+        raise ImportError(f"no {module}")
+
+    monkeypatch.setattr(fsspec_store, "url_to_fs", missing)
+    monkeypatch.setattr("importlib.util.find_spec", lambda name, package=None: None)
+    with pytest.raises(InvalidOption, match=rf"not installed: pip install 'hoodie\[{extra}\]'$"):
+        storage_for(uri)
+
+
 def test_a_chained_url_is_refused():
     with pytest.raises(InvalidOption, match="chained"):
         storage_for("simplecache::memory://bucket/t")

@@ -1,0 +1,89 @@
+"""What stores refuse, or do not do: a write ends in an error that says so, and nothing of it is published."""
+
+from __future__ import annotations
+
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from hoodie.errors import AccessDenied, CredentialsRejected, StorageFailed, TableNotFound, UnsupportedTable
+from hoodie.storage import FsspecStorage, drivers, storage_for
+from hoodie.storage.faults import typed_errors
+from hoodie.table.state import load_state
+from hoodie.testing.tables import ArrowTable
+from support.http_faults import Choose, Fault, FaultyProxy
+from support.undoing import COW, FIRST, SECOND, read, upsert
+
+
+@pytest.fixture
+def storage(over_proxy: dict[str, Any]) -> FsspecStorage:
+    return FsspecStorage(f"s3://contract/{uuid4().hex}/table", over_proxy)
+
+
+@pytest.fixture
+def server(s3: dict[str, Any], storage: FsspecStorage) -> FsspecStorage:
+    return FsspecStorage(storage.root, s3)
+
+
+def puts(fault: Fault, end: str) -> Choose:
+    """Each put meets the fault whose path ends so."""
+    return lambda method, path: fault if method == "PUT" and path.partition("?")[0].endswith(end) else None
+
+
+@pytest.mark.parametrize(
+    ("fault", "error"), [(Fault.DENIED, AccessDenied), (Fault.EXPIRED, CredentialsRejected)], ids=["denied", "expired"]
+)
+@pytest.mark.parametrize("end", [".parquet", ".inflight", ".commit"])
+def test_a_right_or_token_that_ends_in_the_middle_of_a_write_publishes_nothing(
+    storage, server, proxy: FaultyProxy, fault, error, end
+):
+    ArrowTable.create(server, COW)
+    upsert(server, FIRST)
+    before = load_state(server).timeline.commits
+    with proxy.faults(puts(fault, end)) as met, pytest.raises(error), typed_errors():
+        upsert(storage, SECOND)
+    assert met[fault]
+    assert load_state(server).timeline.commits == before
+    assert read(server) == FIRST
+    upsert(server, SECOND)  # the next write rolls back what is left
+    assert read(server) == {**FIRST, **SECOND}
+
+
+def test_a_bucket_that_ignores_conditions_is_refused_at_the_first_create(storage, server, proxy, monkeypatch):
+    monkeypatch.setattr(drivers, "_REFUSE_WHAT_EXISTS", set())
+    monkeypatch.setattr(proxy, "dropped", frozenset({"if-none-match"}))
+    with pytest.raises(UnsupportedTable, match="ignores If-None-Match"):
+        ArrowTable.create(storage, COW)
+    assert server.list_tree() == {}
+    monkeypatch.setattr(proxy, "dropped", frozenset())
+    ArrowTable.create(storage, COW)
+    upsert(storage, FIRST)
+    assert read(server) == FIRST
+
+
+def test_whether_a_bucket_knows_conditions_is_asked_once_in_a_process(storage, proxy, monkeypatch):
+    monkeypatch.setattr(drivers, "_REFUSE_WHAT_EXISTS", set())
+    before = proxy.requests["PUT"]
+    for name in "abc":
+        storage.create_new(name, b"1")
+    assert proxy.requests["PUT"] - before == 4
+
+
+def test_a_bucket_that_is_not_there_is_no_empty_table(s3):
+    storage = FsspecStorage("s3://no-such-bucket/table", s3)
+    with pytest.raises(TableNotFound):
+        load_state(storage)
+    with pytest.raises((StorageFailed, TableNotFound)), typed_errors():
+        ArrowTable.create(storage, COW)
+
+
+def test_a_store_that_knows_nobody_says_so(s3, monkeypatch):
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/nonexistent")
+    monkeypatch.setenv("AWS_CONFIG_FILE", "/nonexistent")
+    storage = storage_for("s3://contract/table", {"client_kwargs": s3["client_kwargs"]})
+    with pytest.raises(CredentialsRejected), typed_errors():
+        load_state(storage)
