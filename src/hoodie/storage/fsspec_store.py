@@ -18,6 +18,7 @@ from hoodie.storage.retry import as_os_error, retrying
 
 _REQUESTS_AT_ONCE = 32
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
 _CONNECTIONS = 64  # of an S3 client: its library has 10, and more requests than that at once would wait
 
 
@@ -37,6 +38,8 @@ class FsspecStorage(Storage):
             given = {**_with_connections(self._root.partition("://")[0], self._options), **_NO_LISTINGS_CACHE}
             self.fs, base = url_to_fs(self._root, **given)
         except (ValueError, TypeError, ImportError) as error:
+            if isinstance(error, ImportError) and (extra := _EXTRAS.get(self._root.partition("://")[0].lower())):
+                raise InvalidOption(f"{root}: its driver is not installed: pip install 'hoodie[{extra}]'") from error
             if (told := _without_values(str(error), self._options)) != str(error):
                 raise InvalidOption(f"{root}: {told}") from None  # the cause would show the values
             raise InvalidOption(f"{root}: {told}") from error

@@ -42,6 +42,16 @@ def test_an_unknown_scheme_names_itself():
         storage_for("nosuch://bucket/t")
 
 
+@pytest.mark.parametrize(("uri", "extra"), [("s3a://b/t", "s3"), ("gs://b/t", "gcs"), ("abfss://c@a/t", "azure")])
+def test_a_driver_that_is_not_installed_is_named_with_what_to_install(monkeypatch, uri, extra):
+    def missing(url, **options):
+        raise ImportError("no module")
+
+    monkeypatch.setattr(fsspec_store, "url_to_fs", missing)
+    with pytest.raises(InvalidOption, match=rf"pip install 'hoodie\[{extra}\]'"):
+        storage_for(uri)
+
+
 def test_a_chained_url_is_refused():
     with pytest.raises(InvalidOption, match="chained"):
         storage_for("simplecache::memory://bucket/t")
