@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import builtins
 import datetime as dt
-import importlib.util
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, suppress
@@ -19,6 +18,7 @@ from hoodie.storage.retry import as_os_error, retrying
 
 _REQUESTS_AT_ONCE = 32
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
+_EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
 _CONNECTIONS = 64  # of an S3 client: its library has 10, and more requests than that at once would wait
 
 
@@ -38,11 +38,10 @@ class FsspecStorage(Storage):
         try:
             given = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
             self.fs, base = url_to_fs(self._root, **given)
-        except (ValueError, TypeError, ImportError, OSError) as error:
-            if missing := _missing_driver(scheme, error):
+        except (ValueError, TypeError, ImportError) as error:
+            if isinstance(error, ImportError) and (extra := _EXTRAS.get(scheme.lower())):
+                missing = f"the driver of {scheme}:// is not installed: pip install 'hoodie[{extra}]'"
                 raise InvalidOption(f"{redacted(root)}: {missing}") from error
-            if isinstance(error, OSError):
-                raise
             if (told := _without_values(str(error), self._options)) != str(error):
                 raise InvalidOption(f"{root}: {told}") from None  # the cause would show the values
             raise InvalidOption(f"{root}: {told}") from error
@@ -222,23 +221,6 @@ class FsspecStorage(Storage):
 
 
 #: The extra of this package that brings the driver of a scheme, and the module that it brings.
-_EXTRAS = {
-    **dict.fromkeys(("s3", "s3a"), ("s3", "s3fs")),
-    **dict.fromkeys(("gs", "gcs"), ("gcs", "gcsfs")),
-    **dict.fromkeys(("abfs", "abfss", "az"), ("azure", "adlfs")),
-    **dict.fromkeys(("hdfs", "viewfs"), ("hdfs", "hdfs_native")),
-}
-
-
-def _missing_driver(scheme: str, error: Exception) -> str:
-    """What to install for a scheme whose driver is not there; "" where that is not what is wrong."""
-    extra, module = _EXTRAS.get(scheme, ("", ""))
-    # Without hdfs-native another driver is tried, which needs Hadoop's libraries: its error is of no help.
-    if not extra or (importlib.util.find_spec(module) is not None and not isinstance(error, ImportError)):
-        return ""
-    return f"the driver of {scheme}:// is not installed: pip install 'hoodie[{extra}]'"
-
-
 def common_beginnings(names: Sequence[str], others: Sequence[str], most: int) -> builtins.list[str]:
     """Beginnings of the paths of folders, for about `most` flat listings: each folder's path has exactly one of them.
 

@@ -76,6 +76,10 @@ class HdfsStorage(Storage):
         """The client's options, for another URI of the same scheme; none for others."""
         return self._options if uri.partition("://")[0] == self._root.partition("://")[0] else {}
 
+    @property
+    def remote(self) -> bool:
+        return True
+
     def list(self, folder: str = "") -> list[Entry]:
         full = self._at(check_path(folder))
         try:
@@ -160,6 +164,10 @@ class HdfsStorage(Storage):
             return False
         _asked(lambda: self._client.delete(full))
         return True
+
+    def discard(self, path: str) -> None:
+        full = self._at(check_file(path))
+        _asked(lambda: self._client.delete(full))
 
     def delete_tree(self, folder: str) -> None:
         full = self._at(check_file(folder))
