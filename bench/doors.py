@@ -67,8 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     spark.stop()
 
 
-def rows(spark: SparkSession, low: int, high: int, version: int) -> DataFrame:
-    return spark.range(low, high, 1, 2).selectExpr(
+def rows(spark: SparkSession, low: int, high: int, version: int, parts: int = 2) -> DataFrame:
+    return spark.range(low, high, 1, parts).selectExpr(
         "concat('k', id) as id", "cast(id % 4 as string) as p", f"{version}L as ts", "id * 1.5 as amount"
     )
 
@@ -126,9 +126,7 @@ def compared(
 def stream(spark: SparkSession, folder: Path, base: Path, batches: int) -> None:
     """Micro-batches of a stream against upserts of the same rows; the first and the last of the batches, too."""
     files, streamed, called = folder / "files", folder / "streamed", folder / "called"
-    for number in range(batches):
-        part = rows(spark, number * BATCH_ROWS, (number + 1) * BATCH_ROWS, 3).coalesce(1)
-        part.write.mode("append").parquet(str(files))
+    rows(spark, 0, batches * BATCH_ROWS, 3, parts=batches).write.parquet(str(files))  # a file a batch
     for path in (streamed, called):
         shutil.copytree(base, path)
     source = spark.readStream.schema(rows(spark, 0, 1, 1).schema).option("maxFilesPerTrigger", 1).parquet(str(files))

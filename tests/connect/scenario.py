@@ -123,7 +123,31 @@ def doors(spark: SparkSession, folder: Path) -> None:
             hoodie.create_table(spark, str(folder / "empty"), name="e", record_key="id").path
         ),
     )
+    change_data(spark, path)
     hoodie.unregister(spark)
+
+
+def change_data(spark: SparkSession, path: str) -> None:
+    """Turned on by SQL, and read by the call, by options, and by SQL."""
+    hoodie.sql(spark, f"ALTER TABLE hudi.`{path}` SET TBLPROPERTIES ('hoodie.table.cdc.enabled' = 'true')")
+    table = hoodie.open_table(spark, path)
+    begin = table.history()[0][0].requested
+    table.upsert(rows(spark, 1, 2, 5))
+    table.delete(spark.createDataFrame([("k9", "0")], "id string, p string"))
+
+    def told(frame: DataFrame) -> list[tuple[object, ...]]:
+        images = ("get_json_object(before, '$.v')", "get_json_object(after, '$.v')")
+        return sorted(tuple(row) for row in frame.selectExpr("op", *images).collect())
+
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": "cdc",
+    }
+    begins = {"hoodie.datasource.read.begin.instanttime": begin}
+    expected = [("d", "9", None), ("u", "1", "5")]
+    assert told(table.changes(begin, cdc=True)) == expected
+    assert told(spark.read.format("hudi").options(**options, **begins).load(path)) == expected
+    assert told(hoodie.sql(spark, f"SELECT * FROM hudi_table_changes('{path}', 'cdc', '{begin}')")) == expected
 
 
 def refused(kind: type[HoodieError], act: object) -> None:

@@ -25,8 +25,9 @@ from hoodie.table.state import load_state
 
 _KEY = "hoodie.view"
 _MADE = re.compile(
-    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?(`?)(?P<name>\w+)\1\s.*\bUSING\b",
-    re.IGNORECASE | re.DOTALL,
+    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?(`?)(?P<name>\w+)\1\s*"
+    r"(?:\((?:[^()]|\([^()]*\))*\)\s*)?\bUSING\b",
+    re.IGNORECASE,
 )
 
 
