@@ -12,6 +12,7 @@ import venv
 from pathlib import Path
 
 import pyarrow as pa
+import pyspark
 import pytest
 
 import hoodie
@@ -69,6 +70,23 @@ def test_workers_on_the_drivers_machine_get_the_code_by_themselves(tmp_path, pyt
         capture_output=True,
         text=True,
         timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert json.loads((tmp_path / "result.json").read_text()) == ["executors", 1800]
+
+
+@pytest.mark.nightly
+def test_a_submitted_job_brings_the_code_by_py_files(cluster, tmp_path, python_without_hoodie):
+    zipped = shutil.make_archive(str(tmp_path / "hoodie"), "zip", Path(hoodie.__file__).parents[1], "hoodie")
+    submit = Path(pyspark.__file__).parent / "bin" / "spark-submit"
+    job = [str(SCENARIO), "alone", cluster.url, str(tmp_path)]
+    pythons = {"PYSPARK_PYTHON": python_without_hoodie, "PYSPARK_DRIVER_PYTHON": sys.executable}
+    done = subprocess.run(
+        [str(submit), "--master", cluster.url, "--py-files", zipped, *job],
+        env={**cluster.environment, **pythons, "SCENARIO_CONF": "{}"},
+        capture_output=True,
+        text=True,
+        timeout=400,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     assert json.loads((tmp_path / "result.json").read_text()) == ["executors", 1800]
