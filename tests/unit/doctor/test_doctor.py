@@ -25,7 +25,7 @@ from hoodie.model.instant import Action, State
 from hoodie.model.plans import SavepointMetadata
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
-from hoodie.storage.protocol import temporary_beside
+from hoodie.storage.protocol import Storage, temporary_beside
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.properties import BACKUP, PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
@@ -351,9 +351,29 @@ def test_a_repair_does_not_delete_its_own_lock_nor_any_file_once_that_is_lost():
     assert sum(table.storage.exists(path) for path in left) == 1
 
 
-def test_a_repair_by_a_mode_that_needs_a_lock_names_the_option_that_is_missing():
-    with pytest.raises(InvalidOption, match=r"hoodie\.write\.lock\.provider"):
-        repair(healthy().storage, options=Options({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}))
+class Locked(WrappedStorage):
+    """Keeps the paths of the locks that are taken."""
+
+    def __init__(self, inner: Storage) -> None:
+        super().__init__(inner)
+        self.locks: list[str] = []
+
+    def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        if name == "create_new" and path.startswith(".hoodie/.locks/"):
+            self.locks.append(path)
+        return call()
+
+
+def test_a_repair_with_a_lock_that_needs_an_option_names_the_one_that_is_missing():
+    with pytest.raises(InvalidOption, match=r"hoodie\.write\.lock\.zookeeper\.base_path"):
+        repair(healthy().storage, options=Options({"hoodie.write.lock.provider": "ZookeeperBasedLockProvider"}))
+
+
+def test_a_repair_among_several_writers_takes_the_lock_that_they_take():
+    storage = Locked(healthy().storage)
+    mode = Options({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"})
+    repair(storage, options=mode, dry_run=False)
+    assert storage.locks
 
 
 def test_a_savepoint_that_died_is_found_and_removed():
