@@ -126,7 +126,14 @@ def compared(
 def stream(spark: SparkSession, folder: Path, base: Path, batches: int) -> None:
     """Micro-batches of a stream against upserts of the same rows; the first and the last of the batches, too."""
     files, streamed, called = folder / "files", folder / "streamed", folder / "called"
-    rows(spark, 0, batches * BATCH_ROWS, 3, parts=batches).write.parquet(str(files))  # a file a batch
+    there = hoodie.open_table(spark, str(base)).count()
+    changed = rows(spark, 0, batches * BATCH_ROWS, 3, parts=batches).selectExpr(  # a table that grows is no flat one
+        f"concat('k', substr(id, 2) % {there}) as id",
+        f"cast(substr(id, 2) % {there} % 4 as string) as p",
+        "ts",
+        "amount",
+    )
+    changed.write.parquet(str(files))  # a file a batch
     for path in (streamed, called):
         shutil.copytree(base, path)
     source = spark.readStream.schema(rows(spark, 0, 1, 1).schema).option("maxFilesPerTrigger", 1).parquet(str(files))
