@@ -6,6 +6,7 @@ whose behaviour is known create exclusively here.
 
 from __future__ import annotations
 
+import errno
 import inspect
 import io
 import logging
@@ -172,8 +173,8 @@ class ObjectStore(Driver):
         def fetch(start: int, end: int) -> bytes:
             try:
                 return self._parts(path, start, end)
-            except FileNotFoundError:
-                raise
+            except FileNotFoundError as gone:  # the store says "key", and not which
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from gone
             except Exception:
                 if start < ask():
                     raise
