@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import gc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -132,11 +131,11 @@ def test_a_merge_of_whole_rows_asks_no_more_of_spark_than_an_upsert(spark, tmp_p
     send = JavaClient.send_command
 
     def counted(client: JavaClient, command: str, *more: object, **named: object) -> object:
-        calls.append(command)
+        if not command.startswith("m\n"):  # lets go of an object on Spark's side, whenever Python collects it
+            calls.append(command)
         return send(client, command, *more, **named)
 
     def calls_of(act: Callable[[], object]) -> int:
-        gc.collect()  # else objects that nobody has are let go of meanwhile, by calls
         calls.clear()
         act()
         return len(calls)
@@ -146,7 +145,7 @@ def test_a_merge_of_whole_rows_asks_no_more_of_spark_than_an_upsert(spark, tmp_p
 
     merge()
     monkeypatch.setattr(JavaClient, "send_command", counted)
-    assert calls_of(merge) <= 1.2 * calls_of(lambda: table.upsert(source))
+    assert calls_of(merge) <= 1.1 * calls_of(lambda: table.upsert(source))
 
 
 def test_a_merge_of_whole_rows_goes_by_the_tables_names_and_types(spark, tmp_path):
