@@ -66,13 +66,15 @@ class InvalidOption(HoodieError, ValueError):
 
 
 class TableNotFound(HoodieError):
-    """The path holds no table."""
+    """The path holds no table. `why` is what the store says is missing, if not just the table."""
 
-    def __init__(self, path: str) -> None:
-        super().__init__(path)
-        self.path = path
+    def __init__(self, path: str, why: str = "") -> None:
+        super().__init__(path, why)
+        self.path, self.why = path, why
 
     def __str__(self) -> str:
+        if self.why:
+            return f"{self.path}: no table here: {self.why.rstrip('.')}. Check the URI, the endpoint and the region."
         return f"{self.path}: no table here (.hoodie/hoodie.properties is missing). Create it with hoodie.create_table."
 
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import pytest
 
+from hoodie.storage import FsspecStorage
 from support.http_faults import FaultyProxy
 from support.s3_server import running_s3
 
@@ -38,3 +40,15 @@ def over_proxy(s3: dict[str, Any], proxy: FaultyProxy) -> dict[str, Any]:
     itself: what is tried again is our doing."""
     config = {"retries": {"total_max_attempts": 1}, "read_timeout": 0.7, "connect_timeout": 2}
     return {**s3, "client_kwargs": {"endpoint_url": proxy.url}, "config_kwargs": config}
+
+
+@pytest.fixture
+def storage(over_proxy: dict[str, Any]) -> FsspecStorage:
+    """Of a table's folder that nobody has used, over the network that fails."""
+    return FsspecStorage(f"s3://contract/{uuid4().hex}/table", over_proxy)
+
+
+@pytest.fixture
+def server(s3: dict[str, Any], storage: FsspecStorage) -> FsspecStorage:
+    """The same files without the network between."""
+    return FsspecStorage(storage.root, s3)

@@ -6,7 +6,6 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 import pytest
 import tenacity
@@ -19,7 +18,7 @@ from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.storage import FsspecStorage, Storage, retry
+from hoodie.storage import Storage, retry
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.http_faults import Fault, FaultyProxy, every, first
@@ -30,20 +29,9 @@ from support.undoing import COW, FIRST, LATER, MOR, NOW, SECOND, THIRD, batch, n
 PASSING = [fault for fault in Fault if fault not in (Fault.DENIED, Fault.EXPIRED)]
 
 
-@pytest.fixture
-def storage(over_proxy: dict[str, Any]) -> FsspecStorage:
-    return FsspecStorage(f"s3://contract/{uuid4().hex}/table", over_proxy)
-
-
-@pytest.fixture
-def server(s3: dict[str, Any], storage: FsspecStorage) -> FsspecStorage:
-    """The same files without the network between."""
-    return FsspecStorage(storage.root, s3)
-
-
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hoodie.storage.drivers.time.sleep", lambda seconds: None)
+    monkeypatch.setattr("hoodie.storage.object_stores.time.sleep", lambda seconds: None)
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
     monkeypatch.setattr(retry._policy, "wait", tenacity.wait_none())
 

@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-from uuid import uuid4
-
 import pytest
 
 from hoodie.errors import AccessDenied, CredentialsRejected, StorageFailed, TableNotFound, UnsupportedTable
-from hoodie.storage import FsspecStorage, drivers, storage_for
+from hoodie.storage import FsspecStorage, object_stores, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
 from support.http_faults import Choose, Fault, FaultyProxy
 from support.undoing import COW, FIRST, SECOND, read, upsert
-
-
-@pytest.fixture
-def storage(over_proxy: dict[str, Any]) -> FsspecStorage:
-    return FsspecStorage(f"s3://contract/{uuid4().hex}/table", over_proxy)
-
-
-@pytest.fixture
-def server(s3: dict[str, Any], storage: FsspecStorage) -> FsspecStorage:
-    return FsspecStorage(storage.root, s3)
 
 
 def puts(fault: Fault, end: str) -> Choose:
@@ -51,7 +38,7 @@ def test_a_right_or_token_that_ends_in_the_middle_of_a_write_publishes_nothing(
 
 
 def test_a_bucket_that_ignores_conditions_is_refused_at_the_first_create(storage, server, proxy, monkeypatch):
-    monkeypatch.setattr(drivers, "_REFUSE_WHAT_EXISTS", set())
+    monkeypatch.setattr(object_stores, "_REFUSE_WHAT_EXISTS", set())
     monkeypatch.setattr(proxy, "dropped", frozenset({"if-none-match"}))
     with pytest.raises(UnsupportedTable, match="ignores If-None-Match"):
         ArrowTable.create(storage, COW)
@@ -63,16 +50,30 @@ def test_a_bucket_that_ignores_conditions_is_refused_at_the_first_create(storage
 
 
 def test_whether_a_bucket_knows_conditions_is_asked_once_in_a_process(storage, proxy, monkeypatch):
-    monkeypatch.setattr(drivers, "_REFUSE_WHAT_EXISTS", set())
+    monkeypatch.setattr(object_stores, "_REFUSE_WHAT_EXISTS", set())
     before = proxy.requests["PUT"]
     for name in "abc":
         storage.create_new(name, b"1")
     assert proxy.requests["PUT"] - before == 4
 
 
+def test_a_file_that_another_removes_while_the_bucket_is_asked_does_not_speak_against_it(storage, server, monkeypatch):
+    monkeypatch.setattr(object_stores, "_REFUSE_WHAT_EXISTS", set())
+    puts = object_stores.S3._puts
+
+    def removed_first(driver: object_stores.S3, path: str, data: bytes) -> bool:
+        if path.endswith("/lock"):
+            server.delete("lock")
+        return puts(driver, path, data)
+
+    monkeypatch.setattr(object_stores.S3, "_puts", removed_first)
+    storage.create_new("lock", b"mine")
+    assert server.list_tree() == {}
+
+
 def test_a_bucket_that_is_not_there_is_no_empty_table(s3):
     storage = FsspecStorage("s3://no-such-bucket/table", s3)
-    with pytest.raises(TableNotFound):
+    with pytest.raises(TableNotFound, match="bucket does not exist"):
         load_state(storage)
     with pytest.raises((StorageFailed, TableNotFound)), typed_errors():
         ArrowTable.create(storage, COW)

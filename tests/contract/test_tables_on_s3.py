@@ -3,57 +3,28 @@
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 from uuid import uuid4
 
 import pytest
 import tenacity
-from hypothesis import Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from hoodie.doctor.examine import Severity, examine
-from hoodie.errors import DamagedLog
 from hoodie.storage import FsspecStorage, retry
-from hoodie.testing.strategies import histories, shapes
 from hoodie.testing.tables import ArrowTable
-from support.histories import History
-from support.history_model import BY_ORDERING
 from support.http_faults import Fault, FaultyProxy, every
 from support.nightly import nightly
+from support.store_histories import steps_of_histories
 from support.writers import BY_STORAGE, TABLE, Worker, check_rows, run_at_once
-
-#: Files hold a handful of rows, so that some grow and others are closed.
-SMALL = {
-    "hoodie.parquet.max.file.size": 6_000,
-    "hoodie.parquet.small.file.limit": 5_000,
-    "hoodie.copyonwrite.record.size.estimate": 1_000,
-    "hoodie.datasource.write.payload.class": BY_ORDERING,
-}
 
 
 # test_s3_faults has a history of a Copy-on-Write table by day.
 @pytest.mark.parametrize(("kind", "examples"), [("MERGE_ON_READ", 2), nightly("COPY_ON_WRITE", 12)])
 def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(s3: dict[str, Any], kind: str, examples: int) -> None:
-    steps_taken = []
+    def new() -> FsspecStorage:
+        return FsspecStorage(f"s3://contract/{uuid4().hex}/table", s3)
 
-    @seed(3)
-    @settings(max_examples=examples, database=None, phases=[Phase.generate], deadline=None)
-    @given(st.data())
-    def of_tables(data: st.DataObject) -> None:
-        shape = data.draw(shapes(), label="shape")
-        storage = FsspecStorage(f"s3://contract/{uuid4().hex}/table", s3)
-        history = History(shape, {**SMALL, "hoodie.datasource.write.table.type": kind}, storage)
-        for step in data.draw(histories(shape, least=3, most=4), label="history"):
-            history.take(step)
-            steps_taken.append(step)
-        if history.states:
-            history.check_as_of(data.draw(st.sampled_from(sorted(history.states)), label="as of"))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
-        of_tables()
-    assert len(steps_taken) >= 3
+    assert steps_of_histories(new, kind, examples=examples, longest=4, number=3) >= 3
 
 
 @pytest.mark.parametrize(("kind", "writes"), [("MERGE_ON_READ", 2), nightly("COPY_ON_WRITE", 4)])

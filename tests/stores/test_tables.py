@@ -3,54 +3,24 @@
 from __future__ import annotations
 
 import random
-import warnings
 from typing import Any
 
 import pytest
-from hypothesis import Phase, given, seed, settings
-from hypothesis import strategies as st
 
 from hoodie.doctor.examine import Severity, examine
-from hoodie.errors import DamagedLog
-from hoodie.testing.strategies import histories, shapes
 from hoodie.testing.tables import ArrowTable
-from support.histories import History
-from support.history_model import BY_ORDERING
+from support.store_histories import steps_of_histories
 from support.stores import Store
 from support.writers import BY_STORAGE, TABLE, Worker, check_rows, rows_of, run_at_once
 
 pytestmark = pytest.mark.stores
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-#: Files hold a handful of rows, so that some grow and others are closed.
-SMALL = {
-    "hoodie.parquet.max.file.size": 6_000,
-    "hoodie.parquet.small.file.limit": 5_000,
-    "hoodie.copyonwrite.record.size.estimate": 1_000,
-    "hoodie.datasource.write.payload.class": BY_ORDERING,
-}
 
 
 @KINDS
 def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(store: Store, kind: str) -> None:
-    steps_taken = []
-
-    @seed(7)
-    @settings(max_examples=3, database=None, phases=[Phase.generate], deadline=None)
-    @given(st.data())
-    def of_tables(data: st.DataObject) -> None:
-        shape = data.draw(shapes(), label="shape")
-        history = History(shape, {**SMALL, "hoodie.datasource.write.table.type": kind}, store.new())
-        for step in data.draw(histories(shape, least=3, most=5), label="history"):
-            history.take(step)
-            steps_taken.append(step)
-        if history.states:
-            history.check_as_of(data.draw(st.sampled_from(sorted(history.states)), label="as of"))
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
-        of_tables()
-    assert len(steps_taken) >= 6
+    assert steps_of_histories(store.new, kind, examples=3, longest=5, number=7) >= 6
 
 
 @KINDS

@@ -264,17 +264,15 @@ def java_order(value: Any) -> Any:
 # --- operations ---
 
 Copies = Mapping[Identity, tuple[Copy, ...]]
-TaskResults = tuple[Copies, Counts]
+Outcome = tuple[Copies, Counts]
 
 
-def _upsert(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
+def _upsert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     last = step.options.get("hoodie.combine.before.upsert") == "false"
     return _upserted(model, model.combined(model.batch(step), last), instant, placement)
 
 
-def _upserted(
-    model: TableModel, batch: Sequence[tuple[Identity, Row]], instant: str, placement: Placement
-) -> TaskResults:
+def _upserted(model: TableModel, batch: Sequence[tuple[Identity, Row]], instant: str, placement: Placement) -> Outcome:
     rows = dict(model.rows)
     counts: Counter[str] = Counter()
     new = []
@@ -381,24 +379,24 @@ def _merged(
     return tuple(after)
 
 
-def _insert(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
+def _insert(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     if model.index.buckets and model.in_logs:  # a log has each key once
         last = step.options.get("hoodie.combine.before.insert") != "true"
         return _upserted(model, model.combined(model.batch(step), last), instant, placement)
     return _added(model, step, instant, placement, model.rows)
 
 
-def _insert_overwrite(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
+def _insert_overwrite(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     paths = {path for (path, _), _ in model.batch(step)}
     left = {key: copies for key, copies in model.rows.items() if key[0] not in paths}
     return _added(model, step, instant, placement, left)
 
 
-def _insert_overwrite_table(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
+def _insert_overwrite_table(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     return _added(model, step, instant, placement, {})
 
 
-def _added(model: TableModel, step: Step, instant: str, placement: Placement, before: Copies) -> TaskResults:
+def _added(model: TableModel, step: Step, instant: str, placement: Placement, before: Copies) -> Outcome:
     batch = model.batch(step)
     if step.options.get("hoodie.combine.before.insert") == "true":
         batch = model.combined(batch)
@@ -418,7 +416,7 @@ def _placed(
     return rows
 
 
-def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
+def _delete(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     rows = dict(model.rows)
     count = 0
     for key in dict(model.batch(step)):
@@ -452,13 +450,13 @@ def _deleted_globally(
     return 0
 
 
-def _delete_partition(model: TableModel, step: Step, instant: str, placement: Placement) -> TaskResults:
+def _delete_partition(model: TableModel, step: Step, instant: str, placement: Placement) -> Outcome:
     paths = {model.path_of(value) for value in step.partitions}
     return {key: rows for key, rows in model.rows.items() if key[0] not in paths}, Counts()
 
 
 _WITHOUT_COLUMNS = {WriteOperation.DELETE, WriteOperation.DELETE_PARTITION}
-_ACT: Mapping[WriteOperation, Callable[[TableModel, Step, str, Placement], TaskResults]] = {
+_ACT: Mapping[WriteOperation, Callable[[TableModel, Step, str, Placement], Outcome]] = {
     WriteOperation.UPSERT: _upsert,
     WriteOperation.INSERT: _insert,
     WriteOperation.BULK_INSERT: _insert,

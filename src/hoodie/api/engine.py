@@ -92,8 +92,7 @@ class Engine(Generic[Frame]):
     compaction    carries out the tasks of a compaction; None: threads of this process
     repair        puts entries of an index again; None: threads of this process
     spark_version of the session, "" without one: what a metastore is told of the table's columns for Spark goes by it
-    for_spark     whether scans look for files that Spark would read as other values
-    route         who reads base files where a table lies, for `str` of a scan; None: threads of this process
+    route         who reads base files where a table lies, for `str` of a scan; None: this process, never Spark
     """
 
     check: Checker
@@ -104,5 +103,4 @@ class Engine(Generic[Frame]):
     compaction: RunTasks | None = None
     repair: Callable[[RepairJob], Sequence[int]] | None = None
     spark_version: str = ""
-    for_spark: bool = False
     route: Callable[[Storage, Options], object] | None = None

@@ -57,7 +57,6 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         partial(carry_out, session),
         partial(put_again, session),
         spark_version=session.version,
-        for_spark=True,
         route=partial(route_to, session),
     )
 

@@ -188,7 +188,7 @@ class TableReads(TableHandle[Frame]):
             filters=filters,
             as_of=as_of,
             options=how,
-            for_spark=self.engine.for_spark,
+            for_spark=self.engine.route is not None,
         )
         return scan if self.engine.route is None else replace(scan, route=str(self.engine.route(self.storage, how)))
 

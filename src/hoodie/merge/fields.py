@@ -10,14 +10,14 @@ import pyarrow.compute as pc
 
 from hoodie.merge.ordering import order_ranks
 from hoodie.merge.rows import Mask, Positions, as_mask, pick_column
-from hoodie.merge.rules import Choice, Choices, Fill, MergeRule, TaskResults
+from hoodie.merge.rules import Choice, Choices, Combined, Fill, MergeRule
 from hoodie.model.meta import META_COLUMNS
 
 #: What Debezium writes for a value that Postgres did not send, being large and unchanged.
 UNAVAILABLE = "__debezium_unavailable_value"
 
 
-def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads: Mask, choice: Choices) -> TaskResults:
+def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads: Mask, choice: Choices) -> Combined:
     """The outcome in which the pairs marked MERGED take each value from the leading row or, if missing, the other.
 
     Meta columns are the newer row's whichever leads: the row was written by its commit. A pair led by a newer row
@@ -28,7 +28,7 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     """
     pairs = np.flatnonzero(choice == Choice.MERGED)
     if not len(pairs):
-        return TaskResults(choice)
+        return Combined(choice)
     if len(pairs) < len(choice):
         taken = pa.array(pairs)
         older, newer, newer_leads = older.take(taken), newer.take(taken), newer_leads[pairs]
@@ -43,10 +43,10 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     choice = choice.copy()
     choice[pairs[~made]] = Choice.TAKE
     if not made.any():
-        return TaskResults(choice)
+        return Combined(choice)
     rows = np.flatnonzero(made)
     columns = [_choose(older.column(i), newer.column(i), wants_older[i][rows], rows) for i in range(older.num_columns)]
-    return TaskResults(choice, pa.Table.from_arrays(columns, schema=newer.schema))
+    return Combined(choice, pa.Table.from_arrays(columns, schema=newer.schema))
 
 
 def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.merge.rows import Mask, as_mask
-from hoodie.merge.rules import Choice, DeleteTest, Merger, MergeRule, Survivor, TaskResults
+from hoodie.merge.rules import Choice, Combined, DeleteTest, Merger, MergeRule, Survivor
 from hoodie.model.meta import META_COLUMNS
 
 #: The table property that names the merger. A merger of this library is one by Python import path; Hudi has no such.
@@ -114,7 +114,7 @@ def merger_rule(path: str, ordering: tuple[str, ...] = ()) -> MergeRule:
     )
 
 
-def apply_merger(rule: MergeRule, older: pa.Table, newer: pa.Table) -> TaskResults:
+def apply_merger(rule: MergeRule, older: pa.Table, newer: pa.Table) -> Combined:
     """Ask the rule's merger, and check what it answers.
 
     Raises InvalidInput naming the merger when its answer is no table, or of other rows or columns
@@ -127,7 +127,7 @@ def apply_merger(rule: MergeRule, older: pa.Table, newer: pa.Table) -> TaskResul
     if deleted is not None:
         deletes = deletes | _checked_mask(rule.name, deleted, newer.num_rows)
     choice = np.where(deletes, Choice.DELETE, Choice.MERGED).astype(np.int8)
-    return TaskResults(choice, rows.filter(pa.array(~deletes)) if deletes.any() else rows)
+    return Combined(choice, rows.filter(pa.array(~deletes)) if deletes.any() else rows)
 
 
 def _checked_rows(name: str, rows: object, like: pa.Table) -> pa.Table:

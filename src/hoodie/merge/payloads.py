@@ -16,7 +16,7 @@ from hoodie.merge.fields import merge_fields
 from hoodie.merge.merger import merger_rule, own_merger
 from hoodie.merge.ordering import has_ordering, order_ranks
 from hoodie.merge.rows import Mask, Positions, as_array, as_mask
-from hoodie.merge.rules import Choice, Choices, DeleteTest, Fill, MergeRule, Survivor, TaskResults
+from hoodie.merge.rules import Choice, Choices, Combined, DeleteTest, Fill, MergeRule, Survivor
 from hoodie.schema.schema import AVRO_DEFAULT
 
 _MODEL = "org.apache.hudi.common.model."
@@ -159,13 +159,13 @@ def schema_defaults(schema: pa.Schema | str | None) -> tuple[tuple[str, object],
 # --- against stored rows ---
 
 
-def greater_or_equal(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def greater_or_equal(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """The incoming row, a delete too, unless the stored one has the greater ordering value. Null stored: incoming."""
     ranks = order_ranks([stored, incoming], rule.ordering)
     return _unless(ranks[: stored.num_rows] > ranks[stored.num_rows :], rule.is_delete(incoming))
 
 
-def greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """The incoming row if its ordering value is strictly greater; also if there is none to compare with."""
     ranks = order_ranks([stored, incoming], rule.ordering)
     keep = ranks[: stored.num_rows] >= ranks[stored.num_rows :]
@@ -173,14 +173,14 @@ def greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResult
     return _unless(keep, rule.is_delete(incoming))
 
 
-def delete_or_greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def delete_or_greater(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """A delete always wins, a row as in `greater_or_equal`."""
     ranks = order_ranks([stored, incoming], rule.ordering)
     deletes = rule.is_delete(incoming)
     return _unless((ranks[: stored.num_rows] > ranks[stored.num_rows :]) & ~deletes, deletes)
 
 
-def later_binlog(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def later_binlog(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """MySQL's position `<file>.<pos>`, both as numbers: the incoming row must be further on; null stored: incoming."""
     old, seen = _binlog_positions(stored, rule.sequence, required=False)
     new, _ = _binlog_positions(incoming, rule.sequence, required=True)
@@ -188,7 +188,7 @@ def later_binlog(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskR
     return _unless(behind & seen, rule.is_delete(incoming))
 
 
-def later_lsn(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def later_lsn(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """Postgres' log sequence number, ties to the incoming row; values that Debezium left out come from the stored."""
     old, seen = _numbers(stored, rule.sequence, required=False)
     new, _ = _numbers(incoming, rule.sequence, required=True)
@@ -196,12 +196,12 @@ def later_lsn(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResu
     return _fill_taken(rule, stored, incoming, choice)
 
 
-def fill_all(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def fill_all(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """The incoming row, but where its value is missing (`Fill`) the stored one; ordering ignored."""
     return _fill_taken(rule, stored, incoming, np.where(rule.is_delete(incoming), 2, 1).astype(np.int8))
 
 
-def fill_either(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def fill_either(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """The row with the greater ordering value, its missing values from the other; an incoming delete always wins."""
     deletes = rule.is_delete(incoming)
     ranks = order_ranks([stored, incoming], rule.ordering)
@@ -209,7 +209,7 @@ def fill_either(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskRe
     return merge_fields(rule, stored, incoming, incoming_leads, np.where(deletes, 2, 3).astype(np.int8))
 
 
-def fill_combine(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def fill_combine(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """As `fill_either`, but a delete is compared too: it loses to a stored row with a greater ordering value."""
     ranks = order_ranks([stored, incoming], rule.ordering)
     leads = ranks[: stored.num_rows] <= ranks[stored.num_rows :]
@@ -221,7 +221,7 @@ def fill_combine(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskR
 # --- versions among themselves ---
 
 
-def fill_precombine(rule: MergeRule, older: pa.Table, newer: pa.Table) -> TaskResults:
+def fill_precombine(rule: MergeRule, older: pa.Table, newer: pa.Table) -> Combined:
     """The row with the greater ordering value, its missing values from the other; if it is a delete, as it is."""
     ranks = order_ranks([older, newer], rule.ordering)
     newer_leads = ranks[: older.num_rows] <= ranks[older.num_rows :]
@@ -233,11 +233,11 @@ def fill_precombine(rule: MergeRule, older: pa.Table, newer: pa.Table) -> TaskRe
 # --- parts ---
 
 
-def _unless(keep: Mask, deletes: Mask) -> TaskResults:
-    return TaskResults(np.where(keep, Choice.KEEP, np.where(deletes, Choice.DELETE, Choice.TAKE)).astype(np.int8))
+def _unless(keep: Mask, deletes: Mask) -> Combined:
+    return Combined(np.where(keep, Choice.KEEP, np.where(deletes, Choice.DELETE, Choice.TAKE)).astype(np.int8))
 
 
-def _fill_taken(rule: MergeRule, stored: pa.Table, incoming: pa.Table, choice: Choices) -> TaskResults:
+def _fill_taken(rule: MergeRule, stored: pa.Table, incoming: pa.Table, choice: Choices) -> Combined:
     choice = np.where(choice == Choice.TAKE, Choice.MERGED, choice).astype(np.int8)
     return merge_fields(rule, stored, incoming, np.ones(stored.num_rows, np.bool_), choice)
 

@@ -36,7 +36,7 @@ class Choice(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class TaskResults:
+class Combined:
     """What becomes of n pairs.
 
     choice  int8[n] of `Choice`
@@ -122,12 +122,12 @@ class Merger(Protocol):
     def merge(self, older: pa.Table, newer: pa.Table) -> pa.Table | tuple[pa.Table, object]: ...
 
 
-Combine = Callable[["MergeRule", pa.Table, pa.Table], TaskResults]
+Combine = Callable[["MergeRule", pa.Table, pa.Table], Combined]
 
 
-def take_incoming(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+def take_incoming(rule: MergeRule, stored: pa.Table, incoming: pa.Table) -> Combined:
     """The incoming row, whatever its ordering value."""
-    return TaskResults(np.where(rule.is_delete(incoming), Choice.DELETE, Choice.TAKE).astype(np.int8))
+    return Combined(np.where(rule.is_delete(incoming), Choice.DELETE, Choice.TAKE).astype(np.int8))
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +166,7 @@ class MergeRule:
         """Whether what wins is one of the versions as it was written, not a row made of several."""
         return self.fill is None and self.merger is None and self.survivor is not Survivor.MADE
 
-    def precombine(self, older: pa.Table, newer: pa.Table) -> TaskResults:
+    def precombine(self, older: pa.Table, newer: pa.Table) -> Combined:
         """Two versions that both came in: `newer` came later, whatever its ordering value.
 
         A delete among them stays a row, so that it still meets the stored one. A null ordering value is less than any
@@ -175,13 +175,13 @@ class MergeRule:
         if self.precombine_with is not None:
             return self.precombine_with(self, older, newer)
         if self.survivor is Survivor.OLDEST:
-            return TaskResults(np.full(older.num_rows, Choice.KEEP, np.int8))
+            return Combined(np.full(older.num_rows, Choice.KEEP, np.int8))
         ranks = order_ranks([older, newer], self.ordering)
         before, after = ranks[: older.num_rows], ranks[older.num_rows :]
         newer_wins = before < after if self.survivor is Survivor.FIRST else before <= after
-        return TaskResults(np.where(newer_wins, Choice.TAKE, Choice.KEEP).astype(np.int8))
+        return Combined(np.where(newer_wins, Choice.TAKE, Choice.KEEP).astype(np.int8))
 
-    def combine(self, stored: pa.Table, incoming: pa.Table) -> TaskResults:
+    def combine(self, stored: pa.Table, incoming: pa.Table) -> Combined:
         """Incoming rows (no tombstones) against the stored rows of the same keys."""
         return self.combine_with(self, stored, incoming)
 

@@ -102,13 +102,4 @@ def storage_beside(storage: Storage, path_or_uri: str) -> Storage:
     """The storage of another path, reached as a table's is: with the driver's options of the table's storage where the
     scheme is the same. Raises as `storage_for`
     """
-    while isinstance(storage, WrappedStorage):
-        storage = storage.inner
-    if isinstance(storage, LocalStorage):
-        return storage_for(path_or_uri)
-    from hoodie.storage.fsspec_store import FsspecStorage
-    from hoodie.storage.hdfs import HdfsStorage
-
-    if isinstance(storage, FsspecStorage | HdfsStorage):
-        return storage_for(path_or_uri, storage.options_for(path_or_uri))
-    return storage_for(path_or_uri)
+    return storage_for(path_or_uri, storage.options_for(path_or_uri))

@@ -12,12 +12,25 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from hoodie.errors import InvalidInput, InvalidOption
-from hoodie.storage.drivers import driver_for
-from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join, redacted, split
+from hoodie.storage.drivers import Driver, LocalFiles, Memory
+from hoodie.storage.object_stores import S3, Azure, ObjectStore
+from hoodie.storage.protocol import (
+    Entry,
+    InputFile,
+    OutputFile,
+    Storage,
+    check_file,
+    check_path,
+    join,
+    redacted,
+    same_scheme,
+    split,
+)
 from hoodie.storage.retry import as_os_error, retrying
 
 _REQUESTS_AT_ONCE = 32
 _NO_LISTINGS_CACHE = {"use_listings_cache": False}
+#: The extra of this package that brings the driver of a scheme.
 _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "az": "azure"}
 _CONNECTIONS = 64  # of an S3 client: its library has 10, and more requests than that at once would wait
 
@@ -59,8 +72,7 @@ class FsspecStorage(Storage):
         return self._root
 
     def options_for(self, uri: str) -> Mapping[str, Any]:
-        """The driver's options, for another URI of the same scheme; none for others."""
-        return self._options if uri.partition("://")[0] == self._root.partition("://")[0] else {}
+        return self._options if same_scheme(uri, self._root) else {}
 
     @property
     def remote(self) -> bool:
@@ -220,7 +232,23 @@ class FsspecStorage(Storage):
         return retrying(lambda: self._driver.size(full))
 
 
-#: The extra of this package that brings the driver of a scheme, and the module that it brings.
+def driver_for(fs: Any) -> Driver:
+    """The way to publish through a file system, by the package that its class, or a base of it, comes from."""
+    for base in type(fs).__mro__:
+        match base.__module__.split("."):
+            case ["s3fs", *_]:
+                return S3(fs)
+            case ["gcsfs", *_]:
+                return ObjectStore(fs, marks="metadata")
+            case ["adlfs", *_]:
+                return Azure(fs)
+            case ["fsspec", "implementations", "memory"]:
+                return Memory(fs)
+            case ["fsspec", "implementations", "local"]:
+                return LocalFiles(fs)
+    return Driver(fs)
+
+
 def common_beginnings(names: Sequence[str], others: Sequence[str], most: int) -> builtins.list[str]:
     """Beginnings of the paths of folders, for about `most` flat listings: each folder's path has exactly one of them.
 

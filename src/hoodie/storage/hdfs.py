@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.hdfs_faults import hdfs_faults, is_broken
+from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import (
     Entry,
     InputFile,
@@ -25,6 +26,7 @@ from hoodie.storage.protocol import (
     check_path,
     join,
     redacted,
+    same_scheme,
     temporary_beside,
 )
 from hoodie.storage.retry import retrying
@@ -73,8 +75,7 @@ class HdfsStorage(Storage):
         return self._root
 
     def options_for(self, uri: str) -> Mapping[str, Any]:
-        """The client's options, for another URI of the same scheme; none for others."""
-        return self._options if uri.partition("://")[0] == self._root.partition("://")[0] else {}
+        return self._options if same_scheme(uri, self._root) else {}
 
     @property
     def remote(self) -> bool:
@@ -142,18 +143,18 @@ class HdfsStorage(Storage):
     def open_output(self, path: str) -> Iterator[OutputFile]:
         full = self._at(check_file(path))
         temporary = temporary_beside(full)
-        file = _Output(lambda: self._client.create(temporary))
+        file = KeptOutput(_KEPT, lambda: _stream(_asked(lambda: self._client.create(temporary))))
         try:
             yield file
-            if file.streams:
-                file.close()
-                self._publish(temporary, full, overwrite=True)
-            else:
+            if file.stream is None:
                 self.write(path, bytes(file.kept))
+            else:
+                file.stream.close()
+                self._publish(temporary, full, overwrite=True)
         except BaseException:
-            if file.streams:
+            if file.stream is not None:
                 with suppress(Exception):  # what was raised first is what went wrong
-                    file.close()
+                    file.stream.close()
                 self._discard(temporary)
             raise
 
@@ -301,44 +302,8 @@ class _Reader(io.RawIOBase):
         return len(data)
 
 
-class _Output(io.RawIOBase):
-    """A file that is kept in memory, to be put at once, until it is too long: then it streams.
-
-    begin  creates the client's file
-    """
-
-    def __init__(self, begin: Callable[[], Any]) -> None:
-        self._begin, self._size = begin, 0
-        self._stream: Any = None
-        self.kept = bytearray()
-
-    @property
-    def streams(self) -> bool:
-        return self._stream is not None
-
-    def writable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._size
-
-    def write(self, data: Any, /) -> int:
-        piece = memoryview(data).cast("B")
-        self._size += len(piece)
-        if self._stream is None and self._size <= _KEPT:
-            self.kept += piece
-            return len(piece)
-        if self._stream is None:
-            self._stream = io.BufferedWriter(_Writer(_asked(self._begin)), _BUFFER)
-            self._stream.write(self.kept)
-            self.kept.clear()
-        self._stream.write(piece)
-        return len(piece)
-
-    def close(self) -> None:
-        if self._stream is not None:
-            self._stream.close()
-        super().close()
+def _stream(writer: Any) -> io.BufferedWriter:
+    return io.BufferedWriter(_Writer(writer), _BUFFER)
 
 
 class _Writer(io.RawIOBase):

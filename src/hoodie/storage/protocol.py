@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, Self
@@ -68,6 +68,10 @@ class Storage(Protocol):
     def remote(self) -> bool:
         """Whether each call waits for a network: then independent ones are made at once."""
         return False
+
+    def options_for(self, uri: str) -> Mapping[str, Any]:
+        """The options that reach another path or URI as this storage is reached: its driver's, for the same scheme."""
+        return {}
 
     def list(self, folder: str = "") -> list[Entry]:
         """The entries directly in a folder, files and folders, sorted by name. A missing folder is empty.
@@ -216,6 +220,11 @@ def _hash(name: str) -> str:
     import hashlib  # here: it loads OpenSSL, which takes longer than to look at a table
 
     return hashlib.blake2b(name.encode(), digest_size=8).hexdigest()
+
+
+def same_scheme(uri: str, other: str) -> bool:
+    """Whether two URIs have the same scheme."""
+    return uri.partition("://")[0].lower() == other.partition("://")[0].lower()
 
 
 _PASSWORD = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*://[^/@:]*):[^/@]*@")

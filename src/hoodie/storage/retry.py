@@ -46,6 +46,7 @@ _REJECTED = frozenset(
         "TokenRefreshRequired",
     }
 )
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"})
 _UNKNOWN = ("Credential", "ClientAuthentication", "RefreshError", "TokenRetrieval", "SSOToken", "UnauthorizedSSO")
 
 
@@ -58,6 +59,11 @@ def is_transient(error: BaseException) -> bool:
 def rejects_credentials(error: BaseException) -> bool:
     """Whether a call failed because the store rejects the credentials, or none are given."""
     return any(_rejects(cause) for cause in chain(error))
+
+
+def no_bucket(error: BaseException) -> bool:
+    """Whether a call failed because there is no such bucket or container, where the store says so."""
+    return any(_code(cause) in _NO_BUCKET for cause in chain(error))
 
 
 def _rejects(error: BaseException) -> bool:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import builtins
 import sys
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage
 
@@ -40,6 +40,9 @@ class WrappedStorage(Storage):
     @property
     def remote(self) -> bool:
         return self.inner.remote
+
+    def options_for(self, uri: str) -> Mapping[str, Any]:
+        return self.inner.options_for(uri)
 
     def list(self, folder: str = "") -> list[Entry]:
         return self.observe("list", folder, lambda: self.inner.list(folder))

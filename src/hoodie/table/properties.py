@@ -36,8 +36,8 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
     Both names can be missing or half written for a moment, so up to five rounds, a second apart, are made; none where
     `.hoodie` holds no file at all.
 
-    Raises TableNotFound; SettingsMissing when there are commits; CorruptFile when neither file is whole: malformed,
-    without a table name, or with a checksum that is not that of its names
+    Raises TableNotFound, as for a missing bucket; SettingsMissing when there are commits; CorruptFile when neither file
+    is whole: malformed, without a table name, or with a checksum that is not that of its names
     """
     fault: Exception = TableNotFound(storage.root)
     for round in range(_ROUNDS):
@@ -47,7 +47,11 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
         for path in (PROPERTIES, BACKUP):
             try:
                 return _read(storage, path)
-            except FileNotFoundError:
+            except FileNotFoundError as error:
+                from hoodie.storage.retry import no_bucket  # here: most tables are there
+
+                if no_bucket(error):
+                    raise TableNotFound(storage.root, str(error)) from error
                 continue
             except CorruptFile as error:
                 fault = error if isinstance(fault, TableNotFound) else fault  # the first one: it is nearer to the table

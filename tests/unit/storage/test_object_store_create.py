@@ -5,7 +5,8 @@ from fsspec.implementations.memory import MemoryFileSystem
 
 from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.storage import FsspecStorage
-from hoodie.storage.drivers import Azure, ObjectStore, driver_for
+from hoodie.storage.fsspec_store import driver_for
+from hoodie.storage.object_stores import Azure, ObjectStore
 
 PATH = "/bucket/instant"
 

@@ -1,0 +1,41 @@
+"""A new file that is kept in memory until it is known to be long: a short one is put at once."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+
+class KeptOutput(io.RawIOBase):
+    """A file to write from start to end.
+
+    most    bytes that are kept
+    begin   opens the file that what comes after goes into, and all that was kept
+    kept    the bytes of a file that is not longer than `most`
+    stream  the file that `begin` opened; None while the bytes are kept. Whoever made this closes it
+    """
+
+    def __init__(self, most: int, begin: Callable[[], Any]) -> None:
+        self._most, self._begin, self._size = most, begin, 0
+        self.kept = bytearray()
+        self.stream: Any = None
+
+    def writable(self) -> bool:
+        return True
+
+    def tell(self) -> int:
+        return self._size
+
+    def write(self, data: Any, /) -> int:
+        piece = memoryview(data).cast("B")
+        self._size += len(piece)
+        if self.stream is None and self._size <= self._most:
+            self.kept += piece
+            return len(piece)
+        if self.stream is None:
+            self.stream = self._begin()
+            self.stream.write(bytes(self.kept))
+            self.kept.clear()
+        self.stream.write(piece)
+        return len(piece)

@@ -1,0 +1,256 @@
+"""Object stores: one put is atomic and can be conditional, and an upload shows when it is complete."""
+
+from __future__ import annotations
+
+import errno
+import inspect
+import logging
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from enum import Enum
+from typing import Any
+from uuid import uuid4
+
+from hoodie.errors import UnsupportedTable
+from hoodie.storage.drivers import Driver, abandon
+from hoodie.storage.kept import KeptOutput
+from hoodie.storage.protocol import OutputFile, temporary_beside
+from hoodie.storage.ranged import RangedInput
+from hoodie.storage.retry import retrying
+
+#: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.
+_PART = 8 << 20
+#: A longer range is read by several requests of this size at once.
+_RANGE = 4 << 20
+_MARK = "hoodie-create"  # metadata key of the creator's mark; S3 lower-cases keys, HTTP forbids '_' in some proxies
+_ATTEMPTS = 4
+#: Answers that say the file was not created, so there is nothing to resolve.
+_REFUSED = (PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError, NotImplementedError, TypeError)
+#: Endpoints and buckets of S3 that were seen to refuse it.
+_REFUSE_WHAT_EXISTS: set[tuple[str, str]] = set()
+_log = logging.getLogger("hoodie.storage")
+
+
+class CreateOutcome(Enum):
+    """The outcome, by reading back, of a create whose response is missing or in doubt."""
+
+    OURS = 1
+    ANOTHERS = 2
+    ABSENT = 3
+
+
+class ObjectStore(Driver):
+    """Stores where one put is atomic and can be conditional, and an upload shows when it is complete.
+
+    marks     whether objects keep metadata that this class can set and read: S3 and GCS
+    arguments for the driver's conditional put
+    """
+
+    folders = False
+
+    def __init__(self, fs: Any, marks: str = "", **arguments: Any) -> None:
+        super().__init__(fs)
+        self.marks, self.arguments = marks, arguments
+
+    def create(self, path: str, data: bytes) -> None:
+        """Drivers repeat a put whose answer got lost, and then the store refuses our own object: so FileExistsError is
+        in doubt as a time-out is, and the mark in the object decides. Repeating with the same mark is harmless."""
+        mark, in_doubt = uuid4().hex, False
+        for attempt in range(1, _ATTEMPTS + 1):
+            try:
+                self._put_new(path, data, mark)
+            except FileExistsError:
+                if (self.marks or in_doubt) and retrying(lambda: self._look(path, data, mark)) is CreateOutcome.OURS:
+                    return
+                raise
+            except _REFUSED as error:
+                # An upload in parts is unknown once it is completed: the answer to that may have got lost.
+                if isinstance(error, FileNotFoundError) and self._is_ours(path, mark):
+                    return
+                raise
+            except Exception as error:  # each driver has its own tree of network errors; all but the last are resolved
+                in_doubt = True
+                if self._settled(path, data, mark, error):
+                    return
+                if attempt == _ATTEMPTS:
+                    raise
+                time.sleep(0.2 * 2**attempt)
+            else:
+                return
+
+    def find(self, path: str, beginning: str = "") -> dict[str, dict[str, Any]]:
+        self.fs.invalidate_cache(path)
+        found: dict[str, dict[str, Any]] = self.fs.find(path, detail=True, prefix=beginning)
+        return found
+
+    def open_input(self, path: str, size: int | None) -> Any:
+        def ask() -> int:
+            known = retrying(lambda: self.size(path))
+            if known is None:
+                raise FileNotFoundError(path)
+            return known
+
+        def fetch(start: int, end: int) -> bytes:
+            try:
+                return self._parts(path, start, end)
+            except FileNotFoundError as gone:  # the store says "key", and not which
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path) from gone
+            except Exception:
+                if start < ask():
+                    raise
+                return b""  # it has become shorter; stores refuse a range behind the end, each with its own error
+
+        return RangedInput(path, fetch, ask, size)
+
+    def _parts(self, path: str, start: int, end: int) -> bytes:
+        """Bytes of a file; a long range by several requests at once."""
+        if end - start <= _RANGE:
+            return retrying(lambda: self.read_range(path, start, end))
+        starts = list(range(start, end, _RANGE))
+        ends = [min(begin + _RANGE, end) for begin in starts]
+
+        def at_once() -> list[bytes]:
+            parts = self.fs.cat_ranges([path] * len(starts), starts, ends, on_error="raise")
+            for part in parts:
+                if isinstance(part, BaseException):  # older releases give it in place of the bytes all the same
+                    raise part
+            return list(parts)
+
+        return b"".join(retrying(at_once))
+
+    @contextmanager
+    def output(self, path: str) -> Iterator[OutputFile]:
+        mark = uuid4().hex
+        file = KeptOutput(_PART, lambda: self.fs.open(path, "wb", block_size=_PART, **self._marked(mark)))
+        try:
+            yield file
+            if file.stream is None:
+                retrying(lambda: self.overwrite(path, bytes(file.kept)))
+            else:
+                self._complete(file.stream, path, mark)
+        except BaseException:
+            with suppress(Exception):  # what is left are parts of an upload, which the store's own rules remove
+                abandon(file.stream)
+            raise
+
+    def _complete(self, parts: Any, path: str, mark: str) -> None:
+        try:
+            parts.close()
+        except Exception:  # the answer to the completion may have got lost, and its repetition refused
+            if not self._is_ours(path, mark):
+                raise
+
+    def _is_ours(self, path: str, mark: str) -> bool:
+        """Whether the stored object has the mark."""
+        return bool(self.marks) and retrying(lambda: self._look(path, b"", mark)) is CreateOutcome.OURS
+
+    def _marked(self, mark: str) -> dict[str, Any]:
+        return {self.marks: {_MARK: mark}} if self.marks else {}
+
+    def _settled(self, path: str, data: bytes, mark: str, error: Exception) -> bool:
+        try:
+            outcome = self._look(path, data, mark)
+        except Exception:  # the network is still down: `error` is raised after the last attempt
+            return False
+        if outcome is CreateOutcome.ANOTHERS:
+            raise FileExistsError(path) from error
+        return outcome is CreateOutcome.OURS
+
+    def _put_new(self, path: str, data: bytes, mark: str) -> None:
+        self.fs.pipe_file(path, data, mode="create", **self._marked(mark), **self.arguments)
+
+    def _look(self, path: str, data: bytes, mark: str) -> CreateOutcome:
+        self.fs.invalidate_cache(path)
+        try:
+            if self.marks:
+                return CreateOutcome.OURS if self._mark_of(path) == mark else CreateOutcome.ANOTHERS
+            return CreateOutcome.OURS if data and self.fs.cat_file(path) == data else CreateOutcome.ANOTHERS
+        except FileNotFoundError:
+            return CreateOutcome.ABSENT
+
+    def _mark_of(self, path: str) -> str | None:
+        """The mark of the creator; None without one. Raises FileNotFoundError."""
+        s3 = self.marks == "Metadata"
+        metadata = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
+        mark: str | None = (metadata or {}).get(_MARK)
+        return mark
+
+
+class Azure(ObjectStore):
+    """Azure, through adlfs, which sets metadata of its own: no room for a mark. Without repeats by the driver a refusal
+    is certain."""
+
+    def __init__(self, fs: Any) -> None:
+        super().__init__(fs, retry_total=0)
+
+    def takes(self, path: str) -> bool:
+        """The service makes a slash of a backslash, and adlfs takes the '?' at the end of a folder for a query's."""
+        return "\\" not in path and not any(name.endswith("?") for name in path.split("/"))
+
+
+class S3(ObjectStore):
+    """S3 through s3fs, which asks for a size before it reads, and for a folder where a file is missing."""
+
+    def __init__(self, fs: Any) -> None:
+        super().__init__(fs, marks="Metadata")
+        asks = "max_concurrency" in inspect.signature(type(fs)._cat_file).parameters
+        self._plainly = {"max_concurrency": 1} if asks else {}
+
+    def create(self, path: str, data: bytes) -> None:
+        super().create(path, data)
+        place = (
+            str(self.fs.client_kwargs.get("endpoint_url") or self.fs.endpoint_url or ""),
+            self.fs.split_path(path)[0],
+        )
+        if place not in _REFUSE_WHAT_EXISTS and self._refuses(path, data):
+            _REFUSE_WHAT_EXISTS.add(place)
+
+    def _refuses(self, path: str, data: bytes) -> bool:
+        """Whether the store refuses to create a file that was created just now, which some that speak the protocol do
+        not: there two writers would both succeed. False: there was no answer.
+
+        Raises UnsupportedTable; the file is removed then
+        """
+        try:
+            if not self._puts(path, data):
+                return True
+            probe = temporary_beside(path)  # nobody knows its name; somebody may have removed the other file meanwhile
+            ignores = self._puts(probe, data) and self._puts(probe, data)
+            self.fs.rm_file(probe)
+        except Exception as error:  # the file is there all the same; the next create asks again
+            _log.info("%s: whether creates are exclusive is not known yet: %s", path, type(error).__name__)
+            return False
+        self.fs.rm_file(path)
+        if not ignores:
+            return True
+        raise UnsupportedTable(
+            f"{path}: this store ignores If-None-Match: it creates a file over one that exists, so that two writers "
+            "would both take one commit. Tables there can be read. Use a store (or a version of it) that keeps to it"
+        )
+
+    def _puts(self, path: str, data: bytes) -> bool:
+        """Whether the store creates a file without a mark; else it refused to."""
+        try:
+            self._put_new(path, data, "")
+        except FileExistsError:
+            return False
+        return True
+
+    def read(self, path: str) -> bytes:
+        data: bytes = self.fs.cat_file(path, **self._plainly)
+        return data
+
+    def find(self, path: str, beginning: str = "") -> dict[str, dict[str, Any]]:
+        parent, _, name = path.rstrip("/").rpartition("/")
+        if not beginning and parent:  # without a prefix the driver looks whether an empty folder is a file
+            path, beginning = parent, f"{name}/"
+        return super().find(path, beginning)
+
+    def size(self, path: str) -> int | None:
+        bucket, key, _ = self.fs.split_path(path)
+        try:
+            return int(self.fs.call_s3("head_object", Bucket=bucket, Key=key)["ContentLength"])
+        except FileNotFoundError:
+            return None
