@@ -126,13 +126,7 @@ def repair_near(job: RepairJob, threads: int = 0) -> list[int]:
     """
     count = min(threads or os.cpu_count() or 1, max(1, len(job.tasks)))
     with ThreadPoolExecutor(count, thread_name_prefix="hoodie-index") as pool:
-        calls = [pool.submit(repair_slice, job.repair, task) for task in job.tasks]
-        try:
-            return [call.result() for call in calls]
-        except BaseException:
-            for call in calls:
-                call.cancel()
-            raise
+        return list(pool.map(partial(repair_slice, job.repair), job.tasks))
 
 
 def repair_slice(repair: Repair, task: RepairTask) -> int:

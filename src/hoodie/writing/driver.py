@@ -33,7 +33,7 @@ from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with
 from hoodie.lookup.row_positions import with_positions
 from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.plan.write import WritePlan
 from hoodie.storage.remembering import remembering
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
@@ -209,21 +209,17 @@ def write_on_driver(
 
 def _run(job: WriteJob, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
-    calls = []
     plan, rows, run = found.planned.plan, found.batch.rows, task_runner(job, spec)
     with progress(what_runs(job), len(plan.tasks), show=shows_progress(job)) as advance:
 
-        def run_one(task: WriteTask, part: pa.Table, token: str) -> TaskResult:
-            done = run(task, part, token)
+        def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
+            number, part = numbered
+            done = run(plan.tasks[number], part, f"{number}-0-0")
             advance(1, *written(done.stats))
             return done
 
-        for number, positions in assign(found.batch, found.located, found.insert, plan):
-            part = rows if len(positions) == len(rows) else rows.take(pa.array(positions))
-            calls.append(pool.submit(run_one, plan.tasks[number], part, f"{number}-0-0"))
-        try:
-            return [call.result() for call in calls]
-        except BaseException:
-            for call in calls:
-                call.cancel()
-            raise
+        parts = (
+            (number, rows if len(positions) == len(rows) else rows.take(pa.array(positions)))
+            for number, positions in assign(found.batch, found.located, found.insert, plan)
+        )
+        return list(pool.map(run_one, parts))

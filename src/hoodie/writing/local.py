@@ -283,13 +283,7 @@ def _threads(checked: Checked, work: Sequence[tuple[WriteTask, StagedTask]]) -> 
 def _on_threads(run: Callable[[T], R], work: Sequence[T], threads: int) -> list[R]:
     """What a function makes of each item. The first failure is raised once those that had begun have ended."""
     with ThreadPoolExecutor(threads, thread_name_prefix="hoodie") as pool:
-        calls = [pool.submit(run, item) for item in work]
-        try:
-            return [call.result() for call in calls]
-        except BaseException:
-            for call in calls:
-                call.cancel()
-            raise
+        return list(pool.map(run, work))
 
 
 def _write_bulk(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJob, TaskResults]:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping
-from itertools import count
+from collections.abc import Mapping
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,8 +18,9 @@ from hoodie.model.files import LogFile, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state
-from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support import undoing
 from support.own_indexes import EXACT
 from support.undoing import read_rs
 
@@ -76,23 +76,9 @@ def read(storage: Storage, torn: bool = False) -> Rows:
     return rows
 
 
-def dying_writes(dying: Dying, before: MemoryStorage, act: Callable[[Storage], object]) -> list[MemoryStorage]:
-    """The storage as left by the act dying at its first, second, … mutating call; the last one went through."""
-    left = []
-    for calls in count():
-        storage = before.copy()
-        left.append(storage)
-        try:
-            act(CrashAfter(storage, calls, dying))
-        except Crash:
-            continue
-        return left
-    raise AssertionError
-
-
 def dead_write(rows: Rows = CHANGES) -> tuple[MemoryStorage, Instant]:
     """A table in which a writer died right before it published; its instant."""
-    left = dying_writes(Dying.BEFORE, table(), lambda storage: upsert(storage, rows))
+    left = undoing.dying(Dying.BEFORE, table(), lambda storage: upsert(storage, rows))
     for storage in reversed(left):
         pending = load_state(storage).timeline.pending()
         if pending and pending[0].state is State.INFLIGHT:
@@ -121,7 +107,7 @@ def commands(storage: MemoryStorage) -> list[str | None]:
 
 @pytest.mark.parametrize("dying", Dying)
 def test_a_writer_that_dies_anywhere_leaves_the_old_rows_or_the_new(dying: Dying):
-    left = dying_writes(dying, table(), lambda storage: upsert(storage, CHANGES))
+    left = undoing.dying(dying, table(), lambda storage: upsert(storage, CHANGES))
     assert len(left) > 10  # requested, inflight, markers, logs, metafile, base file, completed, markers again
     seen = []
     for storage in left:
@@ -137,7 +123,7 @@ def test_a_writer_that_dies_anywhere_leaves_the_old_rows_or_the_new(dying: Dying
 
 @pytest.mark.parametrize("dying", [Dying.BEFORE, Dying.AFTER])
 def test_hudi_rs_reads_the_same_rows_after_a_rollback(tmp_path: Path, dying: Dying):
-    left = dying_writes(dying, table(), lambda storage: upsert(storage, CHANGES))
+    left = undoing.dying(dying, table(), lambda storage: upsert(storage, CHANGES))
     for number, storage in enumerate(left[3::2]):
         assert read_rs(storage, tmp_path / f"{number}-dead") == read(storage)
         clean_up(load_state(storage))
@@ -195,7 +181,7 @@ def test_the_rollbacks_plan_and_outcome_are_on_the_timeline_as_hudi_has_them():
 @pytest.mark.parametrize("dying", Dying)
 def test_a_rollback_that_died_anywhere_is_taken_up_and_each_slice_gets_one_command_block(dying: Dying):
     dead, failed = dead_write()
-    left = dying_writes(dying, dead, lambda storage: clean_up(load_state(storage)))
+    left = undoing.dying(dying, dead, lambda storage: clean_up(load_state(storage)))
     assert len(left) > 10
     known = 0
     for storage in left:
@@ -255,7 +241,7 @@ def test_a_log_file_that_appears_after_its_write_was_rolled_back_stays_hidden():
 
 
 def test_a_torn_log_file_is_passed_by_after_the_rollback():
-    left = dying_writes(Dying.TORN, table(), lambda storage: upsert(storage, CHANGES))
+    left = undoing.dying(Dying.TORN, table(), lambda storage: upsert(storage, CHANGES))
     torn = [storage for storage in left if any(b"#HUDI#" in data and _torn(data) for data in logs(storage).values())]
     assert torn
     for storage in torn:
@@ -270,7 +256,7 @@ def _torn(data: bytes) -> bool:
 def test_log_files_of_a_group_that_the_failed_write_made_are_deleted():
     storage = MemoryStorage()
     ArrowTable.create(storage, OPTIONS)
-    left = dying_writes(Dying.BEFORE, storage, lambda storage: upsert(storage, CHANGES, EXACT))
+    left = undoing.dying(Dying.BEFORE, storage, lambda storage: upsert(storage, CHANGES, EXACT))
     dead = left[-4]
     assert logs(dead)
     assert load_state(dead).timeline.pending()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import io
-from collections.abc import Callable, Mapping, Sequence
-from itertools import count
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
-from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.timeline.clock import new_time
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
@@ -36,6 +35,7 @@ from hoodie.writing.driver import write_on_driver
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, with_transaction, writable_state
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import TaskResults
+from support import undoing
 from support.oracles import read_hudi_rs
 
 OPTIONS = {
@@ -118,20 +118,6 @@ def dump(storage: MemoryStorage, folder: Path) -> Path:
     return folder
 
 
-def dying_writes(dying: Dying, before: MemoryStorage, act: Callable[[Storage], object]) -> list[MemoryStorage]:
-    """The storage as left by the act dying at its first, second, … mutating call; the last one went through."""
-    left = []
-    for calls in count():
-        storage = before.copy()
-        left.append(storage)
-        try:
-            act(CrashAfter(storage, calls, dying))
-        except Crash:
-            continue
-        return left
-    raise AssertionError
-
-
 OPERATIONS: Mapping[WriteOperation, Rows] = {
     WriteOperation.UPSERT: AFTER,
     WriteOperation.BULK_INSERT: BEFORE | {"x": ("oslo", 5, "x"), "y": ("bern", 5, "y")},
@@ -144,7 +130,7 @@ OPERATIONS: Mapping[WriteOperation, Rows] = {
 def test_a_writer_that_dies_anywhere_leaves_the_old_rows_or_the_new(operation, dying):
     after = OPERATIONS[operation]
     changes = CHANGES if operation is WriteOperation.UPSERT else {"x": ("oslo", 5, "x"), "y": ("bern", 5, "y")}
-    left = dying_writes(dying, table(BEFORE), lambda storage: write(storage, changes, operation))
+    left = undoing.dying(dying, table(BEFORE), lambda storage: write(storage, changes, operation))
     assert len(left) > 8  # requested, inflight, markers, metafile, files, completed, markers again
     seen = []
     for storage in left:
@@ -162,7 +148,7 @@ def test_a_writer_that_dies_anywhere_leaves_the_old_rows_or_the_new(operation, d
 def test_the_next_write_leaves_nothing_of_a_dead_one_but_a_rollback(dying):
     before = table(BEFORE)
     old = {time for time, _, _ in instants(before)}
-    for storage in dying_writes(dying, before, lambda storage: write(storage, CHANGES))[:-1]:
+    for storage in undoing.dying(dying, before, lambda storage: write(storage, CHANGES))[:-1]:
         dead = [i for i in load_state(storage).timeline.pending() if i.requested not in old]
         write(storage, LATER)
         rolled_back = [time for time, action, state in instants(storage) if action is Action.ROLLBACK and state]
@@ -182,7 +168,7 @@ def test_a_rollback_that_died_anywhere_is_taken_up_and_ends_as_one(dying):
     write_on_driver(job, batch(CHANGES), Phases())  # data files and markers, not published
     failed = job.transaction.time
     assert len(leftovers(dead, failed)) > 6
-    left = dying_writes(dying, dead, lambda storage: clean_up(load_state(storage)))
+    left = undoing.dying(dying, dead, lambda storage: clean_up(load_state(storage)))
     assert len(left) > 8
     for storage in left:
         assert read(storage) == BEFORE
@@ -304,7 +290,7 @@ def test_statistics_that_name_a_file_group_twice_are_not_published():
 
 def test_hudi_rs_reads_the_same_rows_after_a_rollback(tmp_path):
     for number, dying in enumerate(Dying):
-        left = dying_writes(dying, table(BEFORE), lambda storage: write(storage, CHANGES))
+        left = undoing.dying(dying, table(BEFORE), lambda storage: write(storage, CHANGES))
         for storage in (left[len(left) // 2], left[-2]):
             found: Sequence[Mapping[str, Any]] = read_hudi_rs(dump(storage.copy(), tmp_path / f"{number}")).to_pylist()
             assert {row["id"]: (row["city"], row["ts"], row["note"]) for row in found} == read(storage)

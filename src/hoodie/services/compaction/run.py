@@ -140,13 +140,7 @@ def run_on_driver(job: CompactionJob, threads: int = 0) -> list[WriteStat | None
             advance(1, *written([] if stat is None else [stat]))
             return stat
 
-        calls = [pool.submit(run_one, task) for task in job.tasks]
-        try:
-            return [call.result() for call in calls]
-        except BaseException:
-            for call in calls:
-                call.cancel()
-            raise
+        return list(pool.map(run_one, job.tasks))
 
 
 def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0) -> WriteStat | None:
