@@ -123,12 +123,12 @@ def doors(spark: SparkSession, folder: Path) -> None:
             hoodie.create_table(spark, str(folder / "empty"), name="e", record_key="id").path
         ),
     )
-    change_data(spark, path)
+    change_data(spark, path, folder)
     hoodie.unregister(spark)
 
 
-def change_data(spark: SparkSession, path: str) -> None:
-    """Turned on by SQL, and read by the call, by options, and by SQL."""
+def change_data(spark: SparkSession, path: str, folder: Path) -> None:
+    """Turned on by SQL, and read by the call, by options, by SQL, and as a stream."""
     hoodie.sql(spark, f"ALTER TABLE hudi.`{path}` SET TBLPROPERTIES ('hoodie.table.cdc.enabled' = 'true')")
     table = hoodie.open_table(spark, path)
     begin = table.history()[0][0].requested
@@ -148,6 +148,11 @@ def change_data(spark: SparkSession, path: str) -> None:
     assert told(table.changes(begin, cdc=True)) == expected
     assert told(spark.read.format("hudi").options(**options, **begins).load(path)) == expected
     assert told(hoodie.sql(spark, f"SELECT * FROM hudi_table_changes('{path}', 'cdc', '{begin}')")) == expected
+    starts = {"hoodie.datasource.streaming.startOffset": begin}
+    stream = spark.readStream.format("hudi").options(**options, **starts).load(path).writeStream.format("parquet")
+    stream = stream.option("checkpointLocation", str(folder / "cdc-ck")).trigger(availableNow=True)
+    stream.start(str(folder / "cdc")).awaitTermination()
+    assert told(spark.read.parquet(str(folder / "cdc"))) == expected
 
 
 def refused(kind: type[HoodieError], act: object) -> None:
