@@ -70,8 +70,9 @@ class ZooKeeper:
     def _is_ready(self) -> bool:
         try:
             with socket.create_connection(("127.0.0.1", self.port), timeout=1) as connection:
-                connection.sendall(b"ruok")
-                return connection.recv(4) == b"imok"
+                connection.sendall(b"srvr")  # "ruok" has its answer before the server takes sessions
+                with connection.makefile("rb") as answer:
+                    return b"Mode: standalone" in answer.read()
         except OSError:
             return False
 
