@@ -52,16 +52,25 @@ _PLACE = "_hoodie_place"
 
 
 @dataclass(frozen=True, slots=True)
-class DriverPlan:
-    """A batch in memory with the plan for it.
+class TaggedBatch:
+    """A batch in memory whose keys are looked up. Rows that are neither located nor inserted have no effect.
 
     insert  bool[n], which rows are new to the table
+    files   what a writer sees of the partitions that the rows, and their keys, are in
     """
 
-    planned: BatchPlan
     batch: Batch
     located: KeyLocations
     insert: npt.NDArray[np.bool_]
+    files: TableFiles
+
+
+@dataclass(frozen=True, slots=True)
+class DriverPlan:
+    """A batch in memory with the plan for it."""
+
+    planned: BatchPlan
+    tagged: TaggedBatch
 
 
 def thread_pool(settings: Settings) -> ThreadPoolExecutor:
@@ -98,7 +107,16 @@ def refuse_bad_keys(keys: int, paths: int) -> None:
 def plan_on_driver(
     checked: Checked, state: TableState, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor
 ) -> DriverPlan:
-    """Combine duplicates, look keys up, decide which task each row goes to.
+    """Decide which task each row goes to. Arguments as of `tag_on_driver`."""
+    tagged = tag_on_driver(checked, state, rows, files, pool)
+    profiled = profile(tagged.batch, tagged.located, tagged.insert)
+    return DriverPlan(plan_batch(checked, state, tagged.files, profiled, tagged.located.stats), tagged)
+
+
+def tag_on_driver(
+    checked: Checked, state: TableState, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor
+) -> TaggedBatch:
+    """Combine duplicates, and look keys up.
 
     rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`
     files   what a writer sees: `Checked.files` of the batch's partitions
@@ -127,8 +145,7 @@ def plan_on_driver(
         batch = replace(batch, rows=with_statuses(batch.rows, statuses))
     if checked.keeps_positions and located.stored is not None:
         batch = replace(batch, rows=with_positions(batch.rows, located.stored_positions(len(batch.rows))))
-    planned = plan_batch(checked, state, files, profile(batch, located, insert), located.stats)
-    return DriverPlan(planned, batch, located, insert)
+    return TaggedBatch(batch, located, insert, files)
 
 
 def _locate(
@@ -209,7 +226,8 @@ def write_on_driver(
 
 def _run(job: WriteJob, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
-    plan, rows, run = found.planned.plan, found.batch.rows, task_runner(job, spec)
+    plan, tagged, run = found.planned.plan, found.tagged, task_runner(job, spec)
+    rows = tagged.batch.rows
     with progress(what_runs(job), len(plan.tasks), show=shows_progress(job)) as advance:
 
         def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
@@ -220,6 +238,6 @@ def _run(job: WriteJob, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExec
 
         parts = (
             (number, rows if len(positions) == len(rows) else rows.take(pa.array(positions)))
-            for number, positions in assign(found.batch, found.located, found.insert, plan)
+            for number, positions in assign(tagged.batch, tagged.located, tagged.insert, plan)
         )
         return list(pool.map(run_one, parts))

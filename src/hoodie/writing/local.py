@@ -39,6 +39,7 @@ from hoodie.writing.planning import TaskRunner, announce, plan_batch, task_runne
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
 from hoodie.writing.run import Acquired, CheckedBatch
+from hoodie.writing.spilled_tagging import tag_staged
 from hoodie.writing.stage import Stage, hits_path, profile, require_sound, staged_tasks
 from hoodie.writing.staging import (
     Piece,
@@ -87,8 +88,6 @@ class SpilledRows:
         checked = job.checked
         if checked.operation_rules.bulk:
             return _write_bulk(job, self.staged, phases)
-        if checked.operation_rules.locate and not _spills(checked):
-            return write_on_driver(job, self.staged.rows(), phases)
         return _write_spilled(job, self.staged, phases)
 
     def release(self) -> None:
@@ -187,7 +186,12 @@ def _write_spilled(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJo
         updates: dict[str, dict[str, int]] = {}
         hits: dict[FileGroupId, str] = {}
         cost = IndexStats()
-        if rules.locate and isinstance(checked.index.look_up, ByFile):
+        tagged = rules.locate and not _by_partition(checked)
+        if tagged:
+            again = tag_staged(job, stage, files)
+            stage, files, measured = again.stage, again.files, again.stage.measured()
+            updates, hits, cost = again.updates, again.hits, again.cost
+        elif rules.locate and isinstance(checked.index.look_up, ByFile):
             updates, hits, cost = _locate(job, stage, files)
         elif rules.locate:
             (updates, hits, cost), files = _locate_by_key(job, stage, files)
@@ -195,7 +199,7 @@ def _write_spilled(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJo
     job = announce(job, planned)
     with phases.time("write"):
         work = staged_tasks(stage, planned.plan, hits, rules.delete)
-        run = partial(_run_task, stage, task_runner(job, job.spec), checked.keeps_statuses)
+        run = partial(_run_task, stage, task_runner(job, job.spec), checked.keeps_statuses and not tagged)
         done = _on_threads(run, work, _threads(checked, work))
     stats = [stat for task in done for stat in task.stats]
     later = tuple(task.later for task in done if task.later is not None)
@@ -252,7 +256,7 @@ def _locate_by_key(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[Loca
     return (updates, hits, total), files
 
 
-def _spills(checked: Checked) -> bool:
+def _by_partition(checked: Checked) -> bool:
     """Whether keys can be looked up a partition at a time. A global index may send rows to other partitions, and an
     index that records writes wants to know of each row whether its key was there.
 
@@ -263,10 +267,10 @@ def _spills(checked: Checked) -> bool:
     return not index.is_global and (names_all or not checked.keeps_statuses)
 
 
-def _run_task(stage: Stage, run: TaskRunner, keeps_statuses: bool, work: tuple[WriteTask, StagedTask]) -> TaskResult:
+def _run_task(stage: Stage, run: TaskRunner, all_found: bool, work: tuple[WriteTask, StagedTask]) -> TaskResult:
     task, staged = work
     rows = rows_of(stage.storage, staged)
-    if keeps_statuses:
+    if all_found:
         rows = with_statuses(rows, np.full(rows.num_rows, KeyStatus.UPDATE, np.int8))
     return run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
 

@@ -184,7 +184,10 @@ def rows_of(storage: Storage, task: StagedTask) -> pa.Table:
             parts.append(pa.Table.from_batches([batch]))
         elif mask.any():
             parts.append(pa.Table.from_batches([batch.take(pa.array(np.flatnonzero(mask)))]))
-    return pa.concat_tables(parts) if parts else pa.table({RECORD_KEY: [], PARTITION_PATH: []})
+    if not parts:
+        return pa.table({RECORD_KEY: [], PARTITION_PATH: []})
+    # Where a merge made a row of two, the rows beside it have all columns of the table.
+    return pa.concat_tables(parts, promote_options="permissive")
 
 
 def _with_effect(

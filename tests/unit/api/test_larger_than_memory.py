@@ -13,7 +13,10 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput
+from hoodie.testing.hbase import HBaseGateway
 from hoodie.writing.stage import Stage
+from support.hbase_parts import MOVES
+from support.own_indexes import EXACT, EXACT_GLOBAL
 
 CONSISTENT = {"hoodie.index.type": "BUCKET", "hoodie.index.bucket.engine": "CONSISTENT_HASHING"}
 SPILLS = {"hoodie.spark.driver.max.batch.bytes": 0}
@@ -38,6 +41,8 @@ INDEXES = (
     {"hoodie.index.type": "BLOOM"},
     {"hoodie.index.type": "GLOBAL_SIMPLE"},
     {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 2},
+    EXACT,
+    EXACT_GLOBAL,
 )
 
 
@@ -69,11 +74,27 @@ def test_a_spilled_batch_does_what_one_in_memory_does(
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
-def test_a_batch_of_a_bucket_index_is_not_brought_back_whole(
-    tmp_path: Path, table_type: str, monkeypatch: pytest.MonkeyPatch
+def test_an_hbase_index_learns_of_a_spilled_batch(tmp_path: Path, table_type: str, hbase: HBaseGateway) -> None:
+    index = {**hbase.options(hbase.create_table()), **MOVES}
+    other_index = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+    spilled = make(tmp_path / "spilled", table_type=table_type, options={**index, **SPILLS})
+    held = make(tmp_path / "held", table_type=table_type, options=other_index)
+    elsewhere = rows(60, 20, ts=2).set_column(1, "p", pa.array([f"p{n % 5}" for n in range(60)]))
+    for batch in (rows(100), elsewhere, rows(40, 90, ts=3)):
+        one, other = spilled.upsert(batch), held.upsert(batch)
+        assert (one.inserted, one.updated, one.deleted) == (other.inserted, other.updated, other.deleted)
+    spilled.delete(rows(30))
+    held.delete(rows(30))
+    assert content(spilled) == content(held)
+    assert spilled.examine() == ()
+
+
+@pytest.mark.parametrize("index", [*INDEXES, {"hoodie.index.type": "GLOBAL_BLOOM"}], ids=str)
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_large_batch_is_not_brought_back_whole(
+    tmp_path: Path, table_type: str, index: dict[str, object], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": 2, **SPILLS}
-    table = make(tmp_path / "t", table_type=table_type, options=options)
+    table = make(tmp_path / "t", table_type=table_type, options={**index, **SPILLS})
     monkeypatch.setattr(Stage, "rows", lambda stage: pytest.fail("all rows at once"))
     table.upsert(rows(100))
     table.insert(rows(10, 200))
@@ -81,6 +102,23 @@ def test_a_batch_of_a_bucket_index_is_not_brought_back_whole(
     table.delete(rows(120))
     assert result.updated + result.inserted == 50
     assert [row[0] for row in content(table)] == [*range(120, 130), *range(200, 210)]
+
+
+@pytest.mark.parametrize("moves", ["true", "false"])
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_of_a_spilled_batch_move_as_those_of_one_in_memory(tmp_path: Path, table_type: str, moves: str) -> None:
+    index = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": moves}
+    spilled = make(tmp_path / "spilled", table_type=table_type, options={**index, **SPILLS})
+    held = make(tmp_path / "held", table_type=table_type, options=index)
+    elsewhere = rows(60, 20, ts=2).set_column(1, "p", pa.array([f"p{n % 5}" for n in range(60)]))
+    late = rows(10, ts=0).set_column(1, "p", pa.array(["p9"] * 10))
+    for batch in (rows(100), elsewhere, late, pa.concat_tables([rows(30, 90, ts=3), rows(30, 90, ts=4)])):
+        one, other = spilled.upsert(batch), held.upsert(batch)
+        assert (one.inserted, one.updated, one.deleted) == (other.inserted, other.updated, other.deleted)
+        assert content(spilled) == content(held)
+        assert spilled.delete(batch.slice(3, 4)).deleted == held.delete(batch.slice(3, 4)).deleted
+        assert content(spilled) == content(held)
+    assert spilled.examine() == ()
 
 
 @pytest.mark.parametrize("mode", ["NONE", "GLOBAL_SORT", "PARTITION_SORT"])

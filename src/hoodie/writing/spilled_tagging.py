@@ -1,0 +1,130 @@
+"""A staged batch whose rows must be tagged before they are handed to partitions: those of a global index, which may
+send them elsewhere, and of an index that records writes, which wants to know of each row whether its key was there.
+
+The batch is split by hashes of its keys, so that all rows of a key are in one part. Each part is in memory in its turn,
+is tagged as a batch that fits into memory is, and staged again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.formats.parquet.murmur import KeyHashes
+from hoodie.index.pruning import IndexStats
+from hoodie.lookup.batch import order_by_partition
+from hoodie.model.files import FileGroupId
+from hoodie.model.meta import RECORD_KEY
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableFiles
+from hoodie.writing.driver import TaggedBatch, tag_on_driver, thread_pool
+from hoodie.writing.job import WriteJob
+from hoodie.writing.stage import Stage, hits_path
+from hoodie.writing.staging import Piece, read_pieces, stage_rows, write_hits
+
+_PARTS = 128  # files that are open at once
+_PARTS_OF_ANY = 3  # where no size is given that fits into memory
+
+
+@dataclass(frozen=True, slots=True)
+class TaggedStage:
+    """A batch staged once more.
+
+    stage    its rows where they go, without those that have no effect
+    updates  rows for each file group, by partition path and file id
+    hits     where the positions of these rows are staged
+    cost     of the look-up
+    files    what a writer sees of the partitions that the rows, and their keys, are in
+    """
+
+    stage: Stage
+    updates: dict[str, dict[str, int]]
+    hits: dict[FileGroupId, str]
+    cost: IndexStats
+    files: TableFiles
+
+
+def tag_staged(job: WriteJob, stage: Stage, files: TableFiles) -> TaggedStage:
+    """Tag a batch part by part. Raises as `tag_on_driver`
+
+    files  `Checked.files` of the batch's partitions
+    """
+    most = job.checked.settings.engine.driver_batch
+    size = sum(piece.bytes for piece in stage.pieces)
+    count = max(1, min(_PARTS, ceil(size / most))) if most else _PARTS_OF_ANY
+    pieces: list[Piece] = []
+    laid: dict[str, int] = {}  # rows by partition path
+    hits: dict[FileGroupId, list[np.ndarray]] = {}
+    cost = IndexStats()
+    with thread_pool(job.checked.settings) as pool:
+        for number, rows in enumerate(_parts(stage, count)):
+            tagged = _with_effect(tag_on_driver(job.checked, job.state, rows, files, pool))
+            files, cost = tagged.files, cost + tagged.located.stats
+            batch = tagged.batch
+            starts = dict(zip(batch.partitions, batch.offsets.tolist(), strict=False))
+            for place, positions in tagged.located.by_place():
+                offset = laid.get(place.partition, 0) - starts[place.partition]
+                hits.setdefault(place, []).append(positions + offset)
+            for path, rows_of_path in zip(batch.partitions, np.diff(batch.offsets).tolist(), strict=True):
+                laid[path] = laid.get(path, 0) + rows_of_path
+            # Names in the order of the parts: positions are counted so.
+            path = f"{stage.folder}/tagged-{number:03d}.arrow"
+            pieces += stage_rows(stage.storage, path, iter(batch.rows.to_batches()), ())
+    updates: dict[str, dict[str, int]] = {}
+    staged: dict[FileGroupId, str] = {}
+    for call, (place, found) in enumerate(hits.items()):
+        positions = np.concatenate(found)
+        updates.setdefault(place.partition, {})[place.file_id] = len(positions)
+        staged[place] = hits_path(stage.folder, call)
+        write_hits(stage.storage, staged[place], positions)
+    return TaggedStage(replace(stage, pieces=tuple(pieces)), updates, staged, cost, files)
+
+
+def _parts(stage: Stage, count: int) -> Iterator[pa.Table]:
+    """The rows of a batch, all of a key in one part; parts have about the same size."""
+    if count == 1:
+        yield stage.rows()
+        return
+    paths = [f"{stage.folder}/part-{number:03d}.arrow" for number in range(count)]
+    _split(stage, paths)
+    for path in paths:
+        with stage.storage.open_input(path) as source:
+            rows = pa.ipc.open_file(source).read_all()
+        stage.storage.discard(path)
+        if rows.num_rows:
+            yield rows
+
+
+def _split(stage: Stage, paths: Sequence[str]) -> None:
+    with ExitStack() as stack:
+        writers: list[pa.ipc.RecordBatchFileWriter] = []
+        for _, batch in read_pieces(stage.storage, stage.pieces):
+            if not writers:
+                writers = [stack.enter_context(_writer(stage.storage, path, batch.schema, stack)) for path in paths]
+            parts = KeyHashes.of(batch.column(RECORD_KEY)).first[0] % np.uint32(len(paths))
+            order = np.argsort(parts, kind="stable")
+            bounds = np.searchsorted(parts[order], np.arange(len(paths) + 1))
+            for number, writer in enumerate(writers):
+                if bounds[number] < bounds[number + 1]:
+                    writer.write_batch(batch.take(pa.array(order[bounds[number] : bounds[number + 1]])))
+
+
+def _writer(storage: Storage, path: str, schema: pa.Schema, stack: ExitStack) -> pa.ipc.RecordBatchFileWriter:
+    return pa.ipc.new_file(stack.enter_context(storage.open_output(path)), schema)
+
+
+def _with_effect(tagged: TaggedBatch) -> TaggedBatch:
+    """The rows that are located or inserted."""
+    kept = tagged.insert.copy()
+    kept[tagged.located.rows] = True
+    if kept.all():
+        return tagged
+    moved = np.cumsum(kept) - 1
+    batch = order_by_partition(tagged.batch.rows.filter(pa.array(kept)))
+    located = replace(tagged.located, rows=moved[tagged.located.rows])
+    return replace(tagged, batch=batch, located=located, insert=tagged.insert[kept])
