@@ -57,6 +57,7 @@ docs: $(DOCS_INSTALLED)
 	@echo 'build/docs/index.html'
 
 bench: java
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[bench]'
 	$(RUN) -m bench.run $(ARGS)
 
 torture: java

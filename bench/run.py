@@ -16,12 +16,13 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 import hoodie
-from bench import compaction, reading, workload
+from bench import compaction, peers, reading, workload
 from bench.cases import PATHS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
 
-CASES = ("bulk", "spread", "recent", "tiny", "query", "snapshot", "incremental", "keys", "compaction", "memory")
+UPSERTS = ("spread", "recent", "tiny")
+CASES = ("bulk", *UPSERTS, "peers", "query", "snapshot", "incremental", "keys", "compaction", "memory")
 MiB = 2**20
 
 
@@ -63,6 +64,8 @@ def _cases(bench: Bench, name: str) -> Iterator[Case]:
         yield from reading.incremental(bench)
     elif name == "keys":
         yield from reading.keys(bench)
+    elif name == "peers":
+        yield from peers.cases(bench)
     elif name == "compaction":
         if bench.table_type != "MERGE_ON_READ":
             raise SystemExit("the case compaction needs --table-type MERGE_ON_READ")
