@@ -21,6 +21,7 @@ class Fault(Enum):
     HANG = "it happens, and the answer does not come in time"
     DENIED = "403, as to a user without the right to do it"
     EXPIRED = "400, as to a token that is no longer valid"
+    UNKNOWN = "401, as to someone that the store does not know"
 
 
 #: Says for each request, by method and path with query, which fault it meets; None: none.
@@ -84,6 +85,9 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.proxy.fault_for(self.command, self.path)
         if fault in (Fault.BUSY, Fault.ERROR):
             self._answer(503 if fault is Fault.BUSY else 500, [], _BUSY if fault is Fault.BUSY else _ERROR)
+            return
+        if fault is Fault.UNKNOWN:
+            self._answer(401, [], b"")
             return
         if fault in (Fault.DENIED, Fault.EXPIRED):
             denied = fault is Fault.DENIED

@@ -13,7 +13,7 @@ class KeptOutput(io.RawIOBase):
     most    bytes that are kept
     begin   opens the file that what comes after goes into, and all that was kept
     kept    the bytes of a file that is not longer than `most`
-    stream  the file that `begin` opened; None while the bytes are kept. Whoever made this closes it
+    stream  the file that `begin` opened; None while the bytes are kept. What made this closes it
     """
 
     def __init__(self, most: int, begin: Callable[[], Any]) -> None:

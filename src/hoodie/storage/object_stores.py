@@ -172,10 +172,13 @@ class ObjectStore(Driver):
 
     def _mark_of(self, path: str) -> str | None:
         """The mark of the creator; None without one. Raises FileNotFoundError."""
-        s3 = self.marks == "Metadata"
-        metadata = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
-        mark: str | None = (metadata or {}).get(_MARK)
+        mark: str | None = (self.metadata(path) or {}).get(_MARK)
         return mark
+
+    def metadata(self, path: str) -> dict[str, str] | None:
+        """What a put gave with the object, where the store has `marks`. Raises FileNotFoundError."""
+        found: dict[str, str] | None = self.fs.metadata(path)
+        return found
 
 
 class Azure(ObjectStore):
