@@ -54,6 +54,7 @@ __all__ = [
     "UnsupportedTable",
     "WorkerEnvironment",
     "WriteConflict",
+    "WrongRegion",
 ]
 
 
@@ -279,6 +280,16 @@ class CredentialsRejected(AccessDenied):
     advice = (
         "The credentials are missing, wrong or expired. Renew them where they are looked for (environment, profile, "
         "storage options), for the driver and for Spark's executors, and call again."
+    )
+
+
+class WrongRegion(StorageFailed):
+    """The bucket is in another region than the one that the storage's driver asks."""
+
+    advice = (
+        "Give the bucket's region to the driver: storage_options={'client_kwargs': {'region_name': '...'}}, "
+        'hoodie.storage.client_kwargs={"region_name": "..."} among the options, or AWS_DEFAULT_REGION for the driver '
+        "and for Spark's executors; and where an endpoint_url is set, that of this region."
     )
 
 

@@ -18,6 +18,7 @@ from hoodie.storage.drivers import Driver, abandon
 from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import OutputFile, temporary_beside
 from hoodie.storage.ranged import RangedInput
+from hoodie.storage.region import wrong_region
 from hoodie.storage.retry import retrying
 
 #: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.
@@ -71,6 +72,8 @@ class ObjectStore(Driver):
                     return
                 raise
             except Exception as error:  # each driver has its own tree of network errors; all but the last are resolved
+                if wrong_region(error) is not None:
+                    raise
                 in_doubt = True
                 if self._settled(path, data, mark, error):
                     return
