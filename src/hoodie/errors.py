@@ -30,6 +30,7 @@ __all__ = [
     "JavaNotFound",
     "KeyInTwoPartitions",
     "KeyMatchedTwice",
+    "ListingStale",
     "LockLost",
     "LockNotReleased",
     "LockTimeout",
@@ -138,6 +139,22 @@ class MissingFile(HoodieError):
                 "delete_partition put new rows, or none, in place of all it had."
             )
         return f"{text}; or read what is left with hoodie.read.ignore.missing.files=true."
+
+
+class ListingStale(HoodieError):
+    """Storage has a file that its listing does not show: a read would give fewer or older rows, a write would build on
+    these."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: storage has this file, and its listing does not show it. Nothing is read or written by such "
+            "a listing: call again. If that happens more than once, this storage lists late; tables need one whose "
+            "listings show what was written and deleted before (docs/object-stores.md)."
+        )
 
 
 class InvalidInput(HoodieError, ValueError):
