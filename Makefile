@@ -19,7 +19,7 @@ help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
 	@echo 'make test    the whole test suite'
 	@echo 'make browser the report page in a headless Chromium, which is installed where there is none'
-	@echo 'make stores  tables on real servers of HDFS and Azure, which are downloaded once (some 600 MB)'
+	@echo 'make stores  tables on servers of HDFS, Azure and Google, which are downloaded once (some 600 MB)'
 	@echo 'make nightly tests that are slow and rarely fail'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
@@ -40,9 +40,10 @@ browser: $(INSTALLED)
 nightly: java
 	$(RUN) -m pytest -n $(JOBS) --dist loadfile --durations=15 -m nightly $(ARGS)
 
-# Servers from packages: HDFS from the jars of an old pyspark, Azurite from npm.
+# Servers from packages: HDFS from the jars of an old pyspark, Azurite from npm, an emulator of GCS from PyPI.
 stores: java
-	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs,azure]'
+	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs,azure,gcs]' \
+		gcp-storage-emulator
 	HOODIE_TEST_AZURITE="$$(sh tools/stores.sh)" $(RUN) -m pytest -m stores --durations=15 tests/stores $(ARGS)
 
 check: $(INSTALLED)

@@ -30,6 +30,7 @@ __all__ = [
     "JavaNotFound",
     "KeyInTwoPartitions",
     "KeyMatchedTwice",
+    "ListingStale",
     "LockLost",
     "LockNotReleased",
     "LockTimeout",
@@ -54,6 +55,7 @@ __all__ = [
     "UnsupportedTable",
     "WorkerEnvironment",
     "WriteConflict",
+    "WrongRegion",
 ]
 
 
@@ -137,6 +139,22 @@ class MissingFile(HoodieError):
                 "delete_partition put new rows, or none, in place of all it had."
             )
         return f"{text}; or read what is left with hoodie.read.ignore.missing.files=true."
+
+
+class ListingStale(HoodieError):
+    """Storage has a file that its listing does not show: a read would give fewer or older rows, a write would build on
+    these."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: storage has this file, and its listing does not show it. Nothing is read or written by such "
+            "a listing: call again. If that happens more than once, this storage lists late; tables need one whose "
+            "listings show what was written and deleted before (docs/object-stores.md)."
+        )
 
 
 class InvalidInput(HoodieError, ValueError):
@@ -279,6 +297,16 @@ class CredentialsRejected(AccessDenied):
     advice = (
         "The credentials are missing, wrong or expired. Renew them where they are looked for (environment, profile, "
         "storage options), for the driver and for Spark's executors, and call again."
+    )
+
+
+class WrongRegion(StorageFailed):
+    """The bucket is in another region than the one that the storage's driver asks."""
+
+    advice = (
+        "Give the bucket's region to the driver: storage_options={'client_kwargs': {'region_name': '...'}}, "
+        'hoodie.storage.client_kwargs={"region_name": "..."} among the options, or AWS_DEFAULT_REGION for the driver '
+        "and for Spark's executors; and where an endpoint_url is set, that of this region."
     )
 
 

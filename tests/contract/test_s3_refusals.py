@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.errors import AccessDenied, CredentialsRejected, StorageFailed, TableNotFound, UnsupportedTable
+from hoodie.errors import (
+    AccessDenied,
+    CredentialsRejected,
+    StorageFailed,
+    TableNotFound,
+    UnsupportedTable,
+    WrongRegion,
+)
 from hoodie.storage import FsspecStorage, object_stores, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
-from support.http_faults import Choose, Fault, FaultyProxy
+from support.http_faults import REGION, Choose, Fault, FaultyProxy
 from support.undoing import COW, FIRST, SECOND, read, upsert
 
 
@@ -34,6 +41,28 @@ def test_a_right_or_token_that_ends_in_the_middle_of_a_write_publishes_nothing(
     assert load_state(server).timeline.commits == before
     assert read(server) == FIRST
     upsert(server, SECOND)  # the next write rolls back what is left
+    assert read(server) == {**FIRST, **SECOND}
+
+
+@pytest.mark.parametrize("fault", [Fault.MOVED, Fault.MISSIGNED])
+def test_a_bucket_of_another_region_is_named_with_what_to_set(storage, server, proxy: FaultyProxy, fault):
+    ArrowTable.create(server, COW)
+    upsert(server, FIRST)
+    before = server.list_tree()
+    said = rf"the region {REGION}\. Give .*client_kwargs.*region_name.*AWS_DEFAULT_REGION"
+    calls = [
+        lambda: load_state(storage), storage.list_tree, lambda: storage.exists(".hoodie/hoodie.properties"),
+        lambda: storage.create_new("new", b""), lambda: upsert(storage, SECOND),
+    ]  # fmt: skip
+    for call in calls:
+        with proxy.faults(lambda method, path: fault), pytest.raises(WrongRegion, match=said), typed_errors():
+            call()
+    assert server.list_tree() == before
+    with proxy.faults(puts(fault, ".commit")) as met, pytest.raises(WrongRegion, match=said), typed_errors():
+        upsert(storage, SECOND)
+    assert met[fault]
+    assert read(server) == FIRST
+    upsert(server, SECOND)
     assert read(server) == {**FIRST, **SECOND}
 
 

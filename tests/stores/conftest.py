@@ -1,4 +1,5 @@
-"""Real servers on loopback: HDFS, and Azurite for Azure. `make stores` brings what they need and runs these tests."""
+"""Servers on loopback: HDFS, Azurite for Azure, an emulator of Google Cloud Storage. `make stores` brings what they
+need and runs these tests."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from typing import Any
 import pytest
 
 from support.azurite import running_azurite
+from support.gcs import running_gcs
 from support.hdfs import Hdfs, running_hdfs
 from support.stores import Store
 
@@ -27,9 +29,18 @@ def azure(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
         yield options
 
 
-@pytest.fixture(params=["hdfs", "azure"])
+@pytest.fixture(scope="session")
+def gcs() -> Iterator[dict[str, Any]]:
+    """The options of the driver of Google Cloud Storage."""
+    with running_gcs("contract") as options:
+        yield options
+
+
+@pytest.fixture(params=["hdfs", "azure", "gcs"])
 def store(request: pytest.FixtureRequest) -> Store:
     """Each server in turn."""
     if request.param == "hdfs":
         return Store(f"hdfs://{request.getfixturevalue('hdfs').address}/lake")
+    if request.param == "gcs":
+        return Store("gs://contract/lake", request.getfixturevalue("gcs"))
     return Store("abfs://contract/lake", request.getfixturevalue("azure"))

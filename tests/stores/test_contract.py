@@ -30,3 +30,9 @@ class TestAzure(StorageSuite):
 
     def refuses(self, name: str) -> bool:
         return "\\" in name or name.endswith("?")
+
+
+class TestGcs(StorageSuite):
+    @pytest.fixture
+    def storage(self, gcs: dict[str, Any]) -> Storage:
+        return Store("gs://contract/contract", gcs).new()

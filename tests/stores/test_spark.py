@@ -1,4 +1,4 @@
-"""Spark on tables of HDFS, which its own client reads, and of Azure, which only Python tasks reach."""
+"""Spark on tables of HDFS, which its own client reads, and of Azure and Google, which only Python tasks reach."""
 
 from __future__ import annotations
 

@@ -21,6 +21,9 @@ class Fault(Enum):
     HANG = "it happens, and the answer does not come in time"
     DENIED = "403, as to a user without the right to do it"
     EXPIRED = "400, as to a token that is no longer valid"
+    UNKNOWN = "401, as to someone that the store does not know"
+    MOVED = "301, as from a bucket of another region"
+    MISSIGNED = "400, as to a signature for another region"
 
 
 #: Says for each request, by method and path with query, which fault it meets; None: none.
@@ -28,6 +31,12 @@ Choose = Callable[[str, str], Fault | None]
 
 _BUSY = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>ServiceUnavailable</Code><Message>busy</Message></Error>'
 _NO = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>%s</Code><Message>no</Message></Error>'
+#: Of the buckets that say which one they are in.
+REGION = "eu-south-2"
+_MISSIGNED = (
+    b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>AuthorizationHeaderMalformed</Code>'
+    b"<Message>the region 'us-east-1' is wrong; expecting 'eu-south-2'</Message><Region>eu-south-2</Region></Error>"
+)
 _ERROR = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code><Message>oops</Message></Error>'
 
 
@@ -84,6 +93,15 @@ class _Handler(BaseHTTPRequestHandler):
         fault = self.proxy.fault_for(self.command, self.path)
         if fault in (Fault.BUSY, Fault.ERROR):
             self._answer(503 if fault is Fault.BUSY else 500, [], _BUSY if fault is Fault.BUSY else _ERROR)
+            return
+        if fault is Fault.MOVED:
+            self._answer(301, [("x-amz-bucket-region", REGION)], _NO % b"PermanentRedirect")
+            return
+        if fault is Fault.MISSIGNED:
+            self._answer(400, [("x-amz-bucket-region", REGION)], _MISSIGNED)
+            return
+        if fault is Fault.UNKNOWN:
+            self._answer(401, [], b"")
             return
         if fault in (Fault.DENIED, Fault.EXPIRED):
             denied = fault is Fault.DENIED

@@ -18,7 +18,7 @@ from hoodie.commit.markers import Marker, delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes, pending_rollbacks, refuse_during_restore, resume, roll_back
 from hoodie.config.locks import FailedWrites
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
+from hoodie.errors import HoodieError, InstantNotFound, ListingStale, LockLost, LockTimeout, WriteConflict
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
@@ -123,13 +123,25 @@ def _clean_up(state: TableState, clock: Clock, writers: Writers) -> TableState:
     if stale:
         state = state.reload()
     for failed in dead_writes(state, writers):
-        with suppress(WriteConflict):  # it is published: its writer was alive and finished in time
-            listing = not writers.rollback.using_markers
+        listing, published = not writers.rollback.using_markers, False
+        try:
             roll_back(state.storage, failed, new_time(state.timeline, state.config.timezone, clock), listing=listing)
+        except WriteConflict:  # it is published: its writer was alive and finished in time
+            published = True
         remove_heartbeat(state.storage, failed.requested)
-        _log.info("%s: rolled the failed %s %s back", state.config.name, failed.action, failed.requested)
+        if not published:
+            _log.info("%s: rolled the failed %s %s back", state.config.name, failed.action, failed.requested)
         state = state.reload()
+        if published and _pending(state, failed):
+            done = replace(failed, state=State.COMPLETED)
+            if state.storage.exists(instant_path(done)):
+                raise ListingStale(instant_path(done))
     return state
+
+
+def _pending(state: TableState, instant: Instant) -> bool:
+    found = state.timeline.find(instant.requested, instant.action)
+    return found is not None and found.state is not State.COMPLETED
 
 
 def dead_writes(state: TableState, writers: Writers) -> list[Instant]:

@@ -125,7 +125,7 @@ def plan_changes(
         now = state.reload()
         if tries and now.timeline != state.timeline:
             return plan_changes(now, begin, end, options, clock, tries - 1)
-        tell_of_missing(needed, options)
+        tell_of_missing(storage, needed, options)
     known = {each.group for each in needed}
     gone = {each.group: each.file.name for each in absent} | missing(view, changes)
     if cleaned := {group: name for group, name in gone.items() if group not in known}:

@@ -47,7 +47,7 @@ def complete_view(
         if now.timeline == state.timeline:
             break
         state = now
-    tell_of_missing(lost, options or Options())
+    tell_of_missing(state.storage, lost, options or Options())
     return state, view
 
 
@@ -59,7 +59,7 @@ def require_published(state: TableState, view: FileSystemView, as_of: str) -> No
     """
     commits = [commit for commit in all_published(state.storage, state.timeline) if commit.instant.requested <= as_of]
     if lost := find_missing(state.storage, state.config, view, commits, snapshot_files(as_of)):
-        tell_of_missing(lost, None)
+        tell_of_missing(state.storage, lost, None)
 
 
 def _missing(

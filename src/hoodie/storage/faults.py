@@ -21,6 +21,7 @@ from hoodie.errors import (
     StorageFailed,
     StorageFull,
     StorageUnavailable,
+    WrongRegion,
 )
 
 Client = TypeVar("Client", bound=type)
@@ -60,8 +61,14 @@ def fault_of(error: BaseException) -> StorageFailed | None:
 
     if isinstance(error, HoodieError) or not (isinstance(error, OSError) or from_driver(error)):
         return None
+    from hoodie.storage.region import wrong_region
+
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
-    return _kind(error)(number, f"{type(error).__name__}: {error}".rstrip("."))
+    problem = f"{type(error).__name__}: {error}".rstrip(".")
+    region = wrong_region(error)
+    if region is None:
+        return _kind(error)(number, problem)
+    return WrongRegion(number, f"{problem}: the bucket is in {f'the region {region}' if region else 'another region'}")
 
 
 def _kind(error: BaseException) -> type[StorageFailed]:

@@ -13,7 +13,8 @@ from fsspec.core import url_to_fs
 
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage.drivers import Driver, LocalFiles, Memory
-from hoodie.storage.object_stores import S3, Azure, ObjectStore
+from hoodie.storage.gcs import GCS
+from hoodie.storage.object_stores import S3, Azure
 from hoodie.storage.protocol import (
     Entry,
     InputFile,
@@ -239,7 +240,7 @@ def driver_for(fs: Any) -> Driver:
             case ["s3fs", *_]:
                 return S3(fs)
             case ["gcsfs", *_]:
-                return ObjectStore(fs, marks="metadata")
+                return GCS(fs)
             case ["adlfs", *_]:
                 return Azure(fs)
             case ["fsspec", "implementations", "memory"]:

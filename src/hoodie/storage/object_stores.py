@@ -18,6 +18,7 @@ from hoodie.storage.drivers import Driver, abandon
 from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import OutputFile, temporary_beside
 from hoodie.storage.ranged import RangedInput
+from hoodie.storage.region import wrong_region
 from hoodie.storage.retry import retrying
 
 #: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.
@@ -71,6 +72,8 @@ class ObjectStore(Driver):
                     return
                 raise
             except Exception as error:  # each driver has its own tree of network errors; all but the last are resolved
+                if wrong_region(error) is not None:
+                    raise
                 in_doubt = True
                 if self._settled(path, data, mark, error):
                     return
@@ -172,10 +175,13 @@ class ObjectStore(Driver):
 
     def _mark_of(self, path: str) -> str | None:
         """The mark of the creator; None without one. Raises FileNotFoundError."""
-        s3 = self.marks == "Metadata"
-        metadata = self.fs.metadata(path) if s3 else self.fs.info(path).get("metadata")
-        mark: str | None = (metadata or {}).get(_MARK)
+        mark: str | None = (self.metadata(path) or {}).get(_MARK)
         return mark
+
+    def metadata(self, path: str) -> dict[str, str] | None:
+        """What a put gave with the object, where the store has `marks`. Raises FileNotFoundError."""
+        found: dict[str, str] | None = self.fs.metadata(path)
+        return found
 
 
 class Azure(ObjectStore):

@@ -46,6 +46,8 @@ _REJECTED = frozenset(
         "TokenRefreshRequired",
     }
 )
+#: What gcsfs makes of a 403.
+_FORBIDDEN = "Forbidden: "
 _NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"})
 _UNKNOWN = ("Credential", "ClientAuthentication", "RefreshError", "TokenRetrieval", "SSOToken", "UnauthorizedSSO")
 
@@ -98,10 +100,13 @@ def retrying(call: Callable[[], T], when: Callable[[BaseException], bool] = is_t
 
 @contextmanager
 def as_os_error() -> Iterator[None]:
-    """What a driver raises for the network is an OSError for callers, whatever class the driver has for it."""
+    """What a driver raises for the network is an OSError for callers, whatever class the driver has for it; and what it
+    raises for a right that is missing a PermissionError."""
     try:
         yield
     except Exception as error:
+        if type(error) is OSError and not error.errno and str(error).startswith(_FORBIDDEN):
+            raise PermissionError(errno.EACCES, str(error)) from error
         if isinstance(error, OSError) or not is_transient(error):
             raise
         raise OSError(errno.EIO, f"{type(error).__name__}: {error}") from error

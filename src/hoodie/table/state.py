@@ -15,7 +15,7 @@ from hoodie.config.read import MissingFileOptions
 from hoodie.config.table import TableConfig, from_properties, require_readable
 from hoodie.config.write import FileSizing
 from hoodie.display.short import Short
-from hoodie.errors import MissingFile, MissingFileIgnored, WriteConflict
+from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored, WriteConflict
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
@@ -34,6 +34,7 @@ from hoodie.timeline.load import list_timeline, load_timeline, read_commit
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import load_view
 from hoodie.view.missing import Missing, find_missing, writer_files
+from hoodie.view.parallel import in_threads
 from hoodie.view.published import all_published
 from hoodie.view.slices import FileSystemView, latest_base_files, latest_slices
 
@@ -152,7 +153,7 @@ class TableState(Short):
                     "try again"
                 )
             lost = still
-        tell_of_missing(lost, reading)
+        tell_of_missing(self.storage, lost, reading)
 
     def _files(self, view: FileSystemView) -> TableFiles:
         slices: dict[str, list[FileSlice]] = {}
@@ -207,13 +208,16 @@ def _replaced_since(config: TableConfig, timeline: Timeline) -> bool:
     return config.replaced_at > max(completed, default="")
 
 
-def tell_of_missing(lost: Sequence[Missing], reading: Options | None) -> None:
-    """Refuse a table from which published files are gone, or warn.
+def tell_of_missing(storage: Storage, lost: Sequence[Missing], reading: Options | None) -> None:
+    """Refuse a table from which published files are gone, or warn. Each is asked for by its name before.
 
     lost     at least one
     reading  options of a read, which may say to read what is left; None: of a write, which never goes on
-    Raises   MissingFile; else warns MissingFileIgnored of each file
+    Raises   ListingStale when one is there all the same; MissingFile; else warns MissingFileIgnored of each file
     """
+    for each, there in zip(lost, in_threads(lambda each: storage.exists(each.path), lost), strict=True):
+        if there:
+            raise ListingStale(each.path)
     if reading is None or not reading.read(MissingFileOptions).ignore:
         first = lost[0]
         doing = "write" if reading is None else "read"

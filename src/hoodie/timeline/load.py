@@ -20,6 +20,7 @@ from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.storage.protocol import Entry, Storage
+from hoodie.timeline.just_completed import require_listed
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.timeline import Timeline
@@ -48,13 +49,15 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
     """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
 
     listed  what `list_timeline` gave just now
-    Raises CorruptFile on a name that looks like an instant of an unknown kind
+    Raises CorruptFile on a name that looks like an instant of an unknown kind; ListingStale when an instant is missing
+           that this process has completed
     """
     folder, layout = config.timeline_folder, config.layout
     highest: dict[tuple[str, Action], Instant] = {}
     names: dict[Instant, str] = {}
     stamps: dict[Instant, tuple[int, int]] = {}
     entries = storage.list(folder) if listed is None or folder != _FOLDER else listed
+    require_listed(storage, folder, {entry.name for entry in entries})
     for entry in entries:
         if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
             continue

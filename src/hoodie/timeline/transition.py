@@ -12,6 +12,7 @@ from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.model.instant import Action, Instant, State
 from hoodie.storage.protocol import Storage
 from hoodie.storage.together import together
+from hoodie.timeline.just_completed import just_completed
 from hoodie.timeline.layout import COMPLETES_AS, file_name
 
 _FOLDER = ".hoodie"
@@ -74,6 +75,7 @@ def complete(storage: Storage, instant: Instant, content: bytes, *, just_listed:
         _require(storage, dataclasses.replace(instant, state=State.INFLIGHT))
     made = Instant(instant.requested, COMPLETES_AS.get(instant.action, instant.action), State.COMPLETED)
     _create(storage, made, content)
+    just_completed(storage, instant_path(made))
     return made
 
 

@@ -24,6 +24,7 @@ from hoodie.errors import (
     StorageFailed,
     StorageFull,
     StorageUnavailable,
+    WrongRegion,
 )
 from hoodie.reading.snapshot import read_arrow
 from hoodie.recovery.restore import restore
@@ -61,8 +62,9 @@ def of_driver(name: str, module: str, **attributes: object) -> Exception:
     return error
 
 
-def boto(code: str, status: int) -> Exception:
-    response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+def boto(code: str, status: int, region: str = "") -> Exception:
+    headers = {"x-amz-bucket-region": region} if region else {}
+    response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status, "HTTPHeaders": headers}}
     return of_driver("ClientError", "botocore.exceptions", response=response)
 
 
@@ -86,6 +88,11 @@ FAULTS = [
     (of_driver("RefreshError", "google.auth.exceptions"), CredentialsRejected, "Renew them"),
     (of_driver("HttpError", "gcsfs.retry", code=401), CredentialsRejected, "Renew them"),
     (of_driver("ClientAuthenticationError", "azure.core.exceptions"), CredentialsRejected, "Renew them"),
+    (caused(OSError(78, "endpoint"), boto("PermanentRedirect", 301)), WrongRegion, "is in another region. Give the"),
+    (caused(OSError(78, "Moved"), boto("301", 301, "eu-west-1")), WrongRegion, "is in the region eu-west-1. Give the"),
+    (caused(OSError(22, "Bad Request"), boto("400", 400, "eu-west-1")), WrongRegion, "the region eu-west-1"),
+    (caused(OSError(22, "Bad Request"), boto("400", 400)), StorageFailed, "call again"),
+    (boto("AuthorizationHeaderMalformed", 400), StorageFailed, "call again"),
     (FileNotFoundError(errno.ENOENT, "No such file", "/t/a"), FileGone, "call again"),
     (TimeoutError("read"), StorageUnavailable, "call again later"),
     (ConnectionResetError("reset"), StorageUnavailable, "call again later"),

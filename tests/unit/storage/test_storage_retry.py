@@ -8,7 +8,9 @@ import io
 import pytest
 import tenacity
 
+from hoodie.errors import AccessDenied
 from hoodie.storage import FsspecStorage, retry
+from hoodie.storage.faults import fault_of
 from hoodie.storage.retry import ATTEMPTS, RetryingInput, is_transient, retrying
 
 
@@ -121,6 +123,15 @@ class Flaky(io.BytesIO):
         if self.reads % 2:
             raise ConnectionResetError("reset")
         return found
+
+
+def test_a_right_that_gcsfs_tells_by_its_text_alone_is_a_permission_error():
+    def denied() -> None:
+        raise OSError("Forbidden: b/lake/o\nno right to do it")
+
+    with pytest.raises(PermissionError, match="b/lake/o") as raised:
+        retrying(denied)
+    assert type(fault_of(raised.value)) is AccessDenied
 
 
 def test_a_file_is_read_on_where_it_broke():

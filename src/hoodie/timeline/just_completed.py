@@ -1,0 +1,45 @@
+"""The instants that this process completed last, until a listing has shown them: a storage that lists late would hide
+them from its next write, which would build on the state before."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Collection
+
+from hoodie.errors import ListingStale
+from hoodie.storage.protocol import Storage, split
+
+_MOST = 256  # not yet shown, of all tables
+
+_unseen: OrderedDict[tuple[str, str], None] = OrderedDict()  # (root, path)
+_turn = threading.Lock()
+
+
+def just_completed(storage: Storage, path: str) -> None:
+    """This process has created the completed file of an instant. Storages without a network list what they have."""
+    if storage.remote:
+        with _turn:
+            _unseen[storage.root, path] = None
+            while len(_unseen) > _MOST:
+                _unseen.popitem(last=False)
+
+
+def require_listed(storage: Storage, folder: str, names: Collection[str]) -> None:
+    """See that a listing of the timeline's folder has what this process completed. No call, unless it lacks some.
+
+    Raises ListingStale when the storage has a file that its listing lacks
+    """
+    with _turn:
+        of_table = [path for root, path in _unseen if root == storage.root and split(path)[0] == folder]
+    for path in of_table:
+        if split(path)[1] not in names and storage.exists(path):
+            raise ListingStale(path)
+        with _turn:  # listed, or rolled back or archived by another process
+            _unseen.pop((storage.root, path), None)
+
+
+def forget() -> None:
+    """Forget everything, as a new process."""
+    with _turn:
+        _unseen.clear()
