@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from hoodie.formats.log.blocks import BlockKind, HeaderKey, read_blocks
+from hoodie.formats.log.content import data_rows
+from hoodie.formats.log.delete_block import decode_deletes
+from hoodie.formats.log.positions import decode_positions
+from hoodie.model.meta import RECORD_KEY
 from hoodie.writing import stage
+from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
@@ -17,9 +26,16 @@ def rows(spark, low, high, version):
     )
 
 
-def table(spark, path, **options):
+def table(spark, path, table_type="COPY_ON_WRITE", **options):
     return hoodie.create_table(
-        spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts", options=options
+        spark,
+        str(path),
+        name="t",
+        record_key="id",
+        partition_by="p",
+        ordering="ts",
+        table_type=table_type,
+        options=options,
     )
 
 
@@ -81,3 +97,53 @@ def test_the_input_is_evaluated_once(spark, tmp_path):
     one.upsert(frame.mapInArrow(count, frame.schema))
     one.upsert(frame.mapInArrow(count, frame.schema))
     assert counted.value == 100
+
+
+@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def test_logs_tell_the_positions_of_their_rows_on_both_spread_ways(spark, tmp_path, route, index):
+    far = table(spark, tmp_path / "far", table_type="MERGE_ON_READ", **SPREAD)
+    options = {"hoodie.index.type": index, "hoodie.parquet.small.file.limit": 0}
+    stored = rows(spark, 0, 300, 1).union(rows(spark, 9, 10, 1)).coalesce(1)  # k9 is in two rows of a file
+    far.bulk_insert(stored, options=options)
+    batch = rows(spark, 0, 20, 3).union(rows(spark, 11, 12, 2)).union(rows(spark, 295, 310, 3))  # k11 is there twice
+    result = far.upsert(batch, options=options)
+    assert (result.route, result.inserted) == ("executors", 10)
+    far.delete(rows(spark, 0, 300, 1).where("v % 17 = 0"), options=options)
+    told, untold = keys_by_position(far, tmp_path / "far")
+    assert set(untold) == {"k9"}
+    assert len(told) == 19 + 5 + 18
+    by_key = hoodie.open_table(spark, far.path, options={"hoodie.merge.use.record.positions": "false"})
+    expected = by_key.snapshot().toArrow()
+    assert_same_rows(far.snapshot().toArrow(), expected)
+    once = pc.field("id") != "k9"  # of two rows of one key hudi-rs replaces one
+    assert_same_rows(read_hudi_rs(tmp_path / "far").filter(once), expected.filter(once))
+    far.upsert(rows(spark, 0, 3, 5), options={**options, "hoodie.write.record.positions": "false"})
+    assert len(keys_by_position(far, tmp_path / "far")[1]) == len(untold) + 3
+
+
+def keys_by_position(one, path):
+    """The keys in the logs of a table whose blocks tell their positions, and those in others."""
+    told, untold = [], []
+    for slice_ in one.file_slices():
+        for log in slice_.logs:
+            for block in read_blocks((path / log.path).read_bytes(), log.path):
+                deletes = block.kind is BlockKind.DELETE
+                keys = decode_deletes(block.content)["record_key"] if deletes else data_rows(block, "")[RECORD_KEY]
+                text = block.header.get(HeaderKey.RECORD_POSITIONS)
+                assert block.header.get(HeaderKey.BASE_FILE_INSTANT_TIME_OF_RECORD_POSITIONS) is None
+                (untold if text is None else told).extend(keys.to_pylist())
+                if text is not None:
+                    stored = pq.read_table(path / slice_.base.path).column(RECORD_KEY)
+                    assert stored.take(pa.array(decode_positions(text))).to_pylist() == keys.to_pylist()
+    return told, untold
+
+
+@pytest.mark.parametrize("table_type", ["MERGE_ON_READ", nightly("COPY_ON_WRITE")])
+def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, table_type):
+    far = table(spark, tmp_path / "far", table_type=table_type, **SPREAD)
+    options = {"hoodie.index.type": "SIMPLE", "hoodie.parquet.small.file.limit": 0}
+    for _ in range(2):  # each key in two file groups, some in two rows of each
+        far.bulk_insert(rows(spark, 0, 6, 1).union(rows(spark, 0, 2, 1)).coalesce(1), options=options)
+    assert far.upsert(rows(spark, 0, 9, 2).where("id != 'k7'"), options=options).inserted == 2
+    found = far.snapshot().select("id", "ts").distinct().collect()
+    assert sorted(map(tuple, found)) == [(f"k{number}", 2) for number in (0, 1, 2, 3, 4, 5, 6, 8)]

@@ -18,10 +18,15 @@ from hoodie.model.files import FileGroupId, FileSlice
 
 @dataclass(frozen=True, slots=True, repr=False)
 class PartitionProfile(Short):
-    """How many rows of the batch a partition gets: new keys, and rows per file group that holds their key."""
+    """How many rows of the batch a partition gets: new keys, and rows per file group that holds their key.
+
+    unsure  a row may be among the updates of several file groups, or several times: there may be new keys, though no
+            inserts are counted
+    """
 
     inserts: int
     updates: Mapping[str, int] = field(default_factory=dict)  # by file id
+    unsure: bool = False
 
 
 class TaskKind(StrEnum):
@@ -64,11 +69,13 @@ class WritePlan(Short):
     """The tasks of a write, and where the inserts of each partition go.
 
     shares  per partition: (task number, inserts), in the order in which inserts are assigned
+    spare   tasks for the inserts of partitions that may have some after all; their numbers follow those of `tasks`
     """
 
     tasks: tuple[WriteTask, ...]
     shares: Mapping[str, tuple[tuple[int, int], ...]]
     record_size: int  # estimated bytes of a record
+    spare: tuple[WriteTask, ...] = ()
 
     @property
     def bytes_read(self) -> int:
@@ -141,7 +148,13 @@ def plan_write(
             group = FileGroupId(partition, new_file_id())
             tasks.append(WriteTask(len(tasks), group, kinds.insert, None, 0, count))
         shares[partition] = tuple(dealt)
-    return WritePlan(tuple(tasks), shares, record_size)
+    spare: list[WriteTask] = []
+    for partition in sorted(profile):
+        if profile[partition].unsure and not shares[partition] and not names_new:
+            number, group = len(tasks) + len(spare), FileGroupId(partition, new_file_id())
+            spare.append(WriteTask(number, group, kinds.insert, None, 0, 0))
+            shares[partition] = ((number, 1),)
+    return WritePlan(tuple(tasks), shares, record_size, tuple(spare))
 
 
 def _fill_small(

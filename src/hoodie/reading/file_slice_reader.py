@@ -263,12 +263,32 @@ def base_batches(
     part    bytes of the file: only row groups that begin there are read. None: all
     Raises CorruptFile; FileNotFoundError; SchemaMismatch naming the file when it cannot be brought into the columns
     """
+    for _, rows in _read_batches(storage, file, target, tests, part):
+        yield rows
+
+
+def numbered_batches(
+    storage: Storage, file: BaseFile, target: pa.Schema, part: range | None = None
+) -> Iterator[tuple[int, pa.Table]]:
+    """As `base_batches`, all rows of the part, each batch with the position of its first row in the file."""
+    start: int | None = None
+    for first, rows in _read_batches(storage, file, target, ANY, part):
+        start = first if start is None else start  # without tests the row groups of a part follow one another
+        yield start, rows
+        start += rows.num_rows
+
+
+def _read_batches(
+    storage: Storage, file: BaseFile, target: pa.Schema, tests: Tests, part: range | None
+) -> Iterator[tuple[int, pa.Table]]:
+    """Batches, each with the position of the first row of all row groups that are read."""
     with storage.open_listed(file.path, file.size) as source:
         parquet = open_parquet(source, file.path, pre_buffer=True)
         stored = set(parquet.schema_arrow.names)
         names = [name for name in target.names if name in stored]
         types = base_types(storage, parquet, target)
         size, groups = _batch_rows(parquet.metadata), row_groups(parquet, target, types, tests, part)
+        first = sum(parquet.metadata.row_group(number).num_rows for number in range(groups[0] if groups else 0))
         for run in fetched_together(parquet, groups, names, _FETCH_BYTES):
             batches = parquet.iter_batches(batch_size=size, row_groups=run, columns=names)
             while True:
@@ -277,7 +297,7 @@ def base_batches(
                 if batch is None:
                     break
                 try:
-                    yield conform(types.applied(batch), target, drop_extra=True)
+                    yield first, conform(types.applied(batch), target, drop_extra=True)
                 except SchemaMismatch as problem:
                     raise SchemaMismatch(f"{file.path}: {problem}") from problem
 

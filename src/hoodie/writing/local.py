@@ -218,7 +218,13 @@ def _locate(job: WriteJob, stage: Stage, files: TableFiles) -> Located:
         number, base, part = call
         to = hits_path(stage.folder, number)
         return locate_staged(
-            job.spec.storage, base, (stage.storage, part), look_up.pruned, job.checked.settings.bloom, to
+            job.spec.storage,
+            base,
+            (stage.storage, part),
+            look_up.pruned,
+            job.checked.settings.bloom,
+            to,
+            keeps_positions=job.checked.keeps_positions,
         )
 
     costs = _on_threads(find, calls, job.checked.settings.engine.driver_threads or os.cpu_count() or 1)

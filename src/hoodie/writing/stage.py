@@ -81,13 +81,17 @@ def require_sound(measured: Measured, ordering: Sequence[str]) -> None:
 
 
 def profile(measured: Measured, updates: Mapping[str, Mapping[str, int]], insert: bool) -> dict[str, PartitionProfile]:
-    """The workload profile; insert False: rows without location have no effect (delete)."""
+    """The workload profile; insert False: rows without location have no effect (delete).
+
+    updates  hits by partition path and file id. A row whose key is in the table several times counts as often, and may
+             so hide an insert
+    """
     made = {}
     for partition, rows in measured.rows.items():
         there = updates.get(partition, {})
         inserts = max(0, rows - sum(there.values())) if insert else 0
         if inserts or there:
-            made[partition] = PartitionProfile(inserts, dict(there))
+            made[partition] = PartitionProfile(inserts, dict(there), insert and bool(there) and not inserts)
     return made
 
 
@@ -124,7 +128,7 @@ def staged_tasks(
                 *shares.get(task.number, (0.0, 0.0)),
             ),
         )
-        for task in plan.tasks
+        for task in (*plan.tasks, *plan.spare)
     ]
 
 

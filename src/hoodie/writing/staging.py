@@ -20,6 +20,7 @@ from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.key_lookup import find_in_file
+from hoodie.lookup.row_positions import RowPositions, with_positions
 from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, ROW_ACTION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -30,6 +31,9 @@ STAGING = ".hoodie/.temp/staged"
 
 #: A stage that nobody has touched for this long (milliseconds) is a dead writer's.
 _STALE = 24 * 3600 * 1000
+
+#: A column of staged hits.
+_POSITION = "position"
 
 RowNumbers = npt.NDArray[np.int64]
 
@@ -120,33 +124,43 @@ def locate_staged(
     pruned: bool,
     bloom: BloomOptions,
     hits_path: str,
+    *,
+    keeps_positions: bool = False,
 ) -> IndexStats:
     """Look the keys of a partition's pieces up in one base file; the hits are staged for the tasks that write.
 
     storage  of the base file
     staged   where the pieces lie, and the hits are to
+    keeps_positions  whether the rows of a hit are to know where in the file their key is
     returns  what it cost; its `hits` are rows of the batch
     """
     stage, pieces = staged
     keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(stage, pieces, [RECORD_KEY])]
     asked = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
-    hits, _, cost = find_in_file(storage, base, asked, pruned, bloom)
+    hits, positions, cost = find_in_file(storage, base, asked, pruned, bloom)
     if len(hits):
-        write_hits(stage, hits_path, hits)
+        write_hits(stage, hits_path, hits, positions if keeps_positions else None)
     return cost
 
 
-def write_hits(storage: Storage, path: str, rows: RowNumbers) -> None:
-    """Stage positions of rows, for `read_hits`."""
-    with storage.open_output(path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
-        writer.write_batch(pa.record_batch([pa.array(rows)], names=["row"]))
+def write_hits(storage: Storage, path: str, rows: RowNumbers, positions: RowPositions | None = None) -> None:
+    """Stage numbers of rows, for `read_hits`.
+
+    positions  where in the base file the keys of these rows are, less than 0 where that is not known
+    """
+    hits = pa.table({"row": pa.array(rows, pa.int64())})
+    if positions is not None:
+        hits = hits.append_column(_POSITION, pa.array(positions, pa.int64()))
+    with storage.open_output(path) as sink, pa.ipc.new_file(sink, hits.schema) as writer:
+        writer.write_table(hits)
 
 
-def read_hits(storage: Storage, path: str) -> RowNumbers:
-    """Positions of the rows, among those of the partition's pieces laid end to end, whose key a base file holds."""
+def read_hits(storage: Storage, path: str) -> tuple[RowNumbers, RowPositions | None]:
+    """The rows whose key a base file holds, by their numbers among those of the partition's pieces laid end to end, and
+    where in the file the keys are, if that was kept."""
     with storage.open_input(path) as source:
-        found: RowNumbers = pa.ipc.open_file(source).read_all().column(0).to_numpy()
-        return found
+        hits = pa.ipc.open_file(source).read_all()
+    return hits.column(0).to_numpy(), hits.column(_POSITION).to_numpy() if _POSITION in hits.column_names else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,23 +181,31 @@ class StagedTask:
 
 
 def rows_of(storage: Storage, task: StagedTask) -> pa.Table:
-    """The rows that a task writes, in the order of the batch."""
+    """The rows that a task writes, in the order of the batch; with their positions in the base file if known."""
     count = sum(piece.rows for piece in task.pieces)
     wanted = np.zeros(count, dtype=np.bool_)
+    positions: RowPositions | None = None
     if task.own:
-        wanted[read_hits(storage, task.own)] = True
+        hits, stored = read_hits(storage, task.own)
+        wanted[hits] = True
+        if stored is not None:
+            positions = np.full(count, -1, np.int64)
+            positions[hits] = stored
     own = wanted.copy()
     if task.high > task.low:
         wanted |= _insert_share(storage, task, count)
+    if not wanted.any():
+        return pa.table({RECORD_KEY: [], PARTITION_PATH: []})
     parts: list[pa.Table] = []
     start = 0
     for piece, batch in read_pieces(storage, task.pieces):
-        mask = _with_effect(batch, wanted[start : start + piece.rows], own[start : start + piece.rows])
+        here = slice(start, start + piece.rows)
         start += piece.rows
-        if mask.all():
-            parts.append(pa.Table.from_batches([batch]))
-        elif mask.any():
-            parts.append(pa.Table.from_batches([batch.take(pa.array(np.flatnonzero(mask)))]))
+        mask = _with_effect(batch, wanted[here], own[here])
+        if not mask.any():
+            continue
+        part = pa.Table.from_batches([batch if mask.all() else batch.take(pa.array(np.flatnonzero(mask)))])
+        parts.append(part if positions is None else with_positions(part, positions[here][mask]))
     if not parts:
         return pa.table({RECORD_KEY: [], PARTITION_PATH: []})
     # Where a merge made a row of two, the rows beside it have all columns of the table.
@@ -206,7 +228,7 @@ def _with_effect(
 def _insert_share(storage: Storage, task: StagedTask, count: int) -> npt.NDArray[np.bool_]:
     new = np.ones(count, dtype=np.bool_)
     for path in task.taken:
-        new[read_hits(storage, path)] = False
+        new[read_hits(storage, path)[0]] = False
     if task.low <= 0.0 and task.high >= 1.0:
         return new
     start = 0

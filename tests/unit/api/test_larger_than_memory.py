@@ -36,6 +36,15 @@ def content(table: hoodie.HoodieTable[hoodie.Rows]) -> list[tuple[object, ...]]:
     return list(zip(*found.to_pydict().values(), strict=True))
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_new_row_is_written_though_other_keys_are_in_two_file_groups(tmp_path: Path, table_type: str) -> None:
+    table = make(tmp_path / "t", table_type=table_type, options={**SPILLS, "hoodie.parquet.small.file.limit": 0})
+    for first in (0, 2):
+        table.bulk_insert(pa.table({"id": [first, first + 1, 2], "p": ["p"] * 3, "ts": [1] * 3, "v": [1] * 3}))
+    assert table.upsert(pa.table({"id": [0, 2, 3, 9], "p": ["p"] * 4, "ts": [2] * 4, "v": [2] * 4})).inserted == 1
+    assert sorted({(row[0], row[2]) for row in content(table)}) == [(0, 2), (1, 1), (2, 2), (3, 2), (9, 2)]
+
+
 INDEXES = (
     {},
     {"hoodie.index.type": "BLOOM"},

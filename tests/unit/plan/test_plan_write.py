@@ -48,6 +48,15 @@ def test_an_update_without_inserts_leaves_small_files_alone():
     assert [t.group.file_id for t in made.tasks] == ["b"]
 
 
+def test_a_partition_that_may_have_inserts_after_all_has_a_spare_task_for_them():
+    profile = {"p": PartitionProfile(0, {"b": 7}, unsure=True), "q": PartitionProfile(1, {"c": 2}, unsure=True)}
+    made = plan(profile, small=[base("a", 10)], slices=[base("b", 900), base("c", 900, "q")])
+    assert [t.group.file_id for t in made.tasks] == ["b", "c", "new0"]
+    [spare] = made.spare
+    assert (spare.number, spare.group.partition, spare.kind, spare.inserts) == (3, "p", TaskKind.CREATE, 0)
+    assert made.insert_shares() == {2: (0.0, 1.0), 3: (0.0, 1.0)}
+
+
 def test_a_full_small_file_takes_nothing():
     made = plan({"p": PartitionProfile(inserts=5)}, small=[base("a", 995)])
     assert [t.slice for t in made.tasks] == [None]

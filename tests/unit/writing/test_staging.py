@@ -5,11 +5,15 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie.index.pruning import SEVERAL
+from hoodie.lookup.row_positions import ROW_POSITION
+from hoodie.model.meta import RECORD_KEY
 from hoodie.spark.tasks import bin_pack
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing.stage import FEW_BYTES, LARGEST_PARTITION, reads_stay_few
@@ -24,6 +28,7 @@ from hoodie.writing.staging import (
     remove_stale,
     rows_of,
     stage_rows,
+    write_hits,
 )
 
 
@@ -35,11 +40,6 @@ def batch(keys, partitions, values=None):
             "_hoodie_partition_path": pa.array(partitions, pa.string()),
         }
     )
-
-
-def write_hits(storage, path, rows):
-    with storage.open_output(path) as sink, pa.ipc.new_file(sink, pa.schema([("row", pa.int64())])) as writer:
-        writer.write_batch(pa.record_batch([pa.array(rows, pa.int64())], names=["row"]))
 
 
 def test_a_piece_holds_rows_of_one_partition():
@@ -86,7 +86,7 @@ def test_every_row_reaches_the_group_that_holds_it_or_one_of_the_insert_tasks(ro
         held = set(data.draw(st.lists(st.sampled_from(laid), max_size=5)))
         hits = [number for number, key in enumerate(laid) if key in held]
         write_hits(storage, f"s/hits-{partition}", hits)
-        assert read_hits(storage, f"s/hits-{partition}").tolist() == hits
+        assert read_hits(storage, f"s/hits-{partition}")[0].tolist() == hits
         path = f"s/hits-{partition}"
         tasks = [StagedTask(part, path, (path,))]
         tasks += [StagedTask(part, "", (path,), low, high) for low, high in itertools.pairwise(bounds)]
@@ -95,6 +95,19 @@ def test_every_row_reaches_the_group_that_holds_it_or_one_of_the_insert_tasks(ro
         assert Counter(key for found in taken[1:] for key in found) == Counter(key for key in laid if key not in held)
         for key in set(laid) - held:  # all rows of a key go one way: its duplicates are combined there
             assert sum(key in found for found in taken[1:]) == 1
+
+
+def test_rows_take_the_positions_of_their_hits_along():
+    storage = MemoryStorage()
+    pieces = stage_rows(storage, "s/a.arrow", iter([batch(list("abc"), ["p"] * 3)]), ())
+    pieces += stage_rows(storage, "s/b.arrow", iter([batch(list("def"), ["p"] * 3)]), ())
+    write_hits(storage, "s/hits", [1, 3, 4], np.array([70, SEVERAL, 5]))
+    assert [part.tolist() for part in read_hits(storage, "s/hits")] == [[1, 3, 4], [70, SEVERAL, 5]]
+    task = StagedTask(tuple(pieces), "s/hits", ("s/hits",), 0.0, 1.0)
+    rows = rows_of(storage, task)
+    found = dict(zip(*(rows.column(name).to_pylist() for name in (RECORD_KEY, ROW_POSITION)), strict=True))
+    assert found == {"a": -1, "b": 70, "c": -1, "d": SEVERAL, "e": 5, "f": -1}
+    assert ROW_POSITION not in rows_of(storage, StagedTask(tuple(pieces), "", ("s/hits",), 0.0, 1.0)).column_names
 
 
 def test_a_stage_is_removed_once_nobody_has_touched_it_for_a_day():

@@ -17,6 +17,7 @@ from hoodie.index.contract import ByFile, ByKey, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context
+from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.lookup.locate import COST, FILE_ID, HITS, join_cost, locate_on_executors, match_columns
 from hoodie.spark.read.route import route_to
@@ -38,7 +39,8 @@ class KeyLookup:
 
     rows   of the batch, by partition path
     files  what the index looks at
-    hits   record key, partition path and file id of the keys that are found, and rows of costs: evaluated whenever used
+    hits   record key, partition path and file id of the keys that are found; of an index by file `HITS`, costs among
+           them. Evaluated whenever used
     """
 
     context: LookupContext
@@ -50,6 +52,11 @@ class KeyLookup:
     def found(self) -> DataFrame:
         """The hits, without what they cost."""
         return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names)
+
+    @property
+    def placed(self) -> DataFrame:
+        """The hits of an index by file with the positions of the keys: see `locate_on_executors`."""
+        return self.hits.where(F.col(RECORD_KEY).isNotNull()).select(*TAGS.names, ROW_POSITION)
 
     def persisted(self) -> KeyLookup:
         """The same, with hits that are evaluated once."""
@@ -64,7 +71,9 @@ class KeyLookup:
         updates: Updates = {}
         stats = IndexStats()
         found = 0
-        for row in collect(self.hits.groupBy(*HITS.names[1:]).agg(F.count(RECORD_KEY).alias("keys"))).to_pylist():
+        for row in collect(
+            self.hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys"))
+        ).to_pylist():
             if row[COST] is not None:
                 stats += IndexStats(**json.loads(row[COST]))
             else:
@@ -98,6 +107,8 @@ def look_up_keys(
     frame: DataFrame,
     rows: Mapping[str, int],
     files: TableFiles,
+    *,
+    keeps_positions: bool = False,
 ) -> KeyLookup:
     """Look keys up. Nothing runs yet.
 
@@ -105,6 +116,7 @@ def look_up_keys(
     frame   with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls
     rows    of it, by partition path
     files   `context.files` of these partitions
+    keeps_positions  as of `locate_on_executors`
     """
     index = context.index
     keys = frame.select(RECORD_KEY, PARTITION_PATH)
@@ -116,7 +128,18 @@ def look_up_keys(
         asked = _asked(context, rows, files)
         bloom = context.settings.bloom
         root = route_to(session, state.storage, context.reading or context.settings.given).root
-        hits = locate_on_executors(session, state.storage, keys, asked, files.bases, index, bloom, small, root)
+        hits = locate_on_executors(
+            session,
+            state.storage,
+            keys,
+            asked,
+            files.bases,
+            index,
+            bloom,
+            small,
+            root,
+            keeps_positions=keeps_positions,
+        )
     else:
         hits = session.createDataFrame([], HITS)
     return KeyLookup(context, rows, files, hits)
@@ -139,7 +162,7 @@ def _tag(tag: TagKeys, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordB
 def join_hits(frame: DataFrame, found: DataFrame | None, broadcast: bool, *, drop_new: bool) -> DataFrame:
     """Each row with the id of the file group that holds its key, null for none. A row occurs once a hit.
 
-    found     hits, as of `KeyLookup.found`; None: there are none
+    found     hits, as of `KeyLookup.found` or `placed`; None: there are none
     drop_new  rows whose key the table does not hold have no effect
     """
     if found is None:

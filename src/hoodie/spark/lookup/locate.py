@@ -19,9 +19,10 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from hoodie.config.write import BloomOptions
 from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.contract import ByFile, Index
-from hoodie.index.pruning import IndexStats, prune_by_filter, prune_by_range
+from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, prune_by_filter, prune_by_range
 from hoodie.lookup.batch import order_by_partition
-from hoodie.lookup.key_lookup import FileWithLogs, keys_in_base
+from hoodie.lookup.key_lookup import FileWithLogs, positions_in_base
+from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.base_file_reader import footer_of
@@ -42,7 +43,14 @@ Files = Mapping[str, Sequence[BaseFile]]
 
 _KEYS = StructType([StructField(RECORD_KEY, StringType()), StructField(PARTITION_PATH, StringType())])
 _PAIRS = StructType([*_KEYS.fields, StructField("file", LongType())])
-HITS = StructType([*_KEYS.fields, StructField(FILE_ID, StringType()), StructField(COST, StringType())])
+HITS = StructType(
+    [
+        *_KEYS.fields,
+        StructField(FILE_ID, StringType()),
+        StructField(COST, StringType()),
+        StructField(ROW_POSITION, LongType()),  # of the key in its base file; null or less than 0 where not known
+    ]
+)
 
 
 def locate_on_executors(
@@ -55,6 +63,8 @@ def locate_on_executors(
     bloom: BloomOptions,
     broadcast: bool,
     root: str | None,
+    *,
+    keeps_positions: bool = False,
 ) -> DataFrame:
     """Where keys of the batch are: `_hoodie_record_key`, `_hoodie_partition_path`, file id; keys not found are absent.
 
@@ -64,14 +74,16 @@ def locate_on_executors(
     index      one by file
     broadcast  whether the keys are few enough to be sent to every executor
     root       of the table, as Spark's own reader reaches it; None: it does not (`spark.read.route`)
-    returns    also a column with what look-ups cost, in rows of their own (key null)
+    keeps_positions  whether hits are to tell where in their base file the keys are. A key of which the file has several
+               rows may then be as many hits of different positions
+    returns    `HITS`; what look-ups cost is in rows of their own (key null)
     """
     assert isinstance(index.look_up, ByFile)
     on = match_columns(index)
     if index.look_up.pruned:
         hits = _by_filter(storage, keys, counts, files, bloom, index.is_global)
     else:
-        hits = _by_join(session, storage, root, keys, files, on, broadcast)
+        hits = _by_join(session, storage, root, keys, files, on, broadcast, keeps_positions=keeps_positions)
     late = [file for part in files.values() for file in part if isinstance(file, FileWithLogs)]
     if not late:
         return hits
@@ -79,7 +91,9 @@ def locate_on_executors(
     count = len(late)
     stored = session.range(0, count, 1, count).mapInArrow(partial(_log_only_rows, late), HITS)
     more = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
-    return hits.unionByName(more).dropDuplicates()  # a key may be in the base file, too
+    # A key may be in the base file, too; in several rows of it, its position is not known.
+    position = F.when(F.count(ROW_POSITION) > 1, F.lit(SEVERAL)).otherwise(F.max(ROW_POSITION))
+    return hits.unionByName(more).groupBy(*HITS.names[:-1]).agg(position.cast("long").alias(ROW_POSITION))
 
 
 def _log_only_rows(files: Sequence[FileWithLogs], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -87,7 +101,7 @@ def _log_only_rows(files: Sequence[FileWithLogs], batches: Iterator[pa.RecordBat
         for number in batch.column(0).to_pylist():
             with mark_worker_errors():
                 for keys in files[number].late():
-                    yield _hit_rows(keys, files[number], None)
+                    yield _hit_rows(keys, files[number], None, pa.nulls(len(keys), pa.int64()))
 
 
 def match_columns(index: Index) -> list[str]:
@@ -103,17 +117,22 @@ def _by_join(
     files: Files,
     on: list[str],
     broadcast: bool,
+    *,
+    keeps_positions: bool,
 ) -> DataFrame:
     every = [file for part in files.values() for file in part]
     if root is None:
-        stored = key_rows(session, storage, every, FILE_ID)
+        stored = key_rows(session, storage, every, FILE_ID, ROW_POSITION)
     else:
         stored = read_parquet(session, root, [file.path for file in every], _KEYS).select(
-            RECORD_KEY, PARTITION_PATH, F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID)
+            RECORD_KEY,
+            PARTITION_PATH,
+            F.substring_index(F.col("_metadata.file_name"), "_", 1).alias(FILE_ID),
+            (F.col("_metadata.row_index") if keeps_positions else F.lit(None).cast("long")).alias(ROW_POSITION),
         )
     asked = keys.select(on)
     hits = stored.join(F.broadcast(asked) if broadcast else asked, on, "left_semi")
-    return hits.withColumn(COST, F.lit(None).cast("string"))
+    return hits.withColumn(COST, F.lit(None).cast("string")).select(*HITS.names)
 
 
 def join_cost(counts: Mapping[str, int], files: Files, hits: int) -> IndexStats:
@@ -246,26 +265,30 @@ class _FileCheck:
     def finish(self) -> Iterator[pa.RecordBatch]:
         yield from self._look_up()
         self.cost += IndexStats(files_read=self.read, files_pruned_by_filter=1 - self.read)
-        yield _hit_rows(pa.nulls(1, pa.string()), self.file, json.dumps(asdict(self.cost)))
+        cost = json.dumps(asdict(self.cost))
+        yield _hit_rows(pa.nulls(1, pa.string()), self.file, cost, pa.nulls(1, pa.int64()))
 
     def _look_up(self) -> Iterator[pa.RecordBatch]:
         if not self.count:
             return
         asked = pa.concat_arrays(self.waiting)
         with mark_worker_errors():
-            found = keys_in_base(self.storage, self.file.path, asked, self.file.size)
-        hits = int(np.count_nonzero(found))
+            positions = positions_in_base(self.storage, self.file.path, asked, self.file.size)
+        found = np.flatnonzero(positions != ABSENT)
+        hits = len(found)
         self.cost += IndexStats(checked=len(asked), hits=hits, false_positives=len(asked) - hits)
         self.waiting, self.count, self.read = [], 0, 1
         # A key that the batch holds twice is one hit: the rows of the batch are joined with it.
-        new = pc.unique(asked.filter(pa.array(found)))
+        keys = asked.take(pa.array(found))
+        new = pc.unique(keys)
         if self.told:
             new = new.filter(pc.invert(pc.is_in(new, value_set=pa.concat_arrays(self.told))))
         self.told.append(new)
-        yield _hit_rows(new, self.file, None)
+        at = found if len(new) == len(keys) else found[np.asarray(pc.index_in(new, value_set=keys))]
+        yield _hit_rows(new, self.file, None, pa.array(positions[at]))
 
 
-def _hit_rows(keys: pa.Array, file: BaseFile, cost: str | None) -> pa.RecordBatch:
+def _hit_rows(keys: pa.Array, file: BaseFile, cost: str | None, positions: pa.Array) -> pa.RecordBatch:
     count = len(keys)
     return pa.record_batch(
         [
@@ -273,6 +296,7 @@ def _hit_rows(keys: pa.Array, file: BaseFile, cost: str | None) -> pa.RecordBatc
             pa.repeat(pa.scalar(file.group.partition, pa.string()), count),
             pa.repeat(pa.scalar(file.group.file_id, pa.string()), count),
             pa.repeat(pa.scalar(cost, pa.string()), count),
+            positions,
         ],
-        names=[RECORD_KEY, PARTITION_PATH, FILE_ID, COST],
+        names=HITS.names,
     )

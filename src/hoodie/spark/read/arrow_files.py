@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.file_slice_reader import base_batches
+from hoodie.reading.file_slice_reader import base_batches, numbered_batches
 from hoodie.reading.predicate import ANY, Tests
 from hoodie.spark.read.merged_slices import packed_rows, task_bytes
 from hoodie.spark.tasks import cores
@@ -55,14 +56,18 @@ def file_rows(
     return rows if columns else rows.select()
 
 
-def key_rows(session: SparkSession, storage: Storage, files: Sequence[BaseFile], file_id: str) -> DataFrame:
-    """The record keys and partition paths in base files, with the id of the file group that each is in.
+def key_rows(
+    session: SparkSession, storage: Storage, files: Sequence[BaseFile], file_id: str, position: str
+) -> DataFrame:
+    """The record keys and partition paths in base files, with the id of the file group that each is in, and the number
+    of its row in the file.
 
-    file_id  name of that column
+    file_id, position  names of these columns
     """
     keys = pa.schema([(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH)])
-    parts, read = split(files, cores(session)), partial(_keys, storage, keys, file_id)
-    return packed_rows(session, parts, lambda part: part.size, keys.append(pa.field(file_id, pa.string())), read)
+    schema = pa.schema([*keys, (file_id, pa.string()), (position, pa.int64())])
+    parts, read = split(files, cores(session)), partial(_keys, storage, keys, schema)
+    return packed_rows(session, parts, lambda part: part.size, schema, read)
 
 
 def split(files: Sequence[BaseFile], at_once: int) -> list[FilePart]:
@@ -79,11 +84,15 @@ def split(files: Sequence[BaseFile], at_once: int) -> list[FilePart]:
 
 
 def _batches(storage: Storage, schema: pa.Schema, tests: Tests, part: FilePart) -> Iterator[pa.Table]:
-    whole = part.size == part.file.size
-    return base_batches(storage, part.file, schema, tests, None if whole else range(part.begin, part.end))
+    return base_batches(storage, part.file, schema, tests, _bytes(part))
 
 
-def _keys(storage: Storage, schema: pa.Schema, name: str, part: FilePart) -> Iterator[pa.Table]:
-    for rows in _batches(storage, schema, ANY, part):
+def _bytes(part: FilePart) -> range | None:
+    return None if part.size == part.file.size else range(part.begin, part.end)
+
+
+def _keys(storage: Storage, keys: pa.Schema, schema: pa.Schema, part: FilePart) -> Iterator[pa.Table]:
+    for start, rows in numbered_batches(storage, part.file, keys, _bytes(part)):
         ids = pa.repeat(part.file.group.file_id, rows.num_rows)
-        yield rows.append_column(name, ids)
+        numbers = pa.array(np.arange(start, start + rows.num_rows))
+        yield pa.Table.from_arrays([*rows.columns, ids, numbers], schema=schema)

@@ -21,6 +21,7 @@ from pyspark.sql.types import (
 
 from hoodie.errors import HoodieError
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
+from hoodie.lookup.row_positions import agreed_positions
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
@@ -80,7 +81,8 @@ def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame
     ).drop("_hoodie_target", "group", "low", "high", FILE_ID, _SHARE)
     count = max(1, len(plan.tasks))
     if hasattr(placed, "repartitionById"):  # PySpark 4.1: exactly one task's rows in each Spark partition
-        return placed.repartitionById(count, F.coalesce(F.col(TASK), F.lit(0)).cast("int"))
+        # Rows for the spare tasks are few if any: they go along with others.
+        return placed.repartitionById(count, F.pmod(F.coalesce(F.col(TASK), F.lit(0)), F.lit(count)).cast("int"))
     return placed.repartition(count, F.col(TASK))
 
 
@@ -155,7 +157,7 @@ def _run_placed(
     for number in sorted(waiting):
         rows_of_task = pa.Table.from_batches(waiting.pop(number))
         with mark_worker_errors():
-            done = run(tasks[number], rows_of_task, write_token(number))
+            done = run(tasks[number], agreed_positions(rows_of_task), write_token(number))
         yield report(number, len(rows_of_task), done)
 
 

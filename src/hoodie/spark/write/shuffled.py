@@ -31,6 +31,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
 from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KEY_STATUS, KeyStatus
+from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.merge.rows import as_array
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -70,7 +71,7 @@ _FILE_BYTES = 128 << 20
 class LocatedRows:
     """Rows with the id of their file group, null for new ones.
 
-    frame    the rows, with their key statuses where these are asked for
+    frame    the rows, with their key statuses and positions in base files where these are asked for
     files    what a writer sees of the partitions that rows go to
     total    rows that are to arrive at tasks
     """
@@ -101,7 +102,10 @@ def tag_rows(
         return LocatedRows(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
     if isinstance(look_up, ByKey) and look_up.names_new:
         return _by_hash(staged, frame, checked, look_up.tagger(index_context(state, measured.rows, files)), files)
-    lookup = look_up_keys(session, checked.lookup, state, frame, measured.rows, files).persisted()
+    placed = checked.keeps_positions and isinstance(look_up, ByFile)
+    lookup = look_up_keys(
+        session, checked.lookup, state, frame, measured.rows, files, keeps_positions=placed
+    ).persisted()
     updates, cost = lookup.count()
     if isinstance(look_up, ByKey):
         hits = [FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids]
@@ -113,8 +117,11 @@ def tag_rows(
             counted, total = _counts(resolved)
             return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, lookup.hits))
         doubts.unpersist()
+    located = join_hits(frame, lookup.placed if placed else lookup.found, _few(updates), drop_new=delete)
+    if placed:
+        located = located.withColumn(ROW_POSITION, F.coalesce(ROW_POSITION, F.lit(-1).cast("long")))
     return LocatedRows(
-        _with_statuses(join_hits(frame, lookup.found, _few(updates), drop_new=delete), checked),
+        _with_statuses(located, checked),
         profile(measured, updates, not delete),
         files,
         cost,

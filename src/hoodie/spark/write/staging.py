@@ -84,16 +84,17 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
 
 
 def locate(
-    session: SparkSession, stage: Stage, files: Files, pruned: bool, bloom: BloomOptions
+    session: SparkSession, stage: Stage, files: Files, pruned: bool, bloom: BloomOptions, *, keeps_positions: bool
 ) -> tuple[dict[str, dict[str, int]], dict[FileGroupId, str], IndexStats]:
     """Look the staged keys up in the base files of their partitions.
 
+    keeps_positions  whether the rows of hits are to know where in their base file the keys are
     returns  rows whose key is found, per partition path and file id; where the hits of each group are staged; the cost
     """
     pieces = by_partition(stage.pieces)
     calls = [(file, pieces[partition]) for partition, part in files.items() for file in part if partition in pieces]
     packs = bin_pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
-    run = partial(_locate, stage.storage, stage.folder, pruned, bloom)
+    run = partial(_locate, stage.storage, stage.folder, pruned, bloom, keeps_positions)
     costs = collect(run_per_item(session, packs, run, _COSTS)).to_pylist()
     updates: dict[str, dict[str, int]] = {}
     hits: dict[FileGroupId, str] = {}
@@ -153,11 +154,13 @@ def _locate(
     folder: str,
     pruned: bool,
     bloom: BloomOptions,
+    keeps_positions: bool,
     calls: Sequence[tuple[int, tuple[BaseFile, tuple[Piece, ...]]]],
 ) -> Iterator[pa.RecordBatch]:
     for number, (file, pieces) in calls:
         with mark_worker_errors():
-            cost = locate_staged(storage, file, (storage, pieces), pruned, bloom, hits_path(folder, number))
+            to = hits_path(folder, number)
+            cost = locate_staged(storage, file, (storage, pieces), pruned, bloom, to, keeps_positions=keeps_positions)
         yield pa.record_batch([pa.array([number]), pa.array([json.dumps(asdict(cost))])], names=["call", "cost"])
 
 
