@@ -2,7 +2,8 @@
 
     python -m bench.read_route
 
-Of a Copy-on-Write table of orders, on local disk: CPU seconds of the whole process tree, and wall.
+Of a Copy-on-Write table of orders, on local disk: CPU seconds of the whole process tree, and wall. And an upsert, which
+reads by neither.
 """
 
 from __future__ import annotations
@@ -49,7 +50,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(
             "| query | CPU s, Spark | CPU s, Python tasks | CPU ratio | wall ratio |\n|---|---|---|---|---|", flush=True
         )
-        for name, query in QUERIES.items():
+        changes = spark.read.parquet(str(workload.batch("tiny")))
+        upsert = {"upsert of 1,000 rows": lambda table, how: table.upsert(changes, options=how)}
+        for name, query in (QUERIES | upsert).items():
             cpu: dict[str, list[float]] = {route: [] for route in ROUTES}
             wall: dict[str, list[float]] = {route: [] for route in ROUTES}
             for _ in range(given.rounds + 1):
