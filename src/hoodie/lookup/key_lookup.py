@@ -10,15 +10,17 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.parquet.base_footer import BaseFooter
+from hoodie.formats.parquet.base_footer import BaseFooter, stored_key_range
 from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
 from hoodie.index.pruning import (
     ABSENT,
     SEVERAL,
     IndexStats,
+    KeySpan,
     lookup_keys,
     lookup_positions,
     prune_by_filter,
@@ -54,7 +56,8 @@ def find_keys(
     """Start looking the keys up in files, each file by a thread of the pool.
 
     keys     string[n], no nulls
-    pruned   by key ranges and bloom filters first (BLOOM); else the keys of each file are read (SIMPLE)
+    pruned   by key ranges and bloom filters first (BLOOM); else the keys of each file are read, unless all of them are
+             outside of its key range (SIMPLE)
     returns  per file the positions in `keys` of those it holds, ascending, those of their rows, and the cost
     """
     footers = list(pool.map(partial(footer_of, storage), files)) if pruned else None
@@ -81,16 +84,29 @@ def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | N
     size     of the file in bytes, where it is known
     returns  int64[n], aligned with keys: position of the row, `ABSENT` or `SEVERAL`
     """
-    found = np.full(len(keys), ABSENT, np.int64)
     with storage.open_listed(path, size) as source:
-        parquet = open_parquet(source, path)
-        start = 0
-        for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
-            stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
-            here = lookup_positions(stored, keys)
-            found = np.where(here == ABSENT, found, np.where(found == ABSENT, _moved(here, start), SEVERAL))
-            start += len(stored)
+        return _positions(open_parquet(source, path), path, keys)
+
+
+def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
+    found = np.full(len(keys), ABSENT, np.int64)
+    start = 0
+    for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
+        stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
+        here = lookup_positions(stored, keys)
+        found = np.where(here == ABSENT, found, np.where(found == ABSENT, _moved(here, start), SEVERAL))
+        start += len(stored)
     return found
+
+
+def _positions_in_range(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan | None) -> Indices | None:
+    """As `positions_in_base`; None where the file's footer says that it holds none of the keys."""
+    with storage.open_listed(file.path, file.size) as source:
+        parquet = open_parquet(source, file.path)
+        bounds = stored_key_range(parquet.metadata)
+        if span is not None and bounds is not None and not span.meets(*bounds):
+            return None
+        return _positions(parquet, file.path, keys)
 
 
 def _moved(positions: Indices, by: int) -> Indices:
@@ -107,7 +123,8 @@ def _look_ups(
     """The look-ups, one a file; the key ranges of all files are compared at once. `footers` None: nothing is pruned."""
     every = np.arange(len(keys))
     if footers is None:
-        return [partial(_look_up, storage, file, None, keys, None, every) for file in files]
+        span = KeySpan.of(keys)
+        return [partial(_look_up, storage, file, None, keys, None, every, span) for file in files]
     candidates: dict[int, Indices] = dict.fromkeys(range(len(files)), every)
     if bloom.prune_by_ranges:
         candidates = dict(prune_by_range([f.min_key for f in footers], [f.max_key for f in footers], keys))
@@ -125,10 +142,12 @@ def _look_up(
     keys: pa.Array,
     hashes: KeyHashes | None,
     wanted: Indices,
+    span: KeySpan | None = None,
 ) -> Hits:
     """Look up in one file those of the keys that its key range lets pass.
 
     footer, hashes  None: without its filter
+    span            of the keys, to be compared with the file's key range once it is open; None: not compared
     """
     passed = len(wanted)
     cost = IndexStats(
@@ -145,11 +164,15 @@ def _look_up(
     if len(wanted):
         wanted = np.sort(wanted)  # pruning gives them in the order of their keys
         asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
-        places = positions_in_base(storage, file.path, asked, file.size)
-        hits, positions = wanted[places != ABSENT], places[places != ABSENT]
-        missed = len(asked) - len(hits)
-        cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
-        wanted = hits
+        places = _positions_in_range(storage, file, asked, span)
+        if places is None:
+            cost = replace(cost, files_pruned_by_range=1, pruned_by_range=len(keys))
+            wanted = wanted[:0]
+        else:
+            hits, positions = wanted[places != ABSENT], places[places != ABSENT]
+            missed = len(asked) - len(hits)
+            cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
+            wanted = hits
     if not isinstance(file, FileWithLogs):
         return wanted, positions, cost
     found = np.zeros(len(keys), dtype=np.bool_)
