@@ -98,21 +98,21 @@ class KeySpan:
         ends = pc.min_max(keys)
         return cls(keys, ends["min"].as_py(), ends["max"].as_py())
 
-    def meets(self, lowest: str, highest: str) -> bool:
-        """Whether any of the keys is within a file's bounds, or may be."""
+    def within(self, lowest: str, highest: str) -> Indices | None:
+        """The keys that may be within a file's bounds, ascending; None where that is most of them, or in doubt."""
         if any(highest_groups(pa.array([lowest, highest]))):
-            return True
+            return None
         if self.high < lowest or highest < self.low:
-            return False
-        # Where many are within, a few of them show it.
-        step = max(1, len(self.keys) // _SAMPLE)
-        few = self.keys.take(pa.array(np.arange(0, len(self.keys), step)))
-        return _any_within(few, lowest, highest) or (step > 1 and _any_within(self.keys, lowest, highest))
+            return np.empty(0, np.int64)
+        few = self.keys.take(pa.array(np.arange(0, len(self.keys), max(1, len(self.keys) // _SAMPLE))))
+        if 2 * len(_within(few, lowest, highest)) > len(few):
+            return None
+        return _within(self.keys, lowest, highest)
 
 
-def _any_within(keys: pa.Array, lowest: str, highest: str) -> bool:
+def _within(keys: pa.Array, lowest: str, highest: str) -> Indices:
     within = pc.and_(pc.greater_equal(keys, lowest), pc.less_equal(keys, highest))
-    return bool(pc.any(within).as_py())
+    return np.flatnonzero(np.asarray(within))
 
 
 def prune_by_filter(filter: BloomFilter | None, keys: KeyHashes, candidates: Indices) -> Indices:

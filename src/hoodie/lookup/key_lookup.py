@@ -99,14 +99,28 @@ def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
     return found
 
 
-def _positions_in_range(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan | None) -> Indices | None:
-    """As `positions_in_base`; None where the file's footer says that it holds none of the keys."""
+def _look_up_in_range(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
+    """Look up in one file those of the keys that are in its range, which is compared once the file is open."""
     with storage.open_listed(file.path, file.size) as source:
         parquet = open_parquet(source, file.path)
         bounds = stored_key_range(parquet.metadata)
-        if span is not None and bounds is not None and not span.meets(*bounds):
-            return None
-        return _positions(parquet, file.path, keys)
+        within = None if bounds is None else span.within(*bounds)
+        wanted = np.arange(len(keys)) if within is None else within
+        asked = keys if within is None else keys.take(pa.array(within))
+        places = _positions(parquet, file.path, asked) if len(asked) else np.empty(0, np.int64)
+    hits = places != ABSENT
+    found = int(np.count_nonzero(hits))
+    cost = IndexStats(
+        files=1,
+        files_read=int(len(asked) > 0),
+        files_pruned_by_range=int(len(asked) == 0),
+        candidates=len(keys),
+        pruned_by_range=len(keys) - len(asked),
+        checked=len(asked),
+        false_positives=len(asked) - found,
+        hits=found,
+    )
+    return _with_late(file, keys, (wanted[hits], places[hits], cost))
 
 
 def _moved(positions: Indices, by: int) -> Indices:
@@ -124,7 +138,9 @@ def _look_ups(
     every = np.arange(len(keys))
     if footers is None:
         span = KeySpan.of(keys)
-        return [partial(_look_up, storage, file, None, keys, None, every, span) for file in files]
+        if span is not None:
+            return [partial(_look_up_in_range, storage, file, keys, span) for file in files]
+        return [partial(_look_up, storage, file, None, keys, None, every) for file in files]
     candidates: dict[int, Indices] = dict.fromkeys(range(len(files)), every)
     if bloom.prune_by_ranges:
         candidates = dict(prune_by_range([f.min_key for f in footers], [f.max_key for f in footers], keys))
@@ -142,12 +158,10 @@ def _look_up(
     keys: pa.Array,
     hashes: KeyHashes | None,
     wanted: Indices,
-    span: KeySpan | None = None,
 ) -> Hits:
     """Look up in one file those of the keys that its key range lets pass.
 
     footer, hashes  None: without its filter
-    span            of the keys, to be compared with the file's key range once it is open; None: not compared
     """
     passed = len(wanted)
     cost = IndexStats(
@@ -164,17 +178,19 @@ def _look_up(
     if len(wanted):
         wanted = np.sort(wanted)  # pruning gives them in the order of their keys
         asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
-        places = _positions_in_range(storage, file, asked, span)
-        if places is None:
-            cost = replace(cost, files_pruned_by_range=1, pruned_by_range=len(keys))
-            wanted = wanted[:0]
-        else:
-            hits, positions = wanted[places != ABSENT], places[places != ABSENT]
-            missed = len(asked) - len(hits)
-            cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
-            wanted = hits
+        places = positions_in_base(storage, file.path, asked, file.size)
+        hits, positions = wanted[places != ABSENT], places[places != ABSENT]
+        missed = len(asked) - len(hits)
+        cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
+        wanted = hits
+    return _with_late(file, keys, (wanted, positions, cost))
+
+
+def _with_late(file: BaseFile, keys: pa.Array, hits: Hits) -> Hits:
+    """The hits in a base file and those in the logs beside it."""
+    wanted, positions, cost = hits
     if not isinstance(file, FileWithLogs):
-        return wanted, positions, cost
+        return hits
     found = np.zeros(len(keys), dtype=np.bool_)
     placed = np.full(len(keys), ABSENT, np.int64)
     found[wanted], placed[wanted] = True, positions
