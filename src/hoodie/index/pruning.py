@@ -17,6 +17,9 @@ from hoodie.formats.java.strings import highest_groups, java_order, utf8_order
 from hoodie.formats.parquet.bloom import BloomFilter, survivors
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
 
+#: Keys that are compared with a file's bounds before all are.
+_SAMPLE = 64
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexStats:
@@ -77,6 +80,39 @@ def prune_by_range(
         candidates = within[0] if len(within) == 1 else np.union1d(within[0], within[1])
         if len(candidates):
             yield file, candidates
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class KeySpan:
+    """Keys that are compared with the key ranges of files one by one, as these are opened: without sorting them."""
+
+    keys: pa.Array
+    low: str
+    high: str
+
+    @classmethod
+    def of(cls, keys: pa.Array) -> KeySpan | None:
+        """keys: string[n], no nulls. None where their order is in doubt (see `prune_by_range`), or there are none."""
+        if not len(keys) or any(highest_groups(keys)):
+            return None
+        ends = pc.min_max(keys)
+        return cls(keys, ends["min"].as_py(), ends["max"].as_py())
+
+    def within(self, lowest: str, highest: str) -> Indices | None:
+        """The keys that may be within a file's bounds, ascending; None where that is most of them, or in doubt."""
+        if any(highest_groups(pa.array([lowest, highest]))):
+            return None
+        if self.high < lowest or highest < self.low:
+            return np.empty(0, np.int64)
+        few = self.keys.take(pa.array(np.arange(0, len(self.keys), max(1, len(self.keys) // _SAMPLE))))
+        if 2 * len(_within(few, lowest, highest)) > len(few):
+            return None
+        return _within(self.keys, lowest, highest)
+
+
+def _within(keys: pa.Array, lowest: str, highest: str) -> Indices:
+    within = pc.and_(pc.greater_equal(keys, lowest), pc.less_equal(keys, highest))
+    return np.flatnonzero(np.asarray(within))
 
 
 def prune_by_filter(filter: BloomFilter | None, keys: KeyHashes, candidates: Indices) -> Indices:

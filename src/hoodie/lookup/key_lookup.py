@@ -10,15 +10,17 @@ from functools import partial
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.parquet.base_footer import BaseFooter
+from hoodie.formats.parquet.base_footer import BaseFooter, stored_key_range
 from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
 from hoodie.index.pruning import (
     ABSENT,
     SEVERAL,
     IndexStats,
+    KeySpan,
     lookup_keys,
     lookup_positions,
     prune_by_filter,
@@ -54,7 +56,8 @@ def find_keys(
     """Start looking the keys up in files, each file by a thread of the pool.
 
     keys     string[n], no nulls
-    pruned   by key ranges and bloom filters first (BLOOM); else the keys of each file are read (SIMPLE)
+    pruned   by key ranges and bloom filters first (BLOOM); else the keys of each file are read, unless all of them are
+             outside of its key range (SIMPLE)
     returns  per file the positions in `keys` of those it holds, ascending, those of their rows, and the cost
     """
     footers = list(pool.map(partial(footer_of, storage), files)) if pruned else None
@@ -81,16 +84,43 @@ def positions_in_base(storage: Storage, path: str, keys: pa.Array, size: int | N
     size     of the file in bytes, where it is known
     returns  int64[n], aligned with keys: position of the row, `ABSENT` or `SEVERAL`
     """
-    found = np.full(len(keys), ABSENT, np.int64)
     with storage.open_listed(path, size) as source:
-        parquet = open_parquet(source, path)
-        start = 0
-        for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
-            stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
-            here = lookup_positions(stored, keys)
-            found = np.where(here == ABSENT, found, np.where(found == ABSENT, _moved(here, start), SEVERAL))
-            start += len(stored)
+        return _positions(open_parquet(source, path), path, keys)
+
+
+def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
+    found = np.full(len(keys), ABSENT, np.int64)
+    start = 0
+    for group in range(parquet.num_row_groups):  # one row group's keys in memory at a time
+        stored = read_columns(parquet, group, [RECORD_KEY], path).column(0)
+        here = lookup_positions(stored, keys)
+        found = np.where(here == ABSENT, found, np.where(found == ABSENT, _moved(here, start), SEVERAL))
+        start += len(stored)
     return found
+
+
+def _look_up_in_range(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
+    """Look up in one file those of the keys that are in its range, which is compared once the file is open."""
+    with storage.open_listed(file.path, file.size) as source:
+        parquet = open_parquet(source, file.path)
+        bounds = stored_key_range(parquet.metadata)
+        within = None if bounds is None else span.within(*bounds)
+        wanted = np.arange(len(keys)) if within is None else within
+        asked = keys if within is None else keys.take(pa.array(within))
+        places = _positions(parquet, file.path, asked) if len(asked) else np.empty(0, np.int64)
+    hits = places != ABSENT
+    found = int(np.count_nonzero(hits))
+    cost = IndexStats(
+        files=1,
+        files_read=int(len(asked) > 0),
+        files_pruned_by_range=int(len(asked) == 0),
+        candidates=len(keys),
+        pruned_by_range=len(keys) - len(asked),
+        checked=len(asked),
+        false_positives=len(asked) - found,
+        hits=found,
+    )
+    return _with_late(file, keys, (wanted[hits], places[hits], cost))
 
 
 def _moved(positions: Indices, by: int) -> Indices:
@@ -107,6 +137,9 @@ def _look_ups(
     """The look-ups, one a file; the key ranges of all files are compared at once. `footers` None: nothing is pruned."""
     every = np.arange(len(keys))
     if footers is None:
+        span = KeySpan.of(keys)
+        if span is not None:
+            return [partial(_look_up_in_range, storage, file, keys, span) for file in files]
         return [partial(_look_up, storage, file, None, keys, None, every) for file in files]
     candidates: dict[int, Indices] = dict.fromkeys(range(len(files)), every)
     if bloom.prune_by_ranges:
@@ -150,8 +183,14 @@ def _look_up(
         missed = len(asked) - len(hits)
         cost = replace(cost, files_read=1, checked=len(asked), false_positives=missed, hits=len(hits))
         wanted = hits
+    return _with_late(file, keys, (wanted, positions, cost))
+
+
+def _with_late(file: BaseFile, keys: pa.Array, hits: Hits) -> Hits:
+    """The hits in a base file and those in the logs beside it."""
+    wanted, positions, cost = hits
     if not isinstance(file, FileWithLogs):
-        return wanted, positions, cost
+        return hits
     found = np.zeros(len(keys), dtype=np.bool_)
     placed = np.full(len(keys), ABSENT, np.int64)
     found[wanted], placed[wanted] = True, positions

@@ -48,6 +48,26 @@ def test_each_key_is_found_at_its_own_place(storage: Storage, pruned: bool, aske
     assert find_in_file(storage, file, keys, pruned, BloomOptions())[0].tolist() == expected
 
 
+@pytest.mark.parametrize(
+    ("asked", "opened"),
+    [
+        (["a", "e"], False),  # on both sides of the range
+        (["a"] * 500 + ["c"], True),
+        (["e", "ee"], False),
+        (["d"], True),
+        (["e", "\ue000"], True),  # Java's order is another one
+    ],
+)
+def test_keys_of_a_file_whose_range_holds_none_are_not_read_without_filters_either(
+    storage: Storage, asked: list[str], opened: bool
+) -> None:
+    file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
+    hits, positions, cost = find_in_file(storage, file, pa.array(asked), False, BloomOptions())
+    assert (cost.files_read, cost.files_pruned_by_range) == ((1, 0) if opened else (0, 1))
+    assert cost.candidates == cost.pruned_by_range + cost.checked == len(asked)
+    assert (hits.tolist(), positions.tolist()) == (([0], [1]) if asked == ["d"] else ([], []))
+
+
 @pytest.mark.parametrize(("few", "tested"), [(10_000, True), (2, False)])
 def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
     monkeypatch: pytest.MonkeyPatch, few: int, tested: bool

@@ -89,6 +89,18 @@ def read_footer(file: BinaryIO | pa.NativeFile, path: str) -> BaseFooter:
     )
 
 
+def stored_key_range(metadata: pq.FileMetaData) -> tuple[str, str] | None:
+    """The bounds of the record keys by a footer that is read already, inclusive; None where it does not say them."""
+    stored = metadata.metadata or {}
+    lowest, highest = stored.get(MIN_KEY.encode()), stored.get(MAX_KEY.encode())
+    if lowest is None or highest is None:
+        return None
+    try:
+        return lowest.decode(), highest.decode()
+    except UnicodeDecodeError:
+        return None
+
+
 def footer_metadata(min_key: str | None, max_key: str | None, bloom: BloomFilter) -> dict[str, str]:
     """The key/value metadata that a writer adds to a base file.
 
