@@ -8,6 +8,7 @@ A value may stand alone on the next line.
 from __future__ import annotations
 
 import ast
+import logging
 import re
 import tokenize
 from collections.abc import Iterator
@@ -84,6 +85,19 @@ def _run(statement: ast.stmt, names: dict[str, Any], page: str) -> object:
     return None
 
 
+@pytest.fixture
+def logging_as_before() -> Iterator[None]:
+    """A page shows how to hear the library's loggers, which the tests that come after it have not asked for."""
+    loggers = [logging.getLogger(name) for name in (None, "hoodie")]
+    before = [(logger.level, list(logger.handlers)) for logger in loggers]
+    yield
+    for logger, (level, handlers) in zip(loggers, before, strict=True):
+        logger.setLevel(level)
+        for handler in set(logger.handlers) - set(handlers):
+            logger.removeHandler(handler)
+
+
+@pytest.mark.usefixtures("logging_as_before")
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_the_python_of_a_page_runs_and_answers_as_shown(
     page: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
