@@ -23,6 +23,8 @@ from hoodie.errors import (
     StorageUnavailable,
     WrongRegion,
 )
+from hoodie.storage.driver_errors import chain, from_driver, is_transient, rejects_credentials, status_of
+from hoodie.storage.region import wrong_region
 
 Client = TypeVar("Client", bound=type)
 
@@ -57,12 +59,8 @@ def typed_calls(client: Client) -> Client:
 
 def fault_of(error: BaseException) -> StorageFailed | None:
     """The storage fault behind an error; None when it is an error of ours or does not come from storage."""
-    from hoodie.storage.retry import from_driver  # here: most calls meet no fault
-
     if isinstance(error, HoodieError) or not (isinstance(error, OSError) or from_driver(error)):
         return None
-    from hoodie.storage.region import wrong_region
-
     number = error.errno if isinstance(error, OSError) and error.errno else errno.EIO
     problem = f"{type(error).__name__}: {error}".rstrip(".")
     region = wrong_region(error)
@@ -72,8 +70,6 @@ def fault_of(error: BaseException) -> StorageFailed | None:
 
 
 def _kind(error: BaseException) -> type[StorageFailed]:
-    from hoodie.storage.retry import chain, is_transient, rejects_credentials, status_of
-
     causes = list(chain(error))
     numbers = {cause.errno for cause in causes if isinstance(cause, OSError)}
     statuses = {status_of(cause) for cause in causes}

@@ -12,7 +12,7 @@ from hoodie.storage.retry import as_os_error
 class BucketMissing(FileNotFoundError):
     """The store has no such bucket."""
 
-    error_code = "NoSuchBucket"  # as `retry.no_bucket` asks for
+    error_code = "NoSuchBucket"  # as `driver_errors.no_bucket` asks for
 
 
 class GCS(ObjectStore):

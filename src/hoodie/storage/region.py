@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hoodie.storage.retry import chain
+from hoodie.storage.driver_errors import chain
 
 _CODES = frozenset(
     {"AuthorizationHeaderMalformed", "IllegalLocationConstraintException", "PermanentRedirect", "TemporaryRedirect"}

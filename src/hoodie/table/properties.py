@@ -19,6 +19,7 @@ from hoodie.formats.java.properties import (
     table_checksum,
     verify_checksum,
 )
+from hoodie.storage.driver_errors import no_bucket
 from hoodie.storage.protocol import Storage, join
 
 PROPERTIES = ".hoodie/hoodie.properties"
@@ -48,8 +49,6 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
             try:
                 return _read(storage, path)
             except FileNotFoundError as error:
-                from hoodie.storage.retry import no_bucket  # here: most tables are there
-
                 if no_bucket(error):
                     raise TableNotFound(storage.root, str(error)) from error
                 continue

@@ -36,9 +36,9 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.storage import LocalStorage
+from hoodie.storage.driver_errors import is_transient
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.storage.retry import is_transient
 from hoodie.testing.storage import MemoryStorage, RefusingStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.finish import delete_partitions

@@ -10,8 +10,9 @@ import tenacity
 
 from hoodie.errors import AccessDenied
 from hoodie.storage import FsspecStorage, retry
+from hoodie.storage.driver_errors import is_transient
 from hoodie.storage.faults import fault_of
-from hoodie.storage.retry import ATTEMPTS, RetryingInput, is_transient, retrying
+from hoodie.storage.retry import ATTEMPTS, RetryingInput, retrying
 
 
 @pytest.fixture(autouse=True)

@@ -1,0 +1,116 @@
+"""What the errors of drivers mean, the same for all: each has its own tree of them."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Iterator
+
+_ERRNOS = frozenset(
+    {errno.EAGAIN, errno.EBUSY, errno.ETIMEDOUT, errno.ECONNRESET, errno.ECONNABORTED, errno.EPIPE}
+    | {getattr(errno, "EREMOTEIO", errno.EAGAIN)}  # what s3fs makes of a 500
+)
+_STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
+#: Packages whose errors name what happened on the wire, by words that their classes have in common.
+_DRIVERS = frozenset(
+    {"aiobotocore", "aiohttp", "azure", "botocore", "fsspec", "gcsfs", "hdfs_native", "requests", "urllib3"}
+)
+#: Google's has others' packages beside it: only this one of "google".
+_GOOGLE = "google.auth"
+_WORDS = ("Timeout", "Connection", "Disconnected", "Incomplete", "Payload", "HTTPClientError", "ResponseParser")
+_LASTING = ("Credentials", "SSLError", "ProxyConnection", "UnknownEndpoint")
+#: What stores answer to credentials that they do not take, and how classes of such errors are named.
+_REJECTED = frozenset(
+    {
+        "AuthenticationFailed",
+        "ExpiredToken",
+        "ExpiredTokenException",
+        "InvalidAccessKeyId",
+        "InvalidToken",
+        "RequestExpired",
+        "SignatureDoesNotMatch",
+        "TokenRefreshRequired",
+    }
+)
+_NO_BUCKET = frozenset({"NoSuchBucket", "ContainerNotFound", "FilesystemNotFound"})
+_UNKNOWN = ("Credential", "ClientAuthentication", "RefreshError", "TokenRetrieval", "SSOToken", "UnauthorizedSSO")
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether a retry may succeed after this error."""
+    # s3fs makes a TimeoutError of an expired token: to ask again with it is of no use.
+    return not rejects_credentials(error) and any(_transient(cause) for cause in chain(error))
+
+
+def rejects_credentials(error: BaseException) -> bool:
+    """Whether a call failed because the store rejects the credentials, or none are given."""
+    return any(_rejects(cause) for cause in chain(error))
+
+
+def no_bucket(error: BaseException) -> bool:
+    """Whether a call failed because there is no such bucket or container, where the store says so."""
+    return any(_code(cause) in _NO_BUCKET for cause in chain(error))
+
+
+def _rejects(error: BaseException) -> bool:
+    if not (from_driver(error) or isinstance(error, OSError)):
+        return False
+    if status_of(error) == 401 or _code(error) in _REJECTED:
+        return True
+    names = [kind.__name__ for kind in type(error).__mro__ if _of_driver(kind)]
+    return any(word in name for name in names for word in _UNKNOWN)
+
+
+def from_driver(error: BaseException) -> bool:
+    """Whether an error is of a class of a driver, or of the network library that it uses."""
+    return any(_of_driver(kind) for kind in type(error).__mro__)
+
+
+def _of_driver(kind: type) -> bool:
+    return kind.__module__.partition(".")[0] in _DRIVERS or kind.__module__.startswith(_GOOGLE)
+
+
+def _transient(error: BaseException) -> bool:
+    if isinstance(error, TimeoutError | ConnectionError):
+        return True
+    if isinstance(error, FileNotFoundError | FileExistsError | PermissionError):
+        return False
+    status = status_of(error)
+    if status is not None:
+        return status in _STATUS
+    if isinstance(error, OSError) and error.errno in _ERRNOS:
+        return True
+    names = [kind.__name__ for kind in type(error).__mro__ if _of_driver(kind)]
+    if any(word in name for name in names for word in _LASTING):
+        return False
+    return any(word in name for name in names for word in _WORDS)
+
+
+def _code(error: BaseException) -> str:
+    """The word of the store for what went wrong, such as "ExpiredToken"; "" without one."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore
+        return str(response.get("Error", {}).get("Code", ""))
+    return str(getattr(error, "error_code", "") or "")  # azure
+
+
+def status_of(error: BaseException) -> int | None:
+    """The HTTP status that an error carries; None without one."""
+    response = getattr(error, "response", None)
+    if isinstance(response, dict):  # botocore
+        status = response.get("ResponseMetadata", {}).get("HTTPStatusCode")
+        return status if isinstance(status, int) else None
+    for name in ("status_code", "status", "code"):  # azure, aiohttp, gcsfs
+        status = getattr(error, name, None)
+        if isinstance(status, int) and 100 <= status < 600:
+            return status
+    return None
+
+
+def chain(error: BaseException) -> Iterator[BaseException]:
+    """The error and what it was raised from: drivers wrap what their network library raised."""
+    seen: set[int] = set()
+    current: BaseException | None = error
+    while current is not None and id(current) not in seen:
+        seen.add(id(current))
+        yield current
+        current = current.__cause__
