@@ -4,8 +4,8 @@
 PYTHON ?= $(firstword $(foreach p,python3 python3.13 python3.12 python3.11,$(shell \
 	$(p) -c 'import sys; sys.version_info >= (3, 11) and print("$(p)")' 2>/dev/null)))
 ARGS ?=
-# Test processes at a time, each with a Spark session of its own.
-JOBS ?= 2
+# Test processes at a time, each with a Spark session of its own: much of their time they wait for the JVM.
+JOBS ?= 3
 
 VENV := .venv
 RUN := $(VENV)/bin/python

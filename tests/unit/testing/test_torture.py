@@ -64,6 +64,7 @@ def test_a_ledger_survives_a_line_cut_short(tmp_path):
 # --- the storm ---
 
 
+@pytest.mark.nightly  # make torture has a longer one
 def test_a_storm_of_killed_processes_loses_nothing(tmp_path):
     toll = storm(10, tmp_path, seed=1, oracle=read_hudi_rs)
     assert toll.wrong == []
