@@ -8,7 +8,12 @@ from typing import Any
 import pytest
 
 from hoodie.doctor.examine import Severity, examine
+from hoodie.model.meta import RECORD_KEY
+from hoodie.reading.snapshot import read_table
+from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
+from support.oracles import META, assert_same_rows, expected_rows
+from support.real_tables import files_of
 from support.store_histories import steps_of_histories
 from support.stores import Store
 from support.writers import BY_STORAGE, TABLE, Worker, check_rows, rows_of, run_at_once
@@ -34,3 +39,18 @@ def test_threads_that_write_at_once_lose_nothing(store: Store, kind: str) -> Non
     check_rows(storage, workers)
     ArrowTable(storage, options).upsert(rows_of(["after"], 1))
     assert [str(found) for found in examine(storage) if found.severity is Severity.ERROR] == []
+
+
+@pytest.mark.parametrize(
+    "name", ["cow_upserts_delete", "cow_schema_evolution", "mor_logs", "mor_deletes", "mor_parquet_log_blocks"]
+)
+def test_a_table_that_hudi_wrote_is_read_and_written(store: Store, name: str) -> None:
+    storage = store.new()
+    for path, content in files_of(f"hudi-0.15/{name}").items():
+        storage.write(path, content)
+    found = read_table(load_state(storage))
+    assert_same_rows(found, expected_rows(name))
+    gone = found.slice(0, 1).drop_columns(list(META))
+    ArrowTable(storage, {}).delete(gone)
+    kept = read_table(load_state(storage)).column(RECORD_KEY).to_pylist()
+    assert sorted(kept) == sorted(found.column(RECORD_KEY).to_pylist()[1:])
