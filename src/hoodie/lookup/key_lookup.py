@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.parquet.base_footer import BaseFooter, stored_key_range
+from hoodie.formats.parquet.base_footer import BaseFooter, stored_filter, stored_key_range
 from hoodie.formats.parquet.columns import open_parquet, read_columns
 from hoodie.formats.parquet.murmur import Indices, KeyHashes
 from hoodie.index.pruning import (
@@ -38,6 +38,10 @@ Mask = npt.NDArray[np.bool_]
 #: So many keys are tested against a filter, however few rows the file has: it may be far away. Testing more of them
 #: than the file has rows takes longer than reading all of its keys.
 _FEW_KEYS = 10_000
+#: Keys that are tested against a filter before all are.
+_SAMPLE = 64
+#: To decode a filter is worth it, where nothing says that it rules keys out, for a file with so many rows a key.
+_WORTH_A_FILTER = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +60,8 @@ def find_keys(
     """Start looking the keys up in files, each file by a thread of the pool.
 
     keys     string[n], no nulls
-    pruned   by key ranges and bloom filters first (BLOOM); else the keys of each file are read, unless all of them are
-             outside of its key range (SIMPLE)
+    pruned   by the key ranges and bloom filters of all files first (BLOOM); else the keys of each file are read, unless
+             its footer tells, once the file is open, that it holds none of them (SIMPLE)
     returns  per file the positions in `keys` of those it holds, ascending, those of their rows, and the cost
     """
     footers = list(pool.map(partial(footer_of, storage), files)) if pruned else None
@@ -99,28 +103,46 @@ def _positions(parquet: pq.ParquetFile, path: str, keys: pa.Array) -> Indices:
     return found
 
 
-def _look_up_in_range(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
-    """Look up in one file those of the keys that are in its range, which is compared once the file is open."""
+def _look_up_if_likely(storage: Storage, file: BaseFile, keys: pa.Array, span: KeySpan) -> Hits:
+    """Look up in one file those of the keys that are in its range, which is compared once the file is open; none of
+    them if its bloom filter rules out a sample, and then nearly all."""
     with storage.open_listed(file.path, file.size) as source:
         parquet = open_parquet(source, file.path)
         bounds = stored_key_range(parquet.metadata)
         within = None if bounds is None else span.within(*bounds)
-        wanted = np.arange(len(keys)) if within is None else within
-        asked = keys if within is None else keys.take(pa.array(within))
+        in_range = np.arange(len(keys)) if within is None else within
+        wanted = _unless_ruled_out(parquet.metadata, file.path, keys, in_range)
+        asked = keys if len(wanted) == len(keys) else keys.take(pa.array(wanted))
         places = _positions(parquet, file.path, asked) if len(asked) else np.empty(0, np.int64)
     hits = places != ABSENT
     found = int(np.count_nonzero(hits))
     cost = IndexStats(
         files=1,
         files_read=int(len(asked) > 0),
-        files_pruned_by_range=int(len(asked) == 0),
+        files_pruned_by_range=int(len(in_range) == 0),
+        files_pruned_by_filter=int(len(in_range) > len(asked) == 0),
         candidates=len(keys),
-        pruned_by_range=len(keys) - len(asked),
+        pruned_by_range=len(keys) - len(in_range),
+        pruned_by_filter=len(in_range) - len(asked),
         checked=len(asked),
         false_positives=len(asked) - found,
         hits=found,
     )
     return _with_late(file, keys, (wanted[hits], places[hits], cost))
+
+
+def _unless_ruled_out(footer: pq.FileMetaData, path: str, keys: pa.Array, wanted: Indices) -> Indices:
+    """Some of the keys, or those of them that a file's filter lets pass. A sample decides whether all are tested: most
+    often files hold some of the keys, and then all of their own are read anyway."""
+    if not 0 < len(wanted) * _WORTH_A_FILTER <= footer.num_rows:
+        return wanted
+    filter = stored_filter(footer, path)
+    if filter is None:
+        return wanted
+    sample = keys.take(pa.array(wanted[:: 1 + len(wanted) // _SAMPLE]))
+    if len(prune_by_filter(filter, KeyHashes.of(sample), np.arange(len(sample)))):
+        return wanted
+    return np.sort(prune_by_filter(filter, KeyHashes.of(keys), wanted))
 
 
 def _moved(positions: Indices, by: int) -> Indices:
@@ -139,7 +161,7 @@ def _look_ups(
     if footers is None:
         span = KeySpan.of(keys)
         if span is not None:
-            return [partial(_look_up_in_range, storage, file, keys, span) for file in files]
+            return [partial(_look_up_if_likely, storage, file, keys, span) for file in files]
         return [partial(_look_up, storage, file, None, keys, None, every) for file in files]
     candidates: dict[int, Indices] = dict.fromkeys(range(len(files)), every)
     if bloom.prune_by_ranges:

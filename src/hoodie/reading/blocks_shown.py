@@ -15,7 +15,7 @@ def logs_shown_since(
     count, as long as they have as many bytes.
 
     commits  what completed commits wrote, as far as it is known
-    returns  None when it cannot be told: blocks no longer count, or it is not known what a commit wrote
+    returns  None when it is not known: blocks no longer count, or it is not known what a commit wrote
     """
     if then.after != now.after or now.first_active > then.latest or not all(map(now.shows, then.completed)):
         return None

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.config.write import BloomOptions
-from hoodie.formats.parquet.base_footer import footer_metadata
+from hoodie.formats.parquet.base_footer import BLOOM, BLOOM_TYPE, footer_metadata
 from hoodie.formats.parquet.bloom import BloomKind, add_keys, empty_filter
 from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats
 from hoodie.lookup.batch import KeyLocations
@@ -68,17 +68,41 @@ def test_keys_of_a_file_whose_range_holds_none_are_not_read_without_filters_eith
     assert (hits.tolist(), positions.tolist()) == (([0], [1]) if asked == ["d"] else ([], []))
 
 
+def with_filter(stored: list[str], also: dict[str, str]) -> Storage:
+    """One base file of these keys, with their range and bloom filter, and further entries of the footer."""
+    storage, keys, sink = MemoryStorage(), pa.array(stored), pa.BufferOutputStream()
+    footer = footer_metadata(min(stored), max(stored), add_keys(empty_filter(BloomKind.SIMPLE, 1000, 1e-9), keys, 0))
+    pq.write_table(pa.table({RECORD_KEY: keys}).replace_schema_metadata({**footer, **also}), sink)
+    storage.create_new(NAME, sink.getvalue().to_pybytes())
+    return storage
+
+
+@pytest.mark.parametrize("also", [{}, {BLOOM: "rubbish"}, {BLOOM_TYPE: "OF_LATER_TIMES"}], ids=str)
+@pytest.mark.parametrize(
+    ("asked", "read"),
+    [
+        (["k1x", "k2x"], False),
+        (["k1x", "k200", "k2x"], True),
+        ([f"k{number}x" for number in range(100)], True),  # to test so many takes longer than to read the file's keys
+    ],
+)
+def test_keys_of_a_file_whose_filter_rules_a_few_out_are_not_read_by_simple_either(
+    asked: list[str], read: bool, also: dict[str, str]
+) -> None:
+    storage = with_filter([f"k{number:03}" for number in range(500)], also)
+    file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
+    hits, positions, cost = find_in_file(storage, file, pa.array(asked), False, BloomOptions())
+    assert (cost.files_read, cost.files_pruned_by_filter) == ((1, 0) if read or also else (0, 1))
+    assert cost.candidates == cost.pruned_by_range + cost.pruned_by_filter + cost.checked == len(asked)
+    assert (hits.tolist(), positions.tolist()) == (([1], [200]) if "k200" in asked else ([], []))
+
+
 @pytest.mark.parametrize(("few", "tested"), [(10_000, True), (2, False)])
 def test_a_filter_is_not_asked_about_more_keys_than_its_file_has(
     monkeypatch: pytest.MonkeyPatch, few: int, tested: bool
 ) -> None:
     monkeypatch.setattr("hoodie.lookup.key_lookup._FEW_KEYS", few)
-    storage = MemoryStorage()
-    sink = pa.BufferOutputStream()
-    stored = pa.array(["a", "b", "d"])
-    footer = footer_metadata("a", "d", add_keys(empty_filter(BloomKind.SIMPLE, 100, 1e-9), stored, 0))
-    pq.write_table(pa.table({RECORD_KEY: stored}).replace_schema_metadata(footer), sink)
-    storage.create_new(NAME, sink.getvalue().to_pybytes())
+    storage = with_filter(["a", "b", "d"], {})
     file = BaseFile(FileGroupId("", ID), "20260101000000000", "0-0-0", 1, NAME)
     hits, _, cost = find_in_file(storage, file, pa.array(["a", "c", "b", "cc"]), True, BloomOptions())
     assert hits.tolist() == [0, 2]

@@ -101,6 +101,18 @@ def stored_key_range(metadata: pq.FileMetaData) -> tuple[str, str] | None:
         return None
 
 
+def stored_filter(metadata: pq.FileMetaData, path: str) -> BloomFilter | None:
+    """The bloom filter by a footer that is read already; None where it has none that can be used."""
+    stored = metadata.metadata or {}
+    text = stored.get(BLOOM.encode()) or stored.get(_OLD_BLOOM.encode())
+    if not text:
+        return None
+    try:
+        return decode(text.decode(), stored.get(BLOOM_TYPE.encode(), b"").decode(), path)
+    except (CorruptFile, UnsupportedTable, UnicodeDecodeError):  # its user reads the keys then
+        return None
+
+
 def footer_metadata(min_key: str | None, max_key: str | None, bloom: BloomFilter) -> dict[str, str]:
     """The key/value metadata that a writer adds to a base file.
 

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.merge.rows import Positions
@@ -20,7 +20,7 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
-from hoodie.spark.columns import quoted
+from hoodie.spark.columns import tick
 from hoodie.spark.read.merged_slices import packed_rows, slice_bytes, slice_rows
 
 # No column of a table has a dot in its name.
@@ -64,14 +64,10 @@ def changes_of(
 def changes_among(changes: DataFrame, count: int, numbers: Sequence[int], columns: Sequence[str]) -> DataFrame:
     """The changes of some slices, among those of so many, with fewer columns."""
     if len(numbers) < count:
-        others = set(range(count)).difference(numbers)
-        few = (
-            F.col(f"`{_SLICE}`").isin(list(numbers))
-            if len(numbers) < len(others)
-            else ~F.col(f"`{_SLICE}`").isin([*others])
-        )
-        changes = changes.where(few)
-    return changes.select(*map(quoted, columns), *(quoted(field.name) for field in _BITS))
+        others = sorted(set(range(count)).difference(numbers))
+        few, kept = (numbers, "in") if len(numbers) < len(others) else (others, "not in")
+        changes = changes.where(f"`{_SLICE}` {kept} ({', '.join(map(str, few))})")
+    return changes.selectExpr(*map(tick, columns), *(tick(field.name) for field in _BITS))
 
 
 def rows_gone(session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice]) -> DataFrame:
@@ -81,29 +77,32 @@ def rows_gone(session: SparkSession, reader: SliceReader, slices: Sequence[FileS
     return slice_rows(session, based, schema, partial(_positions, reader, schema))
 
 
-def rows_of(changes: DataFrame, columns: Sequence[Column]) -> DataFrame:
+def rows_of(changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The rows among changes."""
-    return changes.where(F.col(f"`{_FILE}`").isNull()).select(*columns)
+    return changes.where(f"`{_FILE}` is null").selectExpr(*map(tick, columns))
 
 
-def rows_that_stay(
-    base: DataFrame, files: Sequence[BaseFile], changes: DataFrame, columns: Sequence[Column]
-) -> DataFrame:
+def rows_that_stay(base: DataFrame, files: Sequence[BaseFile], changes: DataFrame, columns: Sequence[str]) -> DataFrame:
     """The rows of base files that no log replaces.
 
     base     of the files, by Spark's own reader
     changes  of `changes_of` or `rows_gone`
+
+    Expressions are text: to make a column in Python takes several calls to Spark, and tables have many.
     """
     sizes_differ = len({file.size for file in files}) == len(files)
     key, told = (_SIZE, "file_size") if sizes_differ else (_FILE, "file_name")
-    placed = base.select(*columns, F.col(f"_metadata.{told}").alias(key), F.col("_metadata.row_index").alias(_ROW))
-    gone = changes.where(F.col(f"`{_FILE}`").isNotNull()).select(F.col(f"`{key}`").alias("hoodie.key"), f"`{_GONE}`")
-    joined = placed.join(F.broadcast(gone), F.col(f"`{key}`") == F.col("`hoodie.key`"), "left")
-    # A file that nothing is known of must not pass for one without changes.
-    bits = F.coalesce(F.col(f"`{_GONE}`"), F.raise_error(F.lit("what the logs change of a base file is not known")))
-    word = F.coalesce(F.get(bits, F.expr(f"cast(shiftright(`{_ROW}`, 6) as int)")), F.lit(0).cast("long"))
-    bit = F.call_function("shiftright", word, F.expr(f"cast(`{_ROW}` & 63 as int)")).bitwiseAND(F.lit(1))
-    return joined.where(bit == 0).select(*columns)
+    names = [*map(tick, columns)]
+    placed = base.selectExpr(*names, f"_metadata.{told} as `{key}`", f"_metadata.row_index as `{_ROW}`")
+    gone = changes.where(f"`{_FILE}` is not null").selectExpr(f"`{key}` as `hoodie.key`", f"`{_GONE}`")
+    joined = placed.join(F.broadcast(gone), F.expr(f"`{key}` = `hoodie.key`"), "left")
+    return joined.where(_STAYS).selectExpr(*names)
+
+
+# A file that nothing is known of must not pass for one without changes.
+_WORDS = f"coalesce(`{_GONE}`, raise_error('what the logs change of a base file is not known'))"
+_WORD = f"coalesce(get({_WORDS}, cast(shiftright(`{_ROW}`, 6) as int)), 0L)"
+_STAYS = f"shiftright({_WORD}, cast(`{_ROW}` & 63 as int)) & 1 = 0"
 
 
 def _changes(

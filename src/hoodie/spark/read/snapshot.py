@@ -20,7 +20,7 @@ from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
-from hoodie.spark.columns import quoted
+from hoodie.spark.columns import tick
 from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.kept_changes import kept_changes
@@ -136,11 +136,10 @@ def _rows_by_position(
     commits = partial(newest_published, scan.state.storage, scan.state.timeline)
     kept = kept_changes(session, reader, slices, names, limit, commits)
     changes = changes_of(session, reader, slices, names) if kept is None else kept
-    wanted = [quoted(name) for name in columns]
-    yield rows_of(changes, wanted)
+    yield rows_of(changes, columns)
     if files := [slice_.base for slice_ in slices if slice_.base is not None]:
         gone = rows_gone(session, reader, slices) if kept is None else kept
-        yield rows_that_stay(_base_frame(session, scan, root, files), files, gone, wanted)
+        yield rows_that_stay(_base_frame(session, scan, root, files), files, gone, columns)
 
 
 def _base_frame(session: SparkSession, scan: Scan, root: str, files: Sequence[BaseFile]) -> DataFrame:
@@ -162,7 +161,7 @@ def base_rows(session: SparkSession, scan: Scan, root: str | None, columns: Sequ
     frames = []
     if root is not None and (by_spark or not by_arrow):
         frame = _base_frame(session, scan, root, by_spark)
-        frames.append(frame if frame.columns == list(columns) else frame.select(*map(quoted, columns)))
+        frames.append(frame if frame.columns == list(columns) else frame.selectExpr(*map(tick, columns)))
     if by_arrow or not frames:
         frames.append(file_rows(session, scan.state.storage, scan.schema, by_arrow, columns, scan.tests))
     return reduce(DataFrame.unionByName, frames)
