@@ -28,20 +28,8 @@ _HIVE = {
     pa.large_binary(): "binary",
     pa.date32(): "date",
 }
-_SPARK = {
-    pa.bool_(): "boolean",
-    pa.int8(): "integer",
-    pa.int16(): "integer",
-    pa.int32(): "integer",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "binary",
-    pa.large_binary(): "binary",
-    pa.date32(): "date",
-}
+_IN_SPARK = {"int": "integer", "bigint": "long"}
+_SPARK = {kind: _IN_SPARK.get(name, name) for kind, name in _HIVE.items()}
 
 
 def hive_type(kind: pa.DataType, *, timestamps: bool = False, where: str = "") -> str:
