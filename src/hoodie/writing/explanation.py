@@ -10,9 +10,8 @@ import pyarrow as pa
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
-from hoodie.model.meta import PARTITION_PATH
 from hoodie.plan.write import PartitionProfile, WritePlan
-from hoodie.writing.driver import plan_on_driver, thread_pool
+from hoodie.writing.driver import partitions_of, plan_on_driver, thread_pool
 from hoodie.writing.job import Checked
 from hoodie.writing.planning import BatchPlan
 
@@ -69,8 +68,7 @@ _COLUMNS = (
 
 def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:
     """Locate and plan keyed rows, as driver threads would write them."""
-    partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
-    files = checked.files(checked.state, partitions)
+    files = checked.files(checked.state, partitions_of(rows))
     with thread_pool(checked.settings) as pool:
         return plan_on_driver(checked, checked.state, rows, files, pool).planned
 
