@@ -81,17 +81,11 @@ class BaseFileWriter:
         self.pending_bytes = 0
 
     def __enter__(self) -> Self:
-        path = f"{self.group.partition}/{self.name}" if self.group.partition else self.name
-        with ExitStack() as opened:
-            self._open(path, opened)
-            self._stack = opened.pop_all()
-        return self
-
-    def _open(self, path: str, stack: ExitStack) -> None:
-        spec = self.spec
         if self._base is None:  # else there are files: a metafile that was lost, the write has restored
-            ensure_partition(spec.storage, self.group.partition, spec.instant)
-        self._sink = stack.enter_context(open_marked(spec, path, self._marker_kind))
+            ensure_partition(self.spec.storage, self.group.partition, self.spec.instant)
+        self._stack = ExitStack()
+        self._sink = self._stack.enter_context(open_marked(self.spec, self.file().path, self._marker_kind))
+        return self
 
     def _parquet(self, rows: pa.Table) -> pq.ParquetWriter:
         """The file's writer, made when the first rows are there to say how columns are best encoded."""

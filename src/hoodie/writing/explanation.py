@@ -10,7 +10,7 @@ import pyarrow as pa
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
-from hoodie.plan.write import PartitionProfile, WritePlan
+from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.writing.driver import partitions_of, plan_on_driver, thread_pool
 from hoodie.writing.job import Checked
 from hoodie.writing.planning import BatchPlan
@@ -37,22 +37,13 @@ class WriteExplanation(Displayed):
             f"{self.plan.record_size} bytes",
         ]
         for task in self.plan.tasks:
-            what = "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
-            lines.append(
-                f"  {task.group.partition or '(no partition)'}: {what}: {task.updates} updates, {task.inserts} inserts"
-            )
+            where = task.group.partition or "(no partition)"
+            lines.append(f"  {where}: {_what(task)}: {task.updates} updates, {task.inserts} inserts")
         return "\n".join(lines)
 
     def _summary(self) -> Summary:
         rows = (
-            (
-                task.group.partition,
-                "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}",
-                task.updates,
-                task.inserts,
-                task.bytes_read,
-            )
-            for task in self.plan.tasks
+            (task.group.partition, _what(task), task.updates, task.inserts, task.bytes_read) for task in self.plan.tasks
         )
         return summary(str(self).partition("\n")[0], _COLUMNS, rows, len(self.plan.tasks))
 
@@ -64,6 +55,10 @@ _COLUMNS = (
     Column("inserts", Kind.COUNT),
     Column("bytes read", Kind.BYTES),
 )
+
+
+def _what(task: WriteTask) -> str:
+    return "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
 
 
 def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:

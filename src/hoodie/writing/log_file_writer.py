@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -179,12 +180,10 @@ class LogWriter:
             self._begin()
         data = encode_block(block)
         self._sink.write(data)
-        self._size += len(data)
-        self._rows += rows
-        self._deletes += deletes
-        file = LogFile(self._task.group, self._base_instant, self._version, self._token, self._size, self._name)
-        self._written[-1:] = [(file, self._rows, self._deletes)]
-        if self._size >= self._spec.logs.max_size:
+        file, rows_before, deletes_before = self._written[-1]
+        file = replace(file, size=file.size + len(data))
+        self._written[-1] = (file, rows_before + rows, deletes_before + deletes)
+        if file.size >= self._spec.logs.max_size:
             self._close()
 
     def stats(self, inserted: int) -> list[WriteStat]:
@@ -221,9 +220,8 @@ class LogWriter:
         if self._task.slice is None:
             ensure_partition(spec.storage, group.partition, spec.instant)
         self._version += 1
-        self._name = log_file_name(group.file_id, self._base_instant, self._version, self._token)
-        self._size = self._rows = self._deletes = 0
-        file = LogFile(group, self._base_instant, self._version, self._token, 0, self._name)
+        name = log_file_name(group.file_id, self._base_instant, self._version, self._token)
+        file = LogFile(group, self._base_instant, self._version, self._token, 0, name)
         self._sink = self._stack.enter_context(open_marked(spec, file.path, MarkerKind.APPEND))
         self._written.append((file, 0, 0))
         self._open = True
