@@ -13,7 +13,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import open_table, read_arrow
+from hoodie import create_table, open_table, read_arrow
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.file_slice_reader import merged_batches, slice_reader
@@ -104,6 +104,43 @@ def test_a_session_keeps_what_it_read_of_logs(spark: SparkSession, fixture_table
     spark.catalog.clearCache()
     with pytest.raises(TASK_FAILED, match=rf"{log.name} at byte 0"):
         table.snapshot().toArrow()
+
+
+def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    path = str(tmp_path / "orders")
+    options = {"hoodie.parquet.small.file.limit": 0}
+    table = create_table(
+        spark, path, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
+    )
+    model = {(day, id_): 0 for day in "abcd" for id_ in range(5)}
+
+    def write(days: str, version: int) -> None:
+        changed = {(day, id_): version for day, id_ in model if day in days and (not version or id_ < 3 + version % 3)}
+        model.update(changed)
+        rows = [(id_, day, version) for (day, id_), version in changed.items()]
+        table.upsert(spark.createDataFrame(rows, "id int, day string, ts int"), options=options)
+
+    def damage(days: str) -> None:
+        for day in days:
+            for log in (tmp_path / "orders" / day).glob(".*.log.*"):
+                log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before
+
+    def rows() -> dict[tuple[str, int], int]:
+        return {(row.day, row.id): row.ts for row in open_table(spark, path).snapshot().collect()}
+
+    write("abcd", 0)
+    write("abcd", 1)
+    assert rows() == model
+    damage("abc")
+    for version, day in enumerate("dddddd", start=2):  # more commits than one query has frames
+        write(day, version)
+        assert rows() == model
+    assert open_table(spark, path).snapshot().where("day = 'a'").count() == 5
+    write("c", 8)
+    with pytest.raises(TASK_FAILED, match="at byte 0"):
+        rows()
 
 
 def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:

@@ -23,6 +23,7 @@ from hoodie.reading.scan import ScanKind, plan_scan
 from hoodie.reading.selection import Filters, check_columns, read_filter, sure_tests
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.after_commit import after_commit
+from hoodie.spark.columns import quoted
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
 from hoodie.spark.read import incremental, snapshot
@@ -83,7 +84,7 @@ def read(session: SparkSession, state: TableState, read: Read, options: Options)
         return _read(session, state, read, read.columns, options)
     rows = _filter(state, read)
     found = _read(session, state, read, rows.read, options, rows.tests).where(rows.condition)
-    return found if read.columns is None else found.select(*map(snapshot.quoted, read.columns))
+    return found if read.columns is None else found.select(*map(quoted, read.columns))
 
 
 def _read(
@@ -156,7 +157,7 @@ def _any(filters: Filters) -> Column:
 
 
 def _compared(test: Test) -> Column:
-    column, value = snapshot.quoted(test.column), test.value
+    column, value = quoted(test.column), test.value
     if test.op == "in":
         return column.isin(list(value))
     if test.op == "not in":  # as pyarrow has it, nulls are not among the values

@@ -23,6 +23,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark import record_keys
+from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.lookup.large_batch import ask, rows_of, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
@@ -65,12 +66,12 @@ class SparkKeys:
         frame = self._keyed(df, context, df.columns)
         frame, rows = self._near(frame)
         if rows is None:
-            return self._absent_on_executors(frame, context).select(*map(snapshot.quoted, df.columns))
+            return self._absent_on_executors(frame, context).select(*map(quoted, df.columns))
         with thread_pool(self.settings) as pool:
             places = locate_keys(context, rows, pool)
             reader = reader_for(context.state, self._schema(context.state), places.slices.values(), self.options)
             new = ~held(places, self.storage, reader, pool)
-        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(snapshot.quoted, df.columns))
+        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(quoted, df.columns))
 
     def read(self, keys: Any, columns: Sequence[str] | None = None) -> KeyedRows[DataFrame]:
         """As `HoodieReadClient.read`. Of keys that were not brought to the driver the rows are not read yet."""
@@ -103,7 +104,7 @@ class SparkKeys:
             with thread_pool(self.settings) as pool:
                 places = locate_keys(context, rows, pool)
             tagged = self._frame(located_rows(places), frame, FILE_ID, INSTANT)
-        return tagged.select(*map(snapshot.quoted, names), FILE_ID, INSTANT)
+        return tagged.select(*map(quoted, names), FILE_ID, INSTANT)
 
     # --- what the calls share ---
 
@@ -124,7 +125,7 @@ class SparkKeys:
     def _keyed(self, df: DataFrame, context: LookupContext, kept: Sequence[str]) -> DataFrame:
         """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""
         state = context.state
-        others = [snapshot.quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
+        others = [quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
         if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
             return df.select(*others, RECORD_KEY, PARTITION_PATH)
         schema = user_schema(df.schema)

@@ -79,7 +79,7 @@ class PositionOptions:
         "hoodie.spark.read.cache.max.log.bytes",
         256 * MiB,
         "Of so many bytes of log files the Spark session keeps what a snapshot read in its cache (memory and disk), "
-        "for the next query of the same files; the least recent ones give way. 0: nothing is kept, and each query "
+        "for further queries of the same files; the least recent ones give way. 0: nothing is kept, and each query "
         "reads the logs.",
         expected="bytes, such as 268435456",
         check=lambda size: size >= 0,

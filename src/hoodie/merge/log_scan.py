@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from hoodie.errors import UnsupportedTable
@@ -27,10 +28,10 @@ B = TypeVar("B", bound=Headed)
 class Committed:
     """Which instants' blocks a reader sees."""
 
-    completed: Container[str]  # of commit, deltacommit and replacecommit, in the active timeline
+    completed: AbstractSet[str]  # of commit, deltacommit and replacecommit, in the active timeline
     latest: str  # the instant of the query, inclusive: the scan stops at the first block of a later one
     first_active: str = ""  # oldest instant of the active timeline: older ones are archived, hence complete
-    inflight: Container[str] = field(default=())
+    inflight: AbstractSet[str] = frozenset()
     after: str = ""  # only instants after this one are wanted (exclusive)
 
     def shows(self, instant: str) -> bool:

@@ -27,6 +27,7 @@ from hoodie.keygen.keygen import (
 )
 from hoodie.keygen.timebased import TimestampSettings
 from hoodie.spark import times
+from hoodie.spark.columns import quoted
 
 _ESCAPED = r"""[\x00-\x1F\x7F"#%'*/:=?\\{\[\]^]"""  # ESCAPED_CHARACTERS for Java
 
@@ -92,7 +93,7 @@ def _field(schema: T.StructType, path: str) -> tuple[Column, T.DataType]:
     if kind is None:
         raise SchemaMismatch(f"column {path!r} is missing; the columns are {', '.join(schema.names)}")
     first, *rest = path.split(".")
-    column = F.col("`" + first.replace("`", "``") + "`")
+    column = quoted(first)
     for name in rest:
         column = column.getField(name)
     return column, kind

@@ -15,10 +15,10 @@ from hoodie.config.datasource import DatasourceOptions, SqlInsert
 from hoodie.config.options import read_options
 from hoodie.errors import SchemaMismatch
 from hoodie.model.meta import META_COLUMNS
+from hoodie.spark.columns import quoted
 from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.assign import column_of, in_types
 from hoodie.spark.merge.clauses import MergeClause, MergeRequest
-from hoodie.spark.read.snapshot import quoted
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
 from hoodie.statements.rows import views_of, with_tables
 from hoodie.writing.result import WriteResult

@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from hoodie.api.table import HoodieTable, open_table
 from hoodie.errors import StatementError
-from hoodie.spark.merge.assign import tick
+from hoodie.spark.columns import tick
 from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Name, Text

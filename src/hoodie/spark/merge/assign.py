@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
 from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.spark.columns import tick
 from hoodie.spark.merge.clauses import Act, MergeClause
 
 _NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType)
@@ -63,11 +64,6 @@ def assignments(
             raise InvalidInput(f"column {column!r} is assigned twice in one clause")
         found[column] = value
     return found
-
-
-def tick(name: str) -> str:
-    """A name as SQL has it in backticks."""
-    return "`" + name.replace("`", "``") + "`"
 
 
 def in_types(rows: Mapping[str, Column], given: T.StructType, wanted: T.StructType) -> list[Column]:

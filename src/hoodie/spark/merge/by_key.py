@@ -17,7 +17,8 @@ from pyspark.sql import functions as F
 
 from hoodie.merge.row_action import NOT_INSERTED, RowAction
 from hoodie.model.meta import META_COLUMNS
-from hoodie.spark.merge.assign import assignments, tick
+from hoodie.spark.columns import tick
+from hoodie.spark.merge.assign import assignments
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column
 from hoodie.spark.merge.expressions import about_source_only, same_expression
 from hoodie.spark.merge.plan import TableShape, Values, equated

@@ -19,7 +19,8 @@ from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile
 from hoodie.keygen.keygen import FieldKind, KeyGenerator
 from hoodie.model.meta import META_COLUMNS
-from hoodie.spark.merge.assign import assignments, column_of, first_that_holds, tick
+from hoodie.spark.columns import tick
+from hoodie.spark.merge.assign import assignments, column_of, first_that_holds
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.expressions import equal_columns, same_expression
 from hoodie.writing.job import Checked

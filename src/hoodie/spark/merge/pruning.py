@@ -12,9 +12,10 @@ from pyspark.sql import functions as F
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.reading.column_types import mislabelled
 from hoodie.reading.scan import Scan
+from hoodie.spark.columns import quoted, tick
 from hoodie.spark.merge.clauses import holds
 from hoodie.spark.merge.expressions import columns_named, conjuncts
-from hoodie.spark.read.snapshot import quoted, says_itself
+from hoodie.spark.read.snapshot import says_itself
 from hoodie.spark.types import to_spark
 
 _PATH = "_hoodie_path"
@@ -63,7 +64,7 @@ def _possible(session: SparkSession, scan: Scan, condition: str | Column | None,
     if not rows:
         return unknown
     schema = to_spark(pa.schema([scan.schema.field(column) for column in columns]))
-    texts = session.createDataFrame(rows, ", ".join(f"{_tick(column)} string" for column in (_PATH, *columns)))
+    texts = session.createDataFrame(rows, ", ".join(f"{tick(column)} string" for column in (_PATH, *columns)))
     typed = texts.select(_PATH, *(quoted(f.name).try_cast(f.dataType).alias(f.name) for f in schema)).alias(name)
     possible = F.lit(True)
     for part in about:
@@ -86,7 +87,3 @@ def _is_about(part: str, columns: Collection[str], name: str) -> bool:
     known = {column.lower() for column in columns}
     named = columns_named(part)
     return bool(named) and all(parts[-1] in known and parts[:-1] in ((), (name.lower(),)) for parts in named or ())
-
-
-def _tick(name: str) -> str:
-    return "`" + name.replace("`", "``") + "`"

@@ -22,12 +22,13 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import Scan, plan_scan
 from hoodie.spark import record_keys
 from hoodie.spark.after_commit import after_commit
-from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, tick
+from hoodie.spark.columns import quoted, tick
+from hoodie.spark.merge.assign import column_of, first_that_holds, in_types
 from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
-from hoodie.spark.read.snapshot import quoted, scan_rows
+from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import to_arrow, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire, require_columns

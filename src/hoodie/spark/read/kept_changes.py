@@ -1,24 +1,32 @@
 """Changes of slices that a Spark session keeps in its cache, so that a further query does not read the logs again.
 
-Files never change: what was read of some at a moment of the timeline holds for good.
+Files never change: what was read of one at a moment of the timeline holds for good, and after further commits for all
+slices that these did not write to.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from weakref import WeakKeyDictionary
 
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.model.files import FileSlice
+from hoodie.reading.blocks_shown import logs_shown_since
 from hoodie.reading.file_slice_reader import SliceReader
-from hoodie.spark.read.positioned_slices import changes_of
+from hoodie.spark.read.positioned_slices import changes_among, changes_of
+from hoodie.view.published import Published
 
 #: Frames kept in a session: Spark looks at all of them when it plans a query.
 _MOST_KEPT = 16
+#: Of them, those that answer one query beside what it reads itself: each is a scan of its own.
+_MOST_PARTS = 3
+
+Commits = Callable[[], Iterable[Published]]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,16 +35,32 @@ class _Kept:
 
     changes: DataFrame
     reader: SliceReader
-    slices: tuple[FileSlice, ...]
+    slices: dict[FileSlice, int]  # with their numbers in the frame
     columns: frozenset[str]
     zone: str
-    size: int  # bytes of the log files
 
-    def answers(self, reader: SliceReader, slices: tuple[FileSlice, ...], columns: frozenset[str], zone: str) -> bool:
-        """Whether the changes of these slices are among its own."""
-        if not columns <= self.columns or slices != self.slices or zone != self.zone:
-            return False
-        return reader.stored is None and self.reader.stored is None and _as_values(reader) == _as_values(self.reader)
+    @property
+    def size(self) -> int:
+        return _size(self.slices)
+
+    def holds(
+        self, reader: SliceReader, slices: Iterable[FileSlice], columns: Iterable[str], zone: str, commits: Commits
+    ) -> list[FileSlice]:
+        """Those of some slices whose changes it has, as the reader would read them."""
+        same = self.reader.stored is None and reader.stored is None and _as_values(reader) == _as_values(self.reader)
+        if not same or not self.columns.issuperset(columns) or zone != self.zone:
+            return []
+        found = [slice_ for slice_ in slices if slice_ in self.slices]
+        if not found or reader.committed == self.reader.committed:
+            return found
+        shown = logs_shown_since(self.reader.committed, reader.committed, commits())
+        if shown is None:
+            return []
+        return [slice_ for slice_ in found if not any((log.group.partition, log.name) in shown for log in slice_.logs)]
+
+    def of(self, slices: Iterable[FileSlice], columns: Sequence[str]) -> DataFrame:
+        numbers = [self.slices[slice_] for slice_ in slices]
+        return changes_among(self.changes, len(self.slices), numbers, columns)
 
 
 _kept: WeakKeyDictionary[SparkSession, list[_Kept]] = WeakKeyDictionary()  # the one used last at the end
@@ -44,34 +68,58 @@ _lock = threading.Lock()
 
 
 def kept_changes(
-    session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str], limit: int
+    session: SparkSession,
+    reader: SliceReader,
+    slices: Sequence[FileSlice],
+    columns: Sequence[str],
+    limit: int,
+    commits: Commits,
 ) -> DataFrame | None:
     """The changes of slices, which the session keeps once a query has read them; None when they are too large.
 
     columns  those that are needed at least
     limit    bytes of log files whose changes the session keeps; those of the least recent queries give way
+    commits  what the newest commits wrote; asked when there were some since the logs were read
     """
-    size = sum(log.size for slice_ in slices for log in slice_.logs)
-    if size > limit:
+    if _size(slices) > limit:
         return None
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
-    files, wanted = tuple(slices), frozenset(columns)
     with _lock:
         kept = _kept.setdefault(session, [])
-        found = next((entry for entry in kept if entry.answers(reader, files, wanted, zone)), None)
-        if found is None:
-            found = _Kept(changes_of(session, reader, slices, columns), reader, files, wanted, zone, size)
-        else:
-            kept.remove(found)
-        kept.append(found)
+        parts: list[tuple[_Kept, list[FileSlice]]] = []
+        rest = list(slices)
+        while rest and len(parts) < _MOST_PARTS:
+            holding = [(entry, entry.holds(reader, rest, columns, zone, commits)) for entry in kept]
+            best = max(holding, key=lambda part: _size(part[1]), default=None)
+            if best is None or not best[1]:
+                break
+            parts.append(best)
+            taken = set(best[1])
+            rest = [slice_ for slice_ in rest if slice_ not in taken]
+        if rest and sum(entry.size for entry, _ in parts) + _size(rest) > limit:
+            parts, rest = [], list(slices)  # what is kept has too much besides
+        if rest:
+            numbers = {slice_: number for number, slice_ in enumerate(rest)}
+            read = changes_of(session, reader, rest, columns)
+            parts.append((_Kept(read, reader, numbers, frozenset(columns), zone), rest))
+        for entry, _ in parts:
+            if entry in kept:
+                kept.remove(entry)
+            kept.append(entry)
         while len(kept) > _MOST_KEPT or sum(entry.size for entry in kept) > limit:
             kept.pop(0).changes.unpersist()
-        if not found.changes.storageLevel.useMemory:  # it is new, or its user has cleared the session's cache
-            found.changes.persist(StorageLevel.MEMORY_AND_DISK)
-        return found.changes
+        for entry, _ in parts:
+            if not entry.changes.storageLevel.useMemory:  # it is new, or its user has cleared the session's cache
+                entry.changes.persist(StorageLevel.MEMORY_AND_DISK)
+        return reduce(DataFrame.unionAll, [entry.of(found, columns) for entry, found in parts])
+
+
+def _size(slices: Iterable[FileSlice]) -> int:
+    """Bytes of the log files."""
+    return sum(log.size for slice_ in slices for log in slice_.logs)
 
 
 def _as_values(reader: SliceReader) -> tuple[object, ...]:
-    """What makes two readers read the same; a storage is told by its root."""
+    """What makes two readers read the same of the same blocks; a storage is told by its root."""
     schema = reader.schema.serialize().to_pybytes()
-    return reader.storage.root, schema, reader.rule, reader.committed, reader.options, reader.keygen
+    return reader.storage.root, schema, reader.rule, reader.options, reader.keygen

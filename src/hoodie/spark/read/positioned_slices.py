@@ -20,13 +20,15 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
-from hoodie.spark.read.merged_slices import slice_rows
+from hoodie.spark.columns import quoted
+from hoodie.spark.read.merged_slices import packed_rows, slice_bytes, slice_rows
 
 # No column of a table has a dot in its name.
 _FILE = "hoodie.file"  # name of a base file
 _SIZE = "hoodie.size"  # its bytes, by which it is told where no two have as many: a number is looked up faster
 _GONE = "hoodie.gone"  # its rows that logs replace, a bit a row: 64 to a number, the first is the lowest
 _ROW = "hoodie.row"  # position of a row in its file
+_SLICE = "hoodie.slice"  # which of the slices a change is of
 _BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]
 
 
@@ -50,10 +52,26 @@ def changes_of(
 ) -> DataFrame:
     """All that the logs of slices change: rows, and for each base file which of its rows are gone.
 
-    returns  `columns`, and those of the latter, which are null where a row is one of the table
+    returns  `columns`, and those of the latter, which are null where a row is one of the table; and which of `slices`
+             each is of, from 0
     """
-    schema = pa.schema([*(reader.schema.field(name).with_nullable(True) for name in columns), *_BITS])
-    return slice_rows(session, slices, schema, partial(_changes, reader, tuple(columns), schema))
+    stored = (reader.schema.field(name).with_nullable(True) for name in columns)
+    schema = pa.schema([*stored, *_BITS, pa.field(_SLICE, pa.int32())])
+    read = partial(_changes, reader, tuple(columns), schema)
+    return packed_rows(session, list(enumerate(slices)), lambda item: slice_bytes(item[1]), schema, read)
+
+
+def changes_among(changes: DataFrame, count: int, numbers: Sequence[int], columns: Sequence[str]) -> DataFrame:
+    """The changes of some slices, among those of so many, with fewer columns."""
+    if len(numbers) < count:
+        others = set(range(count)).difference(numbers)
+        few = (
+            F.col(f"`{_SLICE}`").isin(list(numbers))
+            if len(numbers) < len(others)
+            else ~F.col(f"`{_SLICE}`").isin([*others])
+        )
+        changes = changes.where(few)
+    return changes.select(*map(quoted, columns), *(quoted(field.name) for field in _BITS))
 
 
 def rows_gone(session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice]) -> DataFrame:
@@ -88,13 +106,17 @@ def rows_that_stay(
     return joined.where(bit == 0).select(*columns)
 
 
-def _changes(reader: SliceReader, columns: Sequence[str], schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:
+def _changes(
+    reader: SliceReader, columns: Sequence[str], schema: pa.Schema, item: tuple[int, FileSlice]
+) -> Iterator[pa.Table]:
+    number, slice_ = item
     changes = SliceChanges(reader, slice_, columns)
     for rows in changes.rows():
         none = [pa.nulls(rows.num_rows, field.type) for field in _BITS]
-        yield pa.Table.from_arrays([*rows.columns, *none], schema=schema)
+        numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+        yield pa.Table.from_arrays([*rows.columns, *none, numbers], schema=schema)
     if slice_.base is not None:
-        yield _bits(slice_.base, changes.replaced, schema)
+        yield _bits(slice_.base, changes.replaced, schema, number)
 
 
 def _positions(reader: SliceReader, schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:
@@ -102,11 +124,11 @@ def _positions(reader: SliceReader, schema: pa.Schema, slice_: FileSlice) -> Ite
     yield _bits(slice_.base, SliceChanges(reader, slice_, ()).positions(), schema)
 
 
-def _bits(file: BaseFile, positions: Positions, schema: pa.Schema) -> pa.Table:
+def _bits(file: BaseFile, positions: Positions, schema: pa.Schema, number: int = 0) -> pa.Table:
     """One row: the positions of a file as bits."""
     marks = np.zeros((int(positions[-1]) // 64 + 1) * 64 if len(positions) else 0, np.uint8)
     marks[positions] = 1
     words = np.packbits(marks, bitorder="little").view("<i8")
-    given = {_FILE: [file.name], _SIZE: [file.size], _GONE: [words]}
+    given = {_FILE: [file.name], _SIZE: [file.size], _GONE: [words], _SLICE: [number]}
     columns = [pa.array(given.get(field.name, [None]), field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)

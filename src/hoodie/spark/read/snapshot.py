@@ -6,12 +6,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from functools import reduce
+from functools import partial, reduce
 
 import pyarrow as pa
 from pyarrow import types as arrow
 from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from hoodie.config.options import Options
 from hoodie.config.read import PositionOptions
@@ -21,6 +20,7 @@ from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.scan import Scan, ScanKind, plan_scan
+from hoodie.spark.columns import quoted
 from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.kept_changes import kept_changes
@@ -30,6 +30,7 @@ from hoodie.spark.read.route import route_to
 from hoodie.spark.types import to_spark
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
+from hoodie.view.published import newest_published
 
 _PLAIN = re.compile(r"[A-Za-z0-9_.@ -]+")
 
@@ -118,7 +119,8 @@ def _rows_by_position(
         return
     names = list(columns) or scan.schema.names[:1]
     limit = 0 if scan.kind is ScanKind.CHANGES else scan.options.read(PositionOptions).kept
-    kept = kept_changes(session, reader, slices, names, limit)
+    commits = partial(newest_published, scan.state.storage, scan.state.timeline)
+    kept = kept_changes(session, reader, slices, names, limit, commits)
     changes = changes_of(session, reader, slices, names) if kept is None else kept
     wanted = [quoted(name) for name in columns]
     yield rows_of(changes, wanted)
@@ -150,11 +152,6 @@ def base_rows(session: SparkSession, scan: Scan, root: str | None, columns: Sequ
     if by_arrow or not frames:
         frames.append(file_rows(session, scan.state.storage, scan.schema, by_arrow, columns, scan.tests))
     return reduce(DataFrame.unionByName, frames)
-
-
-def quoted(name: str) -> Column:
-    """A column of exactly that name."""
-    return F.col("`" + name.replace("`", "``") + "`")
 
 
 def hive_folders(config: TableConfig, schema: pa.Schema, partitions: Collection[str]) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from itertools import chain
 
 import pyarrow as pa
-from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
@@ -22,6 +22,7 @@ from hoodie.lookup.index_choice import prepare_index
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import new_group_sizes
 from hoodie.spark import record_keys
+from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.tasks import check_workers, persist
@@ -125,17 +126,13 @@ def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> Dat
     if delete and checked.index.is_global:  # the index says where the keys are
         return frame.select(key, F.lit("").alias(PARTITION_PATH))
     path = record_keys.partition_path(frame.schema, keygen).alias(PARTITION_PATH)
-    return frame.select(key, path) if delete else frame.select(*map(_column, frame.columns), key, path)
+    return frame.select(key, path) if delete else frame.select(*map(quoted, frame.columns), key, path)
 
 
 def user_columns(frame: DataFrame) -> DataFrame:
     """The rows without the five meta columns, which a frame read from a table has."""
     kept = [name for name in frame.columns if name not in META_COLUMNS]
-    return frame if len(kept) == len(frame.columns) else frame.select(*map(_column, kept))
-
-
-def _column(name: str) -> Column:
-    return F.col("`" + name.replace("`", "``") + "`")
+    return frame if len(kept) == len(frame.columns) else frame.select(*map(quoted, kept))
 
 
 def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: Phases) -> Acquired:
