@@ -12,16 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from hoodie.formats.avro.rows import decode_rows, encode_rows
+from hoodie.model.meta import META_COLUMNS
 
-META = (
-    "_hoodie_commit_time",
-    "_hoodie_commit_seqno",
-    "_hoodie_record_key",
-    "_hoodie_partition_path",
-    "_hoodie_file_name",
-)
 COLUMNS: dict[str, Any] = {
-    **dict.fromkeys(META, "string"),
+    **dict.fromkeys(META_COLUMNS, "string"),
     "order_id": "string",
     "ds": "string",
     "ts": "long",

@@ -28,16 +28,7 @@ A daily upsert. Before:
 <!-- not run: needs Hudi's jar -->
 
 ```python
-hudi_options = {{
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.operation": "upsert",
-    "hoodie.upsert.shuffle.parallelism": 200,
-    "hoodie.datasource.hive_sync.enable": "false",
-}}
-df.write.format("hudi").options(**hudi_options).mode("append").save("trips")
+{daily}df.write.format("hudi").options(**hudi_options).mode("append").save("trips")
 ```
 
 After; the options are the same ones:
@@ -45,16 +36,7 @@ After; the options are the same ones:
 ```python
 import hoodie
 
-hudi_options = {{
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-    "hoodie.datasource.write.operation": "upsert",
-    "hoodie.upsert.shuffle.parallelism": 200,
-    "hoodie.datasource.hive_sync.enable": "false",
-}}
-df = spark.createDataFrame([(1, "oslo", 10), (2, "rome", 10)], "id int, city string, ts long")
+{daily}df = spark.createDataFrame([(1, "oslo", 10), (2, "rome", 10)], "id int, city string, ts long")
 hoodie.write(df, "trips", hudi_options, mode="append")
 hoodie.read(spark, "trips").count()  # -> 2
 ```
@@ -119,6 +101,18 @@ name that begins with `fs.`.
 {rows}
 """
 
+_DAILY = """\
+hudi_options = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.operation": "upsert",
+    "hoodie.upsert.shuffle.parallelism": 200,
+    "hoodie.datasource.hive_sync.enable": "false",
+}
+"""
+
 _THIRD = """\
 A nightly load that replaces a table, and a reader that takes what changed. Before:
 
@@ -172,7 +166,7 @@ def page() -> str:
     names = sorted(
         hudi_options().values(), key=lambda known: (not known.key.lstrip("_.").startswith("hoodie"), known.key)
     )
-    return _PAGE.format(third=_THIRD, rows="\n".join(_row(known, known.key in used) for known in names))
+    return _PAGE.format(daily=_DAILY, third=_THIRD, rows="\n".join(_row(known, known.key in used) for known in names))
 
 
 def _row(known: HudiOption, used: bool) -> str:

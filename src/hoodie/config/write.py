@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -347,6 +348,11 @@ class EngineOptions:
         aliases=("hoodie.spark.near.threads",),
         check=_not_negative,
     )
+
+    @property
+    def threads(self) -> int:
+        """Threads that write a batch."""
+        return self.driver_threads or os.cpu_count() or 1
 
 
 WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, IndexOptions, EngineOptions)

@@ -11,17 +11,7 @@ from typing import Any
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
-from hoodie.formats.timeline.services import (
-    decode_clean_metadata,
-    decode_clean_plan,
-    decode_compaction_plan,
-    decode_replace_plan,
-    decode_restore_metadata,
-    decode_restore_plan,
-    decode_rollback_metadata,
-    decode_rollback_plan,
-    decode_savepoint,
-)
+from hoodie.formats.timeline import services
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join
@@ -98,18 +88,18 @@ def read_names(entries: list[Entry], layout: int, folder: str) -> tuple[States, 
 Decoder = Callable[[bytes, str], Any]
 #: What the files hold that are Avro in both layouts. Replace commits' requested files may be empty.
 _DECODERS: Mapping[tuple[Action, State], Decoder] = {
-    (Action.COMPACTION, State.REQUESTED): decode_compaction_plan,
-    (Action.LOG_COMPACTION, State.REQUESTED): decode_compaction_plan,
-    (Action.REPLACE_COMMIT, State.REQUESTED): decode_replace_plan,
-    (Action.CLUSTERING, State.REQUESTED): decode_replace_plan,
-    (Action.CLEAN, State.REQUESTED): decode_clean_plan,
-    (Action.CLEAN, State.INFLIGHT): decode_clean_plan,
-    (Action.CLEAN, State.COMPLETED): decode_clean_metadata,
-    (Action.ROLLBACK, State.REQUESTED): decode_rollback_plan,
-    (Action.ROLLBACK, State.COMPLETED): decode_rollback_metadata,
-    (Action.SAVEPOINT, State.COMPLETED): decode_savepoint,
-    (Action.RESTORE, State.REQUESTED): decode_restore_plan,
-    (Action.RESTORE, State.COMPLETED): decode_restore_metadata,
+    (Action.COMPACTION, State.REQUESTED): services.decode_compaction_plan,
+    (Action.LOG_COMPACTION, State.REQUESTED): services.decode_compaction_plan,
+    (Action.REPLACE_COMMIT, State.REQUESTED): services.decode_replace_plan,
+    (Action.CLUSTERING, State.REQUESTED): services.decode_replace_plan,
+    (Action.CLEAN, State.REQUESTED): services.decode_clean_plan,
+    (Action.CLEAN, State.INFLIGHT): services.decode_clean_plan,
+    (Action.CLEAN, State.COMPLETED): services.decode_clean_metadata,
+    (Action.ROLLBACK, State.REQUESTED): services.decode_rollback_plan,
+    (Action.ROLLBACK, State.COMPLETED): services.decode_rollback_metadata,
+    (Action.SAVEPOINT, State.COMPLETED): services.decode_savepoint,
+    (Action.RESTORE, State.REQUESTED): services.decode_restore_plan,
+    (Action.RESTORE, State.COMPLETED): services.decode_restore_metadata,
 }
 _MAY_BE_EMPTY = {(Action.REPLACE_COMMIT, State.REQUESTED), (Action.CLUSTERING, State.REQUESTED)}
 _PLANS = {Action.CLEAN, Action.ROLLBACK}

@@ -14,7 +14,6 @@ See `hoodie.index.contract` for the contract. The path comes from the caller's o
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,6 +21,7 @@ from typing import cast
 
 import pyarrow as pa
 
+from hoodie.config.import_path import imported
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.index.contract import ByKey, Index, IndexContext, MakeIndex, TagKeys, Tags
@@ -44,13 +44,7 @@ def make(path: str, options: Mapping[str, str], config: TableConfig) -> Index:
 
 
 def _load(path: str) -> MakeIndex:
-    module, colon, name = path.partition(":")
-    if not (module and colon and name):
-        raise InvalidOption(f"{OPTION}={path}: expected an import path such as 'package.module:attribute'")
-    try:
-        attribute = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as problem:
-        raise InvalidOption(f"{OPTION}={path} cannot be imported: {problem}") from problem
+    attribute = imported(path, f"{OPTION}={path}", "attribute")
     if not callable(attribute):
         raise InvalidOption(
             f"{OPTION}={path} is {type(attribute).__name__}, expected a function (options, config) -> Index"

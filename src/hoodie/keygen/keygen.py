@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, read_options
-from hoodie.errors import InvalidOption
+from hoodie.errors import InvalidOption, SchemaMismatch
 from hoodie.keygen.timebased import TimestampSettings, timestamp_settings
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
@@ -328,3 +329,23 @@ def lacking_columns(
             hint = f" (there is {spellings[near[0]]!r})" if near else ""
             problems.append(f"{role} column {name!r} is missing{hint}")
     return problems
+
+
+def refuse_lacking(
+    lacking: Sequence[str], names: Sequence[str], keygen: KeyGenerator, ordering: Sequence[str], table: str
+) -> None:
+    """Refuse a batch without what keys, partition paths and ordering are made of.
+
+    lacking  as `lacking_columns`
+    names    of the top-level columns
+    Raises   SchemaMismatch naming all columns that are missing or there more than once
+    """
+    counts = Counter(name.lower() for name in names)
+    needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
+    twice = [
+        f"column {name!r} occurs more than once (names differ in case only, or not at all)"
+        for name in dict.fromkeys(path.partition(".")[0] for path in needed)
+        if counts[name.lower()] > 1
+    ]
+    if problems := [*lacking, *twice]:
+        raise SchemaMismatch(f"The batch does not fit table {table!r}: {'; '.join(problems)}.")

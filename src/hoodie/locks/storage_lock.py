@@ -8,39 +8,26 @@ the storage's clock; writers' clocks do not matter.
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
-from hoodie.locks.background import Background, background
-from hoodie.locks.clock import LOCKS, StorageClock
-from hoodie.locks.lease import Lease, Owner, decode_owner, new_owner
+from hoodie.locks.clock import LOCKS
+from hoodie.locks.lease import decode_owner, new_owner
+from hoodie.locks.lock_files import LockFiles
 from hoodie.locks.protocol import Grant, Refused
-from hoodie.storage.protocol import Entry, Storage
+from hoodie.storage.protocol import Entry
 
 _NUMBER = re.compile(r"(\d{10})", re.ASCII)
 
 
 @dataclass(slots=True)
-class StorageLock:
+class StorageLock(LockFiles):
     """Attempts at one lock.
 
-    name      of the lock within the table, a file name
-    validity  seconds
-    renewal   seconds between renewals
+    name     within the table, a file name
+    renewal  seconds between renewals
     """
 
-    storage: Storage
-    name: str
-    what: str
-    validity: float
     renewal: float
-    monotonic: Callable[[], float] = time.monotonic
-    run: Background = background
-    clock: StorageClock = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.clock = StorageClock(self.storage, self.monotonic)
 
     def attempt(self, seconds: float) -> Grant | Refused:
         """One try; does not wait."""
@@ -60,19 +47,11 @@ class StorageLock:
         if (
             mine is None or now != numbers
         ):  # the file changed since: the lock was released and acquired by another writer
-            self._remove(number, owner)
+            self.remove(self._path(number), owner)
             return Refused("a writer that came at the same time")
         for old in numbers:
             self.storage.discard(self._path(old))
-        lease = Lease(
-            what=self.what,
-            owner=owner,
-            touch=lambda: self.storage.write(self._path(number), owner.encode()),
-            confirm=lambda: max(self._numbers(), default=0) == number and self._owner(number) == owner,
-            remove=lambda: self._remove(number, owner),
-            start=start,
-            monotonic=self.monotonic,
-        )
+        lease = self.lease(self._path(number), owner, start, lambda: max(self._numbers(), default=0) == number)
         lease.stop = self.run(min(self.renewal, self.validity / 3), lease.renew)
         return lease
 
@@ -84,7 +63,7 @@ class StorageLock:
         except FileNotFoundError:
             return Refused("a writer that is about to finish")
         validity = owner.validity if owner else self.validity
-        if self.clock.age(entry, validity) > validity + 1:  # object stores have whole seconds
+        if self.is_expired(entry, validity):
             return None
         return Refused(owner.who if owner else "an unknown writer")
 
@@ -96,16 +75,6 @@ class StorageLock:
             if name == self.name and _NUMBER.fullmatch(number):
                 entries[int(number)] = entry
         return entries
-
-    def _owner(self, number: int) -> Owner | None:
-        try:
-            return decode_owner(self.storage.read(self._path(number)))
-        except FileNotFoundError:
-            return None
-
-    def _remove(self, number: int, owner: Owner) -> None:
-        if self._owner(number) == owner:
-            self.storage.discard(self._path(number))
 
     def _path(self, number: int) -> str:
         return f"{LOCKS}/{self.name}.{number:010d}"

@@ -7,10 +7,8 @@ from enum import IntEnum
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from hoodie.merge.rows import as_array
-from hoodie.model.meta import RECORD_KEY
+from hoodie.merge.rows import take_column
 
 #: int8, no nulls. Only rows of which somebody asks have it: an index that learns, or a log that counts its inserts.
 KEY_STATUS = "_hoodie_key_status"
@@ -33,16 +31,4 @@ def with_statuses(rows: pa.Table, statuses: KeyStatuses) -> pa.Table:
 
 def take_statuses(rows: pa.Table) -> tuple[pa.Table, KeyStatuses | None]:
     """The rows without the column, and the column."""
-    if KEY_STATUS not in rows.column_names:
-        return rows, None
-    return rows.drop_columns([KEY_STATUS]), rows.column(KEY_STATUS).to_numpy().astype(np.int8)
-
-
-def statuses_of_keys(keys: pa.Array, rows: pa.Table, statuses: KeyStatuses) -> KeyStatuses:
-    """The statuses of keys that are left of rows; rows of one key have one status.
-
-    keys  string[k], each among the rows' record keys
-    """
-    found = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
-    taken: KeyStatuses = statuses[found.to_numpy(zero_copy_only=False).astype(np.int64)]
-    return taken
+    return take_column(rows, KEY_STATUS)

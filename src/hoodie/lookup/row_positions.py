@@ -7,7 +7,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.merge.rows import as_array
+from hoodie.merge.rows import as_array, take_column
 from hoodie.model.meta import RECORD_KEY
 
 #: int64, no nulls, less than 0 where it is not known. Only rows on their way to the logs of a slice have it.
@@ -22,9 +22,7 @@ def with_positions(rows: pa.Table, positions: RowPositions) -> pa.Table:
 
 def take_positions(rows: pa.Table) -> tuple[pa.Table, RowPositions | None]:
     """The rows without the column, and the column."""
-    if ROW_POSITION not in rows.column_names:
-        return rows, None
-    return rows.drop_columns([ROW_POSITION]), rows.column(ROW_POSITION).to_numpy().astype(np.int64)
+    return take_column(rows, ROW_POSITION)
 
 
 def agreed_positions(rows: pa.Table) -> pa.Table:
@@ -43,13 +41,3 @@ def agreed_positions(rows: pa.Table) -> pa.Table:
     at = rows.schema.get_field_index(ROW_POSITION)
     agreed = pa.array(np.where(several[first], -1, positions), pa.int64())
     return rows.set_column(at, rows.schema.field(at), agreed)
-
-
-def positions_of_keys(keys: pa.Array, rows: pa.Table, positions: RowPositions) -> RowPositions:
-    """The positions of keys that are left of rows; rows of one key have one position.
-
-    keys  string[k], each among the rows' record keys
-    """
-    found = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
-    taken: RowPositions = positions[found.to_numpy(zero_copy_only=False).astype(np.int64)]
-    return taken

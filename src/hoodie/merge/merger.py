@@ -15,7 +15,6 @@ merged with stored ones; those of the result are replaced by the newer row's.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Collection, Mapping
 from typing import cast
 from uuid import NAMESPACE_URL, uuid5
@@ -23,6 +22,7 @@ from uuid import NAMESPACE_URL, uuid5
 import numpy as np
 import pyarrow as pa
 
+from hoodie.config.import_path import imported
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.merge.rows import Mask, as_mask
 from hoodie.merge.rules import Choice, Combined, DeleteTest, Merger, MergeRule, Survivor
@@ -82,13 +82,7 @@ def load_merger(path: str) -> Merger:
 
     Raises InvalidOption when there is no such class, it needs arguments or has no method `merge`
     """
-    module, colon, name = path.partition(":")
-    if not (module and colon and name):
-        raise InvalidOption(f"merger {path!r}: expected an import path such as 'package.module:Class'")
-    try:
-        attribute = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as problem:
-        raise InvalidOption(f"merger {path!r} cannot be imported: {problem}") from problem
+    attribute = imported(path, f"merger {path!r}", "Class")
     try:
         merger = attribute()
     except TypeError as problem:

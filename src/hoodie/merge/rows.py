@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.model.meta import RECORD_KEY
 
 _LARGE = {pa.string(): pa.large_string(), pa.binary(): pa.large_binary()}
 
@@ -56,6 +57,24 @@ def pick_column(
         return pa.chunked_array([taken.slice(a, b - a).cast(kind) for a, b in zip(starts, ends, strict=True)], kind)
     whole = pa.concat_arrays(chunks) if len(chunks) > 1 else chunks[0]
     return whole.take(indices)
+
+
+def take_column(rows: pa.Table, name: str) -> tuple[pa.Table, npt.NDArray[Any] | None]:
+    """The rows without a column of numbers, and the column; None: they have none of this name."""
+    if name not in rows.column_names:
+        return rows, None
+    return rows.drop_columns([name]), rows.column(name).to_numpy()
+
+
+def values_of_keys(keys: pa.Array, rows: pa.Table, values: npt.NDArray[Number]) -> npt.NDArray[Number]:
+    """What is known of keys that are left of rows; rows of one key have one value.
+
+    keys    string[k], each among the rows' record keys
+    values  [n], of the rows
+    """
+    found = pc.index_in(keys, value_set=as_array(rows.column(RECORD_KEY)))
+    taken: npt.NDArray[Number] = values[found.to_numpy(zero_copy_only=False).astype(np.int64)]
+    return taken
 
 
 def as_table(rows: pa.Table | pa.RecordBatch) -> pa.Table:

@@ -6,7 +6,6 @@ Source: docs/format/table-services.md 5 (org.apache.hudi.table.action.compact.st
 from __future__ import annotations
 
 import datetime as dt
-import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from operator import itemgetter
 from typing import cast
 
 from hoodie.config.compaction import CompactionOptions
+from hoodie.config.import_path import imported
 from hoodie.errors import InvalidOption
 from hoodie.model.files import FileSlice
 
@@ -217,13 +217,7 @@ def strategy_named(name: str) -> Strategy:
 
 def load_strategy(path: str) -> Select:
     """The function that an import path names. Raises InvalidOption when there is none."""
-    module, _, name = path.partition(":")
-    if not (module and name):
-        raise InvalidOption(f"{OPTION}={path!r}: expected an import path such as 'package.module:function'")
-    try:
-        function = getattr(importlib.import_module(module), name)
-    except (ImportError, AttributeError) as problem:
-        raise InvalidOption(f"{OPTION}={path!r} cannot be imported: {problem}") from problem
+    function = imported(path, f"{OPTION}={path!r}", "function")
     if not callable(function):
         raise InvalidOption(f"{OPTION}={path!r} is no function(slices, planning)")
     return cast(Select, function)

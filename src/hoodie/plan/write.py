@@ -116,7 +116,7 @@ def plan_write(
     slices       the file groups that the profile names
     names_new    the profile names new file groups, too: its "updates" of these are their inserts
     small_files  partition -> slices that may take inserts with their present size in bytes, in the order to fill
-    works        what tasks do
+    kinds        what tasks do
     """
     tasks: list[WriteTask] = []
     shares: dict[str, tuple[tuple[int, int], ...]] = {}

@@ -9,16 +9,7 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import InvalidInput
 from hoodie.sources import answers
-from hoodie.sources.calls import (
-    ours,
-    partition_columns,
-    said_to,
-    wrap_format,
-    wrap_option,
-    wrap_options,
-    wrap_partition_by,
-    wrap_schema,
-)
+from hoodie.sources.calls import SAID, names_in, ours, partition_columns, remembered, said_to, wrap_load
 
 
 def _mode(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -30,20 +21,14 @@ def _mode(original: Callable[..., Any]) -> Callable[..., Any]:
     return mode
 
 
-def _load(original: Callable[..., Any]) -> Callable[..., Any]:
-    def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
-        said = said_to(self)
-        if not ours(format or said["format"]):
-            return original(self, path, format, schema, **options)  # type: ignore[no-any-return]
-        session = self._spark if hasattr(self, "_spark") else self._client
-        frame = answers.load(session, path, {**said["options"], **options})
-        if schema is None and said.get("schema") is None:
-            return frame
-        wanted = schema if schema is not None else said["schema"]
-        names = wanted.names if hasattr(wanted, "names") else [field.strip().split()[0] for field in wanted.split(",")]
-        return frame.select(*names)
-
-    return load
+def _load(
+    original: Callable[..., Any], reader: Any, session: Any, path: Any, options: dict[str, Any], schema: Any
+) -> DataFrame:
+    frame = answers.load(session, path, {**said_to(reader)["options"], **options})
+    if schema is None:
+        return frame
+    names = schema.names if hasattr(schema, "names") else [field.strip().split()[0] for field in schema.split(",")]
+    return frame.select(*names)
 
 
 def _save(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -85,19 +70,11 @@ def _frame(writer: Any) -> DataFrame:
     return ConnectDataFrame(writer._df, writer._spark)
 
 
-READER = {
-    "format": wrap_format,
-    "option": wrap_option,
-    "options": wrap_options,
-    "schema": wrap_schema,
-    "load": _load,
-}
+READER = {**SAID, "schema": remembered("schema"), "load": wrap_load(_load)}
 WRITER = {
-    "format": wrap_format,
-    "option": wrap_option,
-    "options": wrap_options,
+    **SAID,
     "mode": _mode,
-    "partitionBy": wrap_partition_by,
+    "partitionBy": remembered("by", names_in),
     "save": _save,
     "saveAsTable": _save_as_table,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
+
+from pyspark.sql import DataFrame
 
 #: The names of the format, in small letters.
 NAMES = ("hudi", "org.apache.hudi", "hoodie")
@@ -23,7 +25,7 @@ def ours(name: object) -> bool:
     return isinstance(name, str) and name.lower() in CAUGHT
 
 
-def names_in(columns: Sequence[Any]) -> list[Any]:
+def names_in(*columns: Any) -> list[Any]:
     """The columns of a call that takes them one by one, or in one list."""
     return list(columns[0]) if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else list(columns)
 
@@ -33,12 +35,18 @@ def partition_columns(given: Any, said: dict[str, Any]) -> list[Any]:
     return [given] if isinstance(given, str) else list(given or said["by"])
 
 
-def wrap_format(original: Callable[..., Any]) -> Callable[..., Any]:
-    def format(self: Any, source: str) -> Any:
-        said_to(self)["format"] = source
-        return original(self, source)
+def remembered(what: str, read: Callable[..., Any] = lambda value: value) -> Callable[[Callable[..., Any]], Any]:
+    """The wrapper of a method that says one thing, which is remembered under `what` as `read` gives it."""
 
-    return format
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def say(self: Any, *given: Any, **named: Any) -> Any:
+            returned = original(self, *given, **named)
+            said_to(self)[what] = read(*given, *named.values())
+            return returned
+
+        return say
+
+    return wrap
 
 
 def wrap_option(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,17 +65,26 @@ def wrap_options(original: Callable[..., Any]) -> Callable[..., Any]:
     return options
 
 
-def wrap_partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
-    def partitionBy(self: Any, *cols: Any) -> Any:
-        said_to(self)["by"] = names_in(cols)
-        return original(self, *cols)
+def wrap_load(answer: Callable[..., DataFrame]) -> Callable[[Callable[..., Any]], Any]:
+    """The wrapper of a reader's `load`.
 
-    return partitionBy
+    answer  called with the original, the reader, the session, the path, the options of `load` itself, and the schema,
+            perhaps None
+    """
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> Any:
+            said = said_to(self)
+            if not ours(format or said["format"]):
+                return original(self, path, format, schema, **options)
+            session = self._spark if hasattr(self, "_spark") else self._client
+            wanted = schema if schema is not None else said.get("schema")
+            return answer(original, self, session, path, options, wanted)
+
+        return load
+
+    return wrap
 
 
-def wrap_schema(original: Callable[..., Any]) -> Callable[..., Any]:
-    def schema(self: Any, schema: Any) -> Any:
-        said_to(self)["schema"] = schema
-        return original(self, schema)
-
-    return schema
+#: What readers and writers, of batches and of streams, are told alike.
+SAID = {"format": remembered("format"), "option": wrap_option, "options": wrap_options}

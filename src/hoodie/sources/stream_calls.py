@@ -9,39 +9,25 @@ from pyspark.sql import DataFrame
 
 from hoodie.errors import InvalidInput
 from hoodie.sources import answers
-from hoodie.sources.calls import (
-    names_in,
-    ours,
-    partition_columns,
-    said_to,
-    wrap_format,
-    wrap_option,
-    wrap_options,
-    wrap_schema,
-)
+from hoodie.sources.calls import SAID, names_in, ours, partition_columns, remembered, said_to, wrap_load
 from hoodie.sources.views import HoodieSource, register_source
 from hoodie.spark.worker_errors import raise_marked_errors
 
 
-def _load(original: Callable[..., Any]) -> Callable[..., Any]:
-    def load(self: Any, path: Any = None, format: str | None = None, schema: Any = None, **options: Any) -> DataFrame:
-        said = said_to(self)
-        if not ours(format or said["format"]):
-            return original(self, path, format, schema, **options)  # type: ignore[no-any-return]
-        session = self._spark if hasattr(self, "_spark") else self._client
-        where, columns = answers.load_stream(session, path, {**said["options"], **options})
-        columns = schema or said.get("schema") or columns
-        register_source(session, HoodieSource.name())  # which is never a jar's
-        return original(self.option("path", where), None, HoodieSource.name(), columns, **options)  # type: ignore[no-any-return]
-
-    return load
+def _load(
+    original: Callable[..., Any], reader: Any, session: Any, path: Any, options: dict[str, Any], schema: Any
+) -> DataFrame:
+    where, columns = answers.load_stream(session, path, {**said_to(reader)["options"], **options})
+    register_source(session, HoodieSource.name())  # which is never a jar's
+    frame: DataFrame = original(reader.option("path", where), None, HoodieSource.name(), schema or columns, **options)
+    return frame
 
 
 def _partition_by(original: Callable[..., Any]) -> Callable[..., Any]:
     """Kept back until the format is known: where it is ours, `foreachBatch` is the sink, which refuses columns."""
 
     def partitionBy(self: Any, *cols: Any) -> Any:
-        said_to(self).update(by=names_in(cols), partition=lambda: original(self, *cols))
+        said_to(self).update(by=names_in(*cols), partition=lambda: original(self, *cols))
         return self
 
     return partitionBy
@@ -51,22 +37,6 @@ def _pass_partitions_on(writer: Any, given: Any) -> None:
     if given is not None:
         writer.partitionBy(given)
     said_to(writer).pop("partition", lambda: None)()
-
-
-def _output_mode(original: Callable[..., Any]) -> Callable[..., Any]:
-    def outputMode(self: Any, outputMode: str) -> Any:
-        said_to(self)["mode"] = outputMode
-        return original(self, outputMode)
-
-    return outputMode
-
-
-def _query_name(original: Callable[..., Any]) -> Callable[..., Any]:
-    def queryName(self: Any, queryName: str) -> Any:
-        said_to(self)["name"] = queryName
-        return original(self, queryName)
-
-    return queryName
 
 
 def _foreach_batch(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -135,20 +105,12 @@ def _raising(original: Callable[..., Any]) -> Callable[..., Any]:
     return wait
 
 
-STREAM_READER = {
-    "format": wrap_format,
-    "option": wrap_option,
-    "options": wrap_options,
-    "schema": wrap_schema,
-    "load": _load,
-}
+STREAM_READER = {**SAID, "schema": remembered("schema"), "load": wrap_load(_load)}
 STREAM_WRITER = {
-    "format": wrap_format,
-    "option": wrap_option,
-    "options": wrap_options,
+    **SAID,
     "partitionBy": _partition_by,
-    "outputMode": _output_mode,
-    "queryName": _query_name,
+    "outputMode": remembered("mode"),
+    "queryName": remembered("name"),
     "foreachBatch": _foreach_batch,
     "start": _start,
     "toTable": _to_table,

@@ -6,7 +6,6 @@ as large as one that is written on the driver.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -103,7 +102,7 @@ class ViewWriter(DataSourceArrowWriter):
 
     def _forget(self) -> None:
         self.storage.delete_tree(self.folder)
-        remove_stale(self.storage, time.time_ns() // 1_000_000)
+        remove_stale(self.storage)
 
 
 def _operation(options: Mapping[str, str], overwrite: bool) -> WriteOperation:

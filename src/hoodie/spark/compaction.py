@@ -12,9 +12,9 @@ from hoodie.display.progress import progress
 from hoodie.model.commit import WriteStat
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask
 from hoodie.services.compaction.run import run_on_driver, run_operation
-from hoodie.spark.tasks import check_workers, collect, run_per_item
+from hoodie.spark.tasks import check_workers, run_per_item
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, report, reported
+from hoodie.spark.write.executors import STATS, report, reports_of
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import written
 
@@ -31,7 +31,7 @@ def compact_on_executors(session: SparkSession, job: CompactionJob) -> list[Writ
     check_workers(session)
     work = [(job.compaction, task) for task in job.tasks]
     with progress("compaction on executors", len(work), show=job.show_progress) as advance:
-        stats = list(reported(collect(run_per_item(session, work, _run, STATS))).stats)
+        stats = list(reports_of(run_per_item(session, work, _run, STATS)).stats)
         advance(len(work), *written(stats))  # Spark tells the driver nothing before its job ends
     return stats
 

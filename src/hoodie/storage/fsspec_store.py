@@ -12,6 +12,7 @@ from typing import Any
 from fsspec.core import url_to_fs
 
 from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.storage.at_uri import UriStorage
 from hoodie.storage.drivers import Driver, LocalFiles, Memory
 from hoodie.storage.gcs import GCS
 from hoodie.storage.object_stores import S3, Azure
@@ -19,12 +20,11 @@ from hoodie.storage.protocol import (
     Entry,
     InputFile,
     OutputFile,
-    Storage,
     check_file,
     check_path,
+    check_range,
     join,
     redacted,
-    same_scheme,
     split,
 )
 from hoodie.storage.retry import as_os_error, retrying
@@ -36,7 +36,7 @@ _EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs", "abfs": "azure", 
 _CONNECTIONS = 64  # of an S3 client: its library has 10, and more requests than that at once would wait
 
 
-class FsspecStorage(Storage):
+class FsspecStorage(UriStorage):
     """The files below a URI.
 
     root     such as "s3://bucket/folder"
@@ -47,7 +47,7 @@ class FsspecStorage(Storage):
     def __init__(self, root: str, options: Mapping[str, Any] | None = None) -> None:
         if "::" in root:
             raise InvalidOption(f"{root}: chained URLs cache or pack files, and a table needs to see every change")
-        self._root, self._options = root.rstrip("/"), dict(options or {})
+        super().__init__(root.rstrip("/"), options)
         scheme = self._root.partition("://")[0]
         try:
             given = {**_with_connections(scheme, self._options), **_NO_LISTINGS_CACHE}
@@ -61,19 +61,6 @@ class FsspecStorage(Storage):
             raise InvalidOption(f"{root}: {told}") from error
         self._base = base.rstrip("/")
         self._driver = driver_for(self.fs)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return FsspecStorage, (self._root, self._options)
-
-    def __repr__(self) -> str:
-        return f"FsspecStorage({redacted(self._root)!r})"  # options hold secrets
-
-    @property
-    def root(self) -> str:
-        return self._root
-
-    def options_for(self, uri: str) -> Mapping[str, Any]:
-        return self._options if same_scheme(uri, self._root) else {}
 
     @property
     def remote(self) -> bool:
@@ -117,13 +104,12 @@ class FsspecStorage(Storage):
         return _at_once(lambda beginning: self._find(folder, beginning), beginnings)
 
     def read(self, path: str) -> bytes:
-        full = self._at(check_file(path))
+        full = self._file(path)
         return retrying(lambda: self._driver.read(full))
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        if not 0 <= start <= end:
-            raise ValueError(f"{path}: no range from {start} to {end}")
-        full = self._at(check_file(path))
+        check_range(path, start, end)
+        full = self._file(path)
         if start == end:
             self.size(path)  # raises when the file is absent
             return b""
@@ -144,7 +130,7 @@ class FsspecStorage(Storage):
         return self._open(path, size or None)
 
     def _open(self, path: str, size: int | None) -> InputFile:
-        file: InputFile = self._driver.open_input(self._at(check_file(path)), size)
+        file: InputFile = self._driver.open_input(self._file(path), size)
         return file
 
     def size(self, path: str) -> int:
@@ -157,16 +143,16 @@ class FsspecStorage(Storage):
         return self._size(path) is not None
 
     def create_new(self, path: str, data: bytes) -> None:
-        full = self._at(check_file(path))
+        full = self._file(path)
         with as_os_error():
             self._driver.create(full, data)
 
     def write(self, path: str, data: bytes) -> None:
-        full = self._at(check_file(path))
+        full = self._file(path)
         retrying(lambda: self._driver.overwrite(full, data))
 
     def open_output(self, path: str) -> AbstractContextManager[OutputFile]:
-        return self._driver.output(self._at(check_file(path)))
+        return self._driver.output(self._file(path))
 
     def delete(self, path: str) -> bool:
         if not self.exists(path):  # most stores answer the same whether the file existed or not
@@ -185,7 +171,7 @@ class FsspecStorage(Storage):
         return True
 
     def discard(self, path: str) -> None:
-        full = self._at(check_file(path))
+        full = self._file(path)
         with suppress(FileNotFoundError):
             retrying(lambda: self.fs.rm_file(full))
 
@@ -195,7 +181,7 @@ class FsspecStorage(Storage):
     def delete_listed(self, folder: str, paths: Collection[str]) -> None:
         # File by file: bulk deletion takes names with '*', '?' or '[' for patterns, and that of s3fs hides errors.
         list(_at_once(self.discard, paths))
-        self._driver.remove_folders(self._at(check_file(folder)))
+        self._driver.remove_folders(self._file(folder))
 
     def _at(self, path: str) -> str:
         """The driver's path. Raises InvalidInput for a name that the driver would cut or read as something else."""
@@ -229,7 +215,7 @@ class FsspecStorage(Storage):
         return {self._plain(name)[skipped:] if self._base else self._plain(name): info for name, info in files}
 
     def _size(self, path: str) -> int | None:
-        full = self._at(check_file(path))
+        full = self._file(path)
         return retrying(lambda: self._driver.size(full))
 
 

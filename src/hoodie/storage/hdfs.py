@@ -15,20 +15,10 @@ from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.storage.at_uri import UriStorage
 from hoodie.storage.hdfs_faults import hdfs_faults, is_broken
 from hoodie.storage.kept import KeptOutput
-from hoodie.storage.protocol import (
-    Entry,
-    InputFile,
-    OutputFile,
-    Storage,
-    check_file,
-    check_path,
-    join,
-    redacted,
-    same_scheme,
-    temporary_beside,
-)
+from hoodie.storage.protocol import Entry, InputFile, OutputFile, check_path, check_range, join, temporary_beside
 from hoodie.storage.retry import retrying
 
 T = TypeVar("T")
@@ -41,7 +31,7 @@ _KEPT = 8 << 20
 _OF_THE_CLIENT = frozenset({"config_dir", "kerberos_principal", "kerberos_keytab", "kerberos_cache"})
 
 
-class HdfsStorage(Storage):
+class HdfsStorage(UriStorage):
     """The files below a URI of HDFS.
 
     root     "hdfs://host:port/folder"; "hdfs://service/folder" and "hdfs:///folder" with the name service and the
@@ -59,23 +49,10 @@ class HdfsStorage(Storage):
         parts = _URI.fullmatch(root.rstrip("/"))
         if parts is None:
             raise InvalidInput(f"{root}: expected hdfs://host:port/folder, or hdfs://name-service/folder")
-        self._root, self._options = parts[0], dict(options or {})
+        super().__init__(parts[0], options)
         self._base = parts[3] or ""
         _check_names(self._base, self._root)
         self._client = _client(f"{parts[1].lower()}://{parts[2]}", self._options)
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return HdfsStorage, (self._root, self._options)
-
-    def __repr__(self) -> str:
-        return f"HdfsStorage({redacted(self._root)!r})"
-
-    @property
-    def root(self) -> str:
-        return self._root
-
-    def options_for(self, uri: str) -> Mapping[str, Any]:
-        return self._options if same_scheme(uri, self._root) else {}
 
     @property
     def remote(self) -> bool:
@@ -105,43 +82,42 @@ class HdfsStorage(Storage):
         return dict(sorted(tree.items()))
 
     def read(self, path: str) -> bytes:
-        full = self._at(check_file(path))
+        full = self._file(path)
         data: bytes = _asked(lambda: self._client.read(full).read())
         return data
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        if not 0 <= start <= end:
-            raise ValueError(f"{path}: no range from {start} to {end}")
-        full = self._at(check_file(path))
+        check_range(path, start, end)
+        full = self._file(path)
         return _asked(lambda: _range(self._client.read(full), start, end))
 
     def open_input(self, path: str) -> InputFile:
-        full = self._at(check_file(path))
+        full = self._file(path)
         return io.BufferedReader(_Reader(_asked(lambda: self._client.read(full))), _BUFFER)
 
     def size(self, path: str) -> int:
-        status = self._status(self._at(check_file(path)))
+        status = self._status(self._file(path))
         if status is None or status.isdir:
             raise FileNotFoundError(join(self._root, path))
         return int(status.length)
 
     def exists(self, path: str) -> bool:
-        status = self._status(self._at(check_file(path)))
+        status = self._status(self._file(path))
         return status is not None and not status.isdir
 
     def create_new(self, path: str, data: bytes) -> None:
-        full = self._at(check_file(path))
+        full = self._file(path)
         if self._status(full) is not None:  # saves the write; the rename decides
             raise FileExistsError(full)
         self._publish(self._put(full, data), full, overwrite=False)
 
     def write(self, path: str, data: bytes) -> None:
-        full = self._at(check_file(path))
+        full = self._file(path)
         self._publish(self._put(full, data), full, overwrite=True)
 
     @contextmanager
     def open_output(self, path: str) -> Iterator[OutputFile]:
-        full = self._at(check_file(path))
+        full = self._file(path)
         temporary = temporary_beside(full)
         file = KeptOutput(_KEPT, lambda: _stream(_asked(lambda: self._client.create(temporary))))
         try:
@@ -159,7 +135,7 @@ class HdfsStorage(Storage):
             raise
 
     def delete(self, path: str) -> bool:
-        full = self._at(check_file(path))
+        full = self._file(path)
         status = self._status(full)
         if status is None or status.isdir:
             return False
@@ -167,11 +143,11 @@ class HdfsStorage(Storage):
         return True
 
     def discard(self, path: str) -> None:
-        full = self._at(check_file(path))
+        full = self._file(path)
         _asked(lambda: self._client.delete(full))
 
     def delete_tree(self, folder: str) -> None:
-        full = self._at(check_file(folder))
+        full = self._file(folder)
         _asked(lambda: self._client.delete(full, True))
 
     def _at(self, path: str) -> str:

@@ -16,6 +16,7 @@ from hoodie.storage.protocol import (
     Storage,
     check_file,
     check_path,
+    check_range,
     join,
     temporary_beside,
 )
@@ -76,8 +77,7 @@ class LocalStorage(Storage):
         return Path(self._at(check_file(path))).read_bytes()
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        if not 0 <= start <= end:
-            raise ValueError(f"{path}: no range from {start} to {end}")
+        check_range(path, start, end)
         with open(self._at(check_file(path)), "rb") as file:
             file.seek(start)
             return file.read(end - start)

@@ -177,6 +177,12 @@ def check_file(path: str) -> str:
     return check_path(path)
 
 
+def check_range(path: str, start: int, end: int) -> None:
+    """Raises ValueError unless 0 <= start <= end."""
+    if not 0 <= start <= end:
+        raise ValueError(f"{path}: no range from {start} to {end}")
+
+
 def join(folder: str, name: str) -> str:
     """The path of a name in a folder; "" is the base path."""
     return f"{folder}/{name}" if folder else name

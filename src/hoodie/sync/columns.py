@@ -28,20 +28,8 @@ _HIVE = {
     pa.large_binary(): "binary",
     pa.date32(): "date",
 }
-_SPARK = {
-    pa.bool_(): "boolean",
-    pa.int8(): "integer",
-    pa.int16(): "integer",
-    pa.int32(): "integer",
-    pa.int64(): "long",
-    pa.float32(): "float",
-    pa.float64(): "double",
-    pa.string(): "string",
-    pa.large_string(): "string",
-    pa.binary(): "binary",
-    pa.large_binary(): "binary",
-    pa.date32(): "date",
-}
+#: Hive's words that Spark has others for.
+_IN_SPARK = {"int": "integer", "bigint": "long"}
 
 
 def hive_type(kind: pa.DataType, *, timestamps: bool = False, where: str = "") -> str:
@@ -51,18 +39,8 @@ def hive_type(kind: pa.DataType, *, timestamps: bool = False, where: str = "") -
     where       the column, for the error
     Raises      SyncRefused on a type that Hive has no word for
     """
-    if kind in _HIVE:
-        return _HIVE[kind]
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind):
-        return "timestamp" if timestamps and kind.tz else "bigint"
-    if pa.types.is_time32(kind):
-        return "int"
-    if pa.types.is_time64(kind):
-        return "bigint"
-    if pa.types.is_fixed_size_binary(kind):
-        return "binary"
+    if word := _word(kind, timestamps=timestamps):
+        return word
     if is_list(kind):
         return f"array<{hive_type(kind.value_type, timestamps=timestamps, where=where)}>"
     if pa.types.is_map(kind):
@@ -76,6 +54,23 @@ def hive_type(kind: pa.DataType, *, timestamps: bool = False, where: str = "") -
     raise SyncRefused(where, f"the type {kind} has no counterpart in Hive")
 
 
+def _word(kind: pa.DataType, *, timestamps: bool) -> str:
+    """Hive's word for a type that is not nested; "": there is none."""
+    if kind in _HIVE:
+        return _HIVE[kind]
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind):
+        return "timestamp" if timestamps and kind.tz else "bigint"
+    if pa.types.is_time32(kind):
+        return "int"
+    if pa.types.is_time64(kind):
+        return "bigint"
+    if pa.types.is_fixed_size_binary(kind):
+        return "binary"
+    return ""
+
+
 def _nested(name: str) -> str:
     """A field's name within a struct type, where Hive's parser takes neither."""
     return name.replace("-", "_").replace("$", "_dollar_")
@@ -83,18 +78,9 @@ def _nested(name: str) -> str:
 
 def spark_type(kind: pa.DataType, where: str = "") -> Any:
     """The type in the JSON of Spark's schemas: a word, or an object for a nested one."""
-    if kind in _SPARK:
-        return _SPARK[kind]
-    if pa.types.is_decimal(kind):
-        return f"decimal({kind.precision},{kind.scale})"
-    if pa.types.is_timestamp(kind):
-        return "timestamp" if kind.tz else "long"  # files and Avro schemas of Hudi have a plain long there
-    if pa.types.is_time32(kind):
-        return "integer"
-    if pa.types.is_time64(kind):
-        return "long"
-    if pa.types.is_fixed_size_binary(kind):
-        return "binary"
+    # Files and Avro schemas of Hudi have a plain long for a time without zone.
+    if word := _word(kind, timestamps=True):
+        return _IN_SPARK.get(word, word)
     if is_list(kind):
         value = kind.value_field
         return {"type": "array", "elementType": spark_type(value.type, where), "containsNull": value.nullable}

@@ -13,18 +13,8 @@ from contextlib import contextmanager
 from enum import Enum
 from typing import Any, TypeVar
 
-from hoodie.storage.protocol import (
-    Entry,
-    InputFile,
-    OutputFile,
-    Storage,
-    check_file,
-    check_path,
-    join,
-    split,
-    temporary_beside,
-)
-from hoodie.storage.wrapped import WrappedStorage
+from hoodie.storage import Entry, InputFile, OutputFile, Storage, WrappedStorage, join, split
+from hoodie.storage.protocol import check_file, check_path, check_range, temporary_beside
 
 T = TypeVar("T")
 _COUNTING = threading.Lock()  # one for all wrappers, which so need none of their own and pickle
@@ -98,8 +88,7 @@ class MemoryStorage(Storage):
             return self._files[path][0]
 
     def read_range(self, path: str, start: int, end: int) -> bytes:
-        if not 0 <= start <= end:
-            raise ValueError(f"{path}: no range from {start} to {end}")
+        check_range(path, start, end)
         return self.read(path)[start:end]
 
     def open_input(self, path: str) -> InputFile:

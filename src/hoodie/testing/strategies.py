@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -63,24 +63,33 @@ def _nest(kinds: st.SearchStrategy[pa.DataType]) -> st.SearchStrategy[pa.DataTyp
     )
 
 
-def values(kind: pa.DataType, nullable: bool = True) -> st.SearchStrategy[Any]:
-    """Python values of a stored type, as `pa.array` takes them."""
+def values(
+    kind: pa.DataType, nullable: bool = True, leaf: Callable[[pa.DataType], st.SearchStrategy[Any]] | None = None
+) -> st.SearchStrategy[Any]:
+    """Python values of a stored type, as `pa.array` takes them.
+
+    leaf  those of a type that is not nested; None: the least, the greatest and the odd ones of each
+    """
     found: st.SearchStrategy[Any]
     if pa.types.is_list(kind):
-        found = st.lists(values(kind.value_type, kind.value_field.nullable), max_size=2)
+        found = st.lists(values(kind.value_type, kind.value_field.nullable, leaf), max_size=2)
     elif pa.types.is_map(kind):
-        pairs = st.tuples(st.sampled_from("ab"), values(kind.item_type, kind.item_field.nullable))
+        pairs = st.tuples(st.sampled_from("ab"), values(kind.item_type, kind.item_field.nullable, leaf))
         found = st.lists(pairs, max_size=2, unique_by=lambda pair: pair[0])
     elif pa.types.is_struct(kind):
-        found = st.fixed_dictionaries({child.name: values(child.type, child.nullable) for child in kind})
-    elif pa.types.is_decimal(kind):
-        digits = (0, 1, 10**kind.precision - 1, 1 - 10**kind.precision)
-        found = st.sampled_from([decimal.Decimal(f"{number}E-{kind.scale}") for number in digits])
-    elif kind == TIMESTAMP:
-        found = st.sampled_from([moment.replace(tzinfo=_UTC) for moment in _VALUES[TIMESTAMP_NTZ]])
+        found = st.fixed_dictionaries({child.name: values(child.type, child.nullable, leaf) for child in kind})
     else:
-        found = st.sampled_from(_VALUES[kind])
+        found = (leaf or _leaf_values)(kind)
     return st.none() | found if nullable else found
+
+
+def _leaf_values(kind: pa.DataType) -> st.SearchStrategy[Any]:
+    if pa.types.is_decimal(kind):
+        digits = (0, 1, 10**kind.precision - 1, 1 - 10**kind.precision)
+        return st.sampled_from([decimal.Decimal(f"{number}E-{kind.scale}") for number in digits])
+    if kind == TIMESTAMP:
+        return st.sampled_from([moment.replace(tzinfo=_UTC) for moment in _VALUES[TIMESTAMP_NTZ]])
+    return st.sampled_from(_VALUES[kind])
 
 
 #: Types of ordering columns, each with a few values in ascending order as Java compares them.

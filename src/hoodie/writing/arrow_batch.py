@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import SchemaMismatch
 from hoodie.keygen.arrow_keys import missing_columns, partition_path, record_key, require_order
-from hoodie.keygen.keygen import KeyGenerator
+from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, without_meta_fields
@@ -84,40 +83,51 @@ def check_rows(
     zone    as of `ArrowRows`
     Raises  InvalidInput, SchemaMismatch, InvalidOption, TableMismatch, UnsupportedTable
     """
+    schema = without_meta_fields(source.schema)
+    has_keys = {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names)
+    require = partial(require_columns, schema)
+    checked, columns, keygen = check_against(
+        storage, operation, options, new, columns=partial(stored_form, schema), require=require, has_keys=has_keys
+    )
+    if columns is None and has_keys:
+        return checked, ArrowRows(source, None, None)
+    return checked, ArrowRows(source, columns, keygen, zone)
+
+
+def check_against(
+    storage: Storage,
+    operation: WriteOperation,
+    options: Options,
+    new: TableState | None,
+    *,
+    columns: Callable[[], pa.Schema],
+    require: Callable[[KeyGenerator, Sequence[str], str], None],
+    has_keys: bool,
+) -> tuple[Checked, pa.Schema | None, KeyGenerator]:
+    """See whether a table may be written and a batch of some columns fits it. Arguments and errors as `check_rows`.
+
+    columns   gives the user's; not asked for a delete
+    require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
+    has_keys  rows have record key and partition path: all that a delete needs
+    returns   also the columns, None of a delete, and what makes the keys
+    """
     settings = Settings.read(options)
     state = completed(new or writable_state(storage, settings), options)
     keygen = table_keygen(state, key_samples(state))
-    schema = without_meta_fields(source.schema)
     deleting = operation is WriteOperation.DELETE
     if not deleting:
-        require_columns(schema, keygen, state.config.ordering, state.config.name)
-    columns = None if deleting else stored_form(schema)
-    checked = check(state, operation, columns, settings)
-    if not deleting:
-        return checked, ArrowRows(source, columns, in_units_of(keygen, checked.schema), zone)
-    if {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names):
-        return checked, ArrowRows(source, None, None)
-    if checked.index.is_global:  # the index says where the keys are
-        keygen = replace(keygen, partition_fields=())
-    require_columns(schema, keygen, (), state.config.name)
-    return checked, ArrowRows(source, None, in_units_of(keygen, checked.schema), zone)
+        require(keygen, state.config.ordering, state.config.name)
+    given = None if deleting else columns()
+    checked = check(state, operation, given, settings)
+    if deleting and not has_keys:
+        if checked.index.is_global:  # the index says where the keys are
+            keygen = replace(keygen, partition_fields=())
+        require(keygen, (), state.config.name)
+    return checked, given, in_units_of(keygen, checked.schema)
 
 
 def require_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
-    """Refuse a batch without what keys, partition paths and ordering are made of.
-
-    Raises SchemaMismatch naming all columns that are missing or there more than once, or an ordering column without an
-           order
-    """
-    counts = Counter(name.lower() for name in schema.names)
-    needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
-    problems = [
-        f"column {name!r} occurs more than once (names differ in case only, or not at all)"
-        for name in dict.fromkeys(path.partition(".")[0] for path in needed)
-        if counts[name.lower()] > 1
-    ]
-    problems = missing_columns(schema, keygen, ordering) + problems
-    if problems:
-        raise SchemaMismatch(f"The batch does not fit table {table!r}: {'; '.join(problems)}.")
+    """As `refuse_lacking`, and refuses an ordering column without an order."""
+    refuse_lacking(missing_columns(schema, keygen, ordering), schema.names, keygen, ordering, table)
     for name in ordering:
         require_order(schema, name)

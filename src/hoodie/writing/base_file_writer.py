@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -20,12 +20,13 @@ from hoodie.errors import InstantNotFound
 from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, empty_filter
 from hoodie.formats.parquet.encodings import dictionary_columns
+from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import without_meta_fields
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.timeline.transition import is_pending
 
@@ -80,19 +81,11 @@ class BaseFileWriter:
         self.pending_bytes = 0
 
     def __enter__(self) -> Self:
-        path = f"{self.group.partition}/{self.name}" if self.group.partition else self.name
-        with ExitStack() as opened:
-            self._open(path, opened)
-            self._stack = opened.pop_all()
-        return self
-
-    def _open(self, path: str, stack: ExitStack) -> None:
-        spec = self.spec
         if self._base is None:  # else there are files: a metafile that was lost, the write has restored
-            ensure_partition(spec.storage, self.group.partition, spec.instant)
-        # The marker comes first: a file without one would outlive a crash.
-        create_marker(spec.storage, spec.instant, path, self._marker_kind)
-        self._sink = stack.enter_context(spec.storage.open_output(path))
+            ensure_partition(self.spec.storage, self.group.partition, self.spec.instant)
+        self._stack = ExitStack()
+        self._sink = self._stack.enter_context(open_marked(self.spec, self.file().path, self._marker_kind))
+        return self
 
     def _parquet(self, rows: pa.Table) -> pq.ParquetWriter:
         """The file's writer, made when the first rows are there to say how columns are best encoded."""
@@ -150,6 +143,19 @@ class BaseFileWriter:
         """The file, after the `with` block."""
         return BaseFile(self.group, self.spec.instant, self.token, self.closed_size, self.name)
 
+    def stat(self) -> WriteStat:
+        """The statistic of a file of new rows, after the `with` block."""
+        file = self.file()
+        return WriteStat(
+            file_id=file.group.file_id,
+            path=file.path,
+            partition=file.group.partition,
+            num_writes=self.rows,
+            num_inserts=self.rows,
+            total_write_bytes=file.size,
+            file_size=file.size,
+        )
+
     def flush(self) -> None:
         """Write the rows that are pending as a row group."""
         if not self._pending:
@@ -187,6 +193,12 @@ class BaseFileWriter:
         options = self.spec.bloom
         sized = min(max(self._expected, keys, MIN_SIZED_ENTRIES), MAX_SIZED_ENTRIES)
         return empty_filter(BloomKind(options.kind.value), options.entries or sized, options.fpp)
+
+
+def open_marked(spec: WriteSpec, path: str, kind: MarkerKind) -> AbstractContextManager[OutputFile]:
+    """A new data file with its marker, which comes first: a file without one would outlive a crash."""
+    create_marker(spec.storage, spec.instant, path, kind)
+    return spec.storage.open_output(path)
 
 
 def take_back_if_over(spec: WriteSpec, path: str, kind: MarkerKind) -> None:

@@ -11,7 +11,7 @@ from typing import Self
 
 import pyarrow as pa
 
-from hoodie.commit.markers import MarkerKind, create_marker, marker_path
+from hoodie.commit.markers import MarkerKind, marker_path
 from hoodie.config.table import LoggedImages
 from hoodie.errors import InstantNotFound
 from hoodie.formats.log.blocks import encode_block
@@ -21,7 +21,7 @@ from hoodie.merge.row_changes import added_changes, image_type, merged_changes
 from hoodie.model.files import FileGroupId, LogFile, change_log_name
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import OutputFile
-from hoodie.writing.base_file_writer import WriteSpec, take_back_if_over
+from hoodie.writing.base_file_writer import WriteSpec, open_marked, take_back_if_over
 
 #: The columns of changes that the columns of a block are.
 _FROM = {OP: OP, KEY: RECORD_KEY, BEFORE: BEFORE, AFTER: AFTER}
@@ -102,9 +102,7 @@ class ChangeLogWriter:
             return
         assert self._spec.cdc is not None  # nothing is added else
         if self._sink is None:
-            # The marker comes first: a file without one would outlive a crash.
-            create_marker(self._spec.storage, self._spec.instant, self._file.path, MarkerKind.APPEND)
-            self._sink = self._stack.enter_context(self._spec.storage.open_output(self._file.path))
+            self._sink = self._stack.enter_context(open_marked(self._spec, self._file.path, MarkerKind.APPEND))
         changes = pa.concat_tables(self._waiting)
         data = encode_block(cdc_block(self._spec.instant, self._schema, self._columns(changes, self._spec.cdc)))
         self._sink.write(data)

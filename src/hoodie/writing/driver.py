@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -14,7 +13,7 @@ import pyarrow as pa
 from hoodie.config.write import BulkInsertSort
 from hoodie.display.progress import progress
 from hoodie.errors import InvalidInput
-from hoodie.index.contract import ByFile
+from hoodie.index.contract import ByFile, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import (
     Batch,
@@ -74,7 +73,12 @@ class DriverPlan:
 
 
 def thread_pool(settings: Settings) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(settings.engine.driver_threads or os.cpu_count() or 1, thread_name_prefix="hoodie")
+    return ThreadPoolExecutor(settings.engine.threads, thread_name_prefix="hoodie")
+
+
+def partitions_of(rows: pa.Table) -> frozenset[str]:
+    """The partition paths of keyed rows."""
+    return frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
 
 
 def fits_driver(checked: Checked, plan: WritePlan) -> bool:
@@ -88,7 +92,7 @@ def fits_driver(checked: Checked, plan: WritePlan) -> bool:
 def check_keys(rows: pa.Table) -> None:
     """Refuse rows without a record key, a partition path, or a folder to be in. Raises InvalidInput saying how many."""
     refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count)
-    require_partition_paths(rows.column(PARTITION_PATH).unique().to_pylist())
+    require_partition_paths(partitions_of(rows))
 
 
 def refuse_bad_keys(keys: int, paths: int) -> None:
@@ -155,9 +159,16 @@ def _locate(
     look_up = checked.index.look_up
     if isinstance(look_up, ByFile):
         return locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool), files
-    located = locate_by_key(batch, look_up.tagger(index_context(state, batch.partitions, files)))
+    return ask_index(checked, state, batch, look_up.tagger(index_context(state, batch.partitions, files)), files)
+
+
+def ask_index(
+    checked: Checked, state: TableState, batch: Batch, tag: TagKeys, files: TableFiles
+) -> tuple[KeyLocations, TableFiles]:
+    """Where an index by key has the keys, and what a writer sees of the file groups that it names."""
+    located = locate_by_key(batch, tag)
     files = checked.files_of_hits(state, files, located.places)
-    if look_up.names_new and checked.operation_rules.delete:
+    if checked.lookup.names_new and checked.operation_rules.delete:
         # A key to be deleted whose file group is not there is not there either.
         located = only(located, files.groups)
     return located, files
@@ -167,13 +178,9 @@ def _resolve(
     checked: Checked, state: TableState, batch: Batch, located: KeyLocations, pool: ThreadPoolExecutor
 ) -> tuple[Batch, KeyLocations, KeyStatuses]:
     """The batch with its rows where a global index has them go."""
-    hits = (located.rows, located.groups, located.places)
-    how = checked.relocation_rule
-    resolved = resolve_locations(
-        batch.rows,
-        with_stored(state, batch.rows, hits, how, checked.lookup.is_certain, checked.settings.given, pool),
-        how,
-    )
+    how, certain = checked.relocation_rule, checked.lookup.is_certain
+    hits = with_stored(state, batch.rows, located, how, certain, checked.settings.given, pool)
+    resolved = resolve_locations(batch.rows, hits, how)
     carried = with_statuses(resolved.rows, resolved.statuses).append_column(
         _PLACE, pa.array(resolved.groups, pa.int64())
     )
@@ -196,22 +203,14 @@ def write_on_driver(
     checked = job.checked
     storage = remembering(job.spec.storage)  # rewritten is a file in which a key was found
     state = replace(job.state, storage=storage)
-    batch_partitions = frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
+    partitions = partitions_of(rows)
     if checked.operation_rules.bulk:
         with phases.time("plan"):
-            rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
-            if checked.settings.write.bulk_sort is not BulkInsertSort.NONE:
-                rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
-            job = job.with_plan(None)
-        with phases.time("write"):
-            stats = write_stream(job.spec, checked.rule, iter(rows.to_batches()), "0-0-0")
-            told = record_files(job.spec.storage, job.spec.instant, stats, checked.index.record_writes)
-        return job, TaskResults(stats, batch_partitions, IndexStats(), DRIVER, tuple(told))
+            rows = bulk_rows(checked, rows)
+        return write_bulk(job, iter(rows.to_batches()), partitions, phases)
     with thread_pool(checked.settings) as pool:
         with phases.time("locate"):
-            needed = checked.operation_rules.locate or checked.settings.sizing.small_limit > 0
-            files = checked.files(state, batch_partitions) if needed else TableFiles()
-            prepare_index(checked.index, state, batch_partitions, files if needed else None)
+            files = prepared_files(checked, state, partitions)
             found = plan_on_driver(checked, state, rows, files, pool)
         if hand_over is not None and not fits_driver(checked, found.planned.plan):
             return hand_over()
@@ -219,9 +218,35 @@ def write_on_driver(
             job = announce(job, found.planned)
         with phases.time("write"):
             done = _run(job, replace(job.spec, storage=storage), found, pool)
-    stats = [stat for task in done for stat in task.stats]
-    later = tuple(task.later for task in done if task.later is not None)
-    return job, TaskResults(stats, batch_partitions, found.planned.index, DRIVER, later)
+    return job, TaskResults.on_driver(done, partitions, found.planned.index)
+
+
+def prepared_files(checked: Checked, state: TableState, partitions: frozenset[str]) -> TableFiles:
+    """What the write sees of the partitions of its batch, as far as its plan asks. The index makes ready for them."""
+    needed = checked.operation_rules.locate or checked.settings.sizing.small_limit > 0
+    files = checked.files(state, partitions) if needed else TableFiles()
+    prepare_index(checked.index, state, partitions, files if needed else None)
+    return files
+
+
+def bulk_rows(checked: Checked, rows: pa.Table) -> pa.Table:
+    """The rows of a bulk insert as they are written: combined and sorted as options say."""
+    rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
+    if checked.settings.write.bulk_sort is BulkInsertSort.NONE:
+        return rows
+    return rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
+
+
+def write_bulk(
+    job: WriteJob, batches: Iterator[pa.RecordBatch], partitions: frozenset[str], phases: Phases
+) -> tuple[WriteJob, TaskResults]:
+    """Write keyed rows into new file groups as they come. Nothing is published yet."""
+    with phases.time("plan"):
+        job = job.with_plan(None)
+    with phases.time("write"):
+        stats = write_stream(job.spec, job.checked.rule, batches, "0-0-0")
+        told = record_files(job.spec.storage, job.spec.instant, stats, job.checked.index.record_writes)
+    return job, TaskResults(stats, partitions, IndexStats(), DRIVER, tuple(told))
 
 
 def _run(job: WriteJob, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:

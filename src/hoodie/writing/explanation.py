@@ -10,9 +10,8 @@ import pyarrow as pa
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
-from hoodie.model.meta import PARTITION_PATH
-from hoodie.plan.write import PartitionProfile, WritePlan
-from hoodie.writing.driver import plan_on_driver, thread_pool
+from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
+from hoodie.writing.driver import partitions_of, plan_on_driver, thread_pool
 from hoodie.writing.job import Checked
 from hoodie.writing.planning import BatchPlan
 
@@ -38,22 +37,13 @@ class WriteExplanation(Displayed):
             f"{self.plan.record_size} bytes",
         ]
         for task in self.plan.tasks:
-            what = "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
-            lines.append(
-                f"  {task.group.partition or '(no partition)'}: {what}: {task.updates} updates, {task.inserts} inserts"
-            )
+            where = task.group.partition or "(no partition)"
+            lines.append(f"  {where}: {_what(task)}: {task.updates} updates, {task.inserts} inserts")
         return "\n".join(lines)
 
     def _summary(self) -> Summary:
         rows = (
-            (
-                task.group.partition,
-                "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}",
-                task.updates,
-                task.inserts,
-                task.bytes_read,
-            )
-            for task in self.plan.tasks
+            (task.group.partition, _what(task), task.updates, task.inserts, task.bytes_read) for task in self.plan.tasks
         )
         return summary(str(self).partition("\n")[0], _COLUMNS, rows, len(self.plan.tasks))
 
@@ -67,10 +57,13 @@ _COLUMNS = (
 )
 
 
+def _what(task: WriteTask) -> str:
+    return "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
+
+
 def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:
     """Locate and plan keyed rows, as driver threads would write them."""
-    partitions = set(rows.column(PARTITION_PATH).unique().to_pylist())
-    files = checked.files(checked.state, partitions)
+    files = checked.files(checked.state, partitions_of(rows))
     with thread_pool(checked.settings) as pool:
         return plan_on_driver(checked, checked.state, rows, files, pool).planned
 

@@ -34,24 +34,21 @@ AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
 
 
 def finish(
-    job: WriteJob, outcome: TaskResults, phases: Phases, options: Options, *, commit: bool = True
+    job: WriteJob,
+    outcome: TaskResults,
+    phases: Phases,
+    options: Options,
+    *,
+    commit: bool = True,
+    replaced: Mapping[str, Collection[str]] | None = None,
 ) -> WriteResult:
     """Publish the files that a write's tasks left.
 
-    options  of the write: what the commit's metadata keeps
-    commit   False: only describe what would be published
+    options   of the write: what the commit's metadata keeps
+    commit    False: only describe what would be published
+    replaced  file groups that it takes away; None: as its operation says
     """
-    return _finish(job, outcome, replaced_groups(job, outcome.partitions), phases, options, commit)
-
-
-def _finish(
-    job: WriteJob,
-    outcome: TaskResults,
-    replaced: Mapping[str, Collection[str]],
-    phases: Phases,
-    options: Options,
-    commit: bool,
-) -> WriteResult:
+    replaced = replaced_groups(job, outcome.partitions) if replaced is None else replaced
     with phases.time("commit"):
         told: Mapping[str, str] = {}
         if job.checked.index.announce is not None:
@@ -156,7 +153,7 @@ def _delete_partitions(
     with abandoned_on_error(job.transaction, job.checked.index):
         there = _require_partitions(job.state, partitions)
         job = job.with_plan(None)
-        return _finish(job, TaskResults.nothing(frozenset(partitions)), there, phases, options, commit=True)
+        return finish(job, TaskResults.nothing(frozenset(partitions)), phases, options, replaced=there)
 
 
 def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:

@@ -106,9 +106,10 @@ def record_files(
 
     returns  what it is to be given once the write is published
     """
+    if record_writes is None:
+        return []
     later = []
-    for stat in stats if record_writes is not None else ():
-        assert record_writes is not None
+    for stat in stats:
         assert stat.path is not None
         none = pa.array([], pa.string())
         group = FileGroupId(stat.partition or "", stat.file_id)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,46 +15,49 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import BulkInsertSort, WriteOperation
-from hoodie.index.contract import ByFile, ByKey
+from hoodie.index.contract import ByKey
 from hoodie.index.pruning import IndexStats
-from hoodie.lookup.batch import Batch, locate_by_key, only
-from hoodie.lookup.index_choice import index_context, prepare_index
+from hoodie.lookup.batch import Batch
+from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KeyStatus, with_statuses
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
-from hoodie.model.files import BaseFile, FileGroupId
+from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.arrow_batch import ArrowRows, check_rows
-from hoodie.writing.driver import check_keys, write_on_driver
+from hoodie.writing.driver import ask_index, bulk_rows, check_keys, prepared_files, write_bulk, write_on_driver
 from hoodie.writing.finish import AfterCommit
-from hoodie.writing.index_updates import TaskResult, record_files
+from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import TaskRunner, announce, plan_batch, task_runner
-from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
 from hoodie.writing.run import Acquired, CheckedBatch
 from hoodie.writing.spilled_tagging import tag_staged
-from hoodie.writing.stage import Stage, hits_path, profile, require_sound, staged_tasks
+from hoodie.writing.stage import (
+    Stage,
+    StagedHits,
+    lookup_calls,
+    profile,
+    require_sound,
+    staged_hits,
+    staged_lookup,
+    staged_tasks,
+)
 from hoodie.writing.staging import (
-    Piece,
     StagedTask,
     by_partition,
-    locate_staged,
+    hits_path,
     read_pieces,
     rows_of,
     stage_rows,
     write_hits,
 )
-from hoodie.writing.task_results import DRIVER, TaskResults
-from hoodie.writing.tasks import write_stream
-
-#: Rows whose key is found, per partition path and file id; where the hits of each file group are staged; the cost.
-Located = tuple[dict[str, dict[str, int]], dict[FileGroupId, str], IndexStats]
+from hoodie.writing.task_results import TaskResults
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -85,10 +87,10 @@ class SpilledRows:
     folder: tempfile.TemporaryDirectory[str]
 
     def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-        checked = job.checked
-        if checked.operation_rules.bulk:
-            return _write_bulk(job, self.staged, phases)
-        return _write_spilled(job, self.staged, phases)
+        if not job.checked.operation_rules.bulk:
+            return _write_spilled(job, self.staged, phases)
+        batches = _bulk_batches(job.checked, self.staged)
+        return write_bulk(job, batches, frozenset(self.staged.measured().rows), phases)
 
     def release(self) -> None:
         self.folder.cleanup()
@@ -176,90 +178,48 @@ def stage_batches(storage: Storage, folder: str, batches: Iterator[pa.RecordBatc
 
 
 def _write_spilled(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJob, TaskResults]:
-    checked, measured = job.checked, stage.measured()
-    rules, settings = checked.operation_rules, checked.settings
-    partitions = frozenset(measured.rows)
+    checked, rules = job.checked, job.checked.operation_rules
+    partitions = frozenset(stage.measured().rows)
     with phases.time("locate"):
-        needed = rules.locate or settings.sizing.small_limit > 0
-        files = checked.files(job.state, partitions) if needed else TableFiles()
-        prepare_index(checked.index, job.state, partitions, files if needed else None)
-        updates: dict[str, dict[str, int]] = {}
-        hits: dict[FileGroupId, str] = {}
-        cost = IndexStats()
+        files = prepared_files(checked, job.state, partitions)
+        hits = StagedHits()
         tagged = rules.locate and not _by_partition(checked)
         if tagged:
-            again = tag_staged(job, stage, files)
-            stage, files, measured = again.stage, again.files, again.stage.measured()
-            updates, hits, cost = again.updates, again.hits, again.cost
-        elif rules.locate and isinstance(checked.index.look_up, ByFile):
-            updates, hits, cost = _locate(job, stage, files)
+            stage, hits, files = tag_staged(job, stage, files)
+        elif rules.locate and checked.lookup.by_file:
+            calls = lookup_calls(stage, files.bases)
+            costs = _on_threads(staged_lookup(checked, stage), calls, checked.settings.engine.threads)
+            hits = staged_hits(stage, calls, enumerate(costs))
         elif rules.locate:
-            (updates, hits, cost), files = _locate_by_key(job, stage, files)
-        planned = plan_batch(checked, job.state, files, profile(measured, updates, not rules.delete), cost)
+            hits, files = _locate_by_key(job, stage, files)
+        rows = profile(stage.measured(), hits.updates, not rules.delete)
+        planned = plan_batch(checked, job.state, files, rows, hits.cost)
     job = announce(job, planned)
     with phases.time("write"):
         work = staged_tasks(stage, planned.plan, hits, rules.delete)
         run = partial(_run_task, stage, task_runner(job, job.spec), checked.keeps_statuses and not tagged)
         done = _on_threads(run, work, _threads(checked, work))
-    stats = [stat for task in done for stat in task.stats]
-    later = tuple(task.later for task in done if task.later is not None)
-    return job, TaskResults(stats, partitions, planned.index, DRIVER, later)
+    return job, TaskResults.on_driver(done, partitions, planned.index)
 
 
-def _locate(job: WriteJob, stage: Stage, files: TableFiles) -> Located:
-    """Look the keys up in the base files of their partitions."""
+def _locate_by_key(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[StagedHits, TableFiles]:
+    """As `ask_index`, with the keys of one partition at a time in memory."""
     look_up = job.checked.index.look_up
-    assert isinstance(look_up, ByFile)
-    pieces = by_partition(stage.pieces)
-    bases = [(base, pieces[path]) for path, part in files.bases.items() if path in pieces for base in part]
-    calls = [(number, base, part) for number, (base, part) in enumerate(bases)]
-
-    def find(call: tuple[int, BaseFile, tuple[Piece, ...]]) -> IndexStats:
-        number, base, part = call
-        to = hits_path(stage.folder, number)
-        return locate_staged(
-            job.spec.storage,
-            base,
-            (stage.storage, part),
-            look_up.pruned,
-            job.checked.settings.bloom,
-            to,
-            keeps_positions=job.checked.keeps_positions,
-        )
-
-    costs = _on_threads(find, calls, job.checked.settings.engine.driver_threads or os.cpu_count() or 1)
-    updates: dict[str, dict[str, int]] = {}
-    hits: dict[FileGroupId, str] = {}
-    for (number, base, _), cost in zip(calls, costs, strict=True):
-        if cost.hits:
-            updates.setdefault(base.group.partition, {})[base.group.file_id] = cost.hits
-            hits[base.group] = hits_path(stage.folder, number)
-    return updates, hits, sum(costs, IndexStats())
-
-
-def _locate_by_key(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[Located, TableFiles]:
-    """As `_locate`, by an index that is asked about keys: those of one partition at a time are in memory. And what the
-    write sees of the file groups that it names."""
-    checked, look_up = job.checked, job.checked.index.look_up
     assert isinstance(look_up, ByKey)
     pieces = by_partition(stage.pieces)
     tag = look_up.tagger(index_context(job.state, tuple(pieces), files))
-    updates: dict[str, dict[str, int]] = {}
-    hits: dict[FileGroupId, str] = {}
+    found: dict[FileGroupId, tuple[int, str]] = {}
     total = IndexStats()
     for partition, part in pieces.items():
         batches = [batch for _, batch in read_pieces(stage.storage, part, [RECORD_KEY, PARTITION_PATH])]
         keys = pa.Table.from_batches(batches)
-        located = locate_by_key(Batch(keys, (partition,), np.array([0, len(keys)])), tag)
-        files = checked.files_of_hits(job.state, files, located.places)
-        if look_up.names_new and checked.operation_rules.delete:
-            located = only(located, files.groups)  # what is not there yet holds nothing to delete
+        batch = Batch(keys, (partition,), np.array([0, len(keys)]))
+        located, files = ask_index(job.checked, job.state, batch, tag, files)
         total += located.stats
         for group, rows in located.by_place():
-            updates.setdefault(group.partition, {})[group.file_id] = len(rows)
-            hits[group] = hits_path(stage.folder, len(hits))
-            write_hits(stage.storage, hits[group], rows)
-    return (updates, hits, total), files
+            found[group] = (len(rows), hits_path(stage.folder, len(found)))
+            write_hits(stage.storage, found[group][1], rows)
+    return StagedHits.of(found, total), files
 
 
 def _by_partition(checked: Checked) -> bool:
@@ -284,7 +244,7 @@ def _run_task(stage: Stage, run: TaskRunner, all_found: bool, work: tuple[WriteT
 def _threads(checked: Checked, work: Sequence[tuple[WriteTask, StagedTask]]) -> int:
     """Threads whose rows together stay within a few times what a batch in memory may take."""
     engine = checked.settings.engine
-    most = engine.driver_threads or os.cpu_count() or 1
+    most = engine.threads
     row_bytes = max((sum(p.bytes for p in s.pieces) / sum(p.rows for p in s.pieces) for _, s in work), default=0.0)
     largest = max((task.inserts + task.updates for task, _ in work), default=0) * row_bytes
     return max(1, min(most, int(2 * engine.driver_batch / largest))) if largest else most
@@ -296,25 +256,13 @@ def _on_threads(run: Callable[[T], R], work: Sequence[T], threads: int) -> list[
         return list(pool.map(run, work))
 
 
-def _write_bulk(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJob, TaskResults]:
-    job = job.with_plan(None)
-    with phases.time("write"):
-        stats = write_stream(job.spec, job.checked.rule, _bulk_batches(job.checked, stage), "0-0-0")
-        told = record_files(job.spec.storage, job.spec.instant, stats, job.checked.index.record_writes)
-    return job, TaskResults(stats, frozenset(stage.measured().rows), IndexStats(), DRIVER, tuple(told))
-
-
 def _bulk_batches(checked: Checked, stage: Stage) -> Iterator[pa.RecordBatch]:
     """The rows as they are to be written; where they are sorted or combined, a partition of them at a time."""
-    rules = checked.operation_rules
-    sort = checked.settings.write.bulk_sort is not BulkInsertSort.NONE
-    if not sort and rules.combine is Combine.ALL:
+    unsorted = checked.settings.write.bulk_sort is BulkInsertSort.NONE
+    if unsorted and checked.operation_rules.combine is Combine.ALL:
         for _, batch in read_pieces(stage.storage, stage.pieces):
             yield batch
         return
     for _, pieces in sorted(by_partition(stage.pieces).items()):
         rows = pa.Table.from_batches([batch for _, batch in read_pieces(stage.storage, pieces)])
-        rows = combine(rows, checked.rule, rules, checked.key)
-        if sort:
-            rows = rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
-        yield from rows.to_batches()
+        yield from bulk_rows(checked, rows).to_batches()

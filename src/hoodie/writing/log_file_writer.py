@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Self
@@ -16,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.commit.markers import MarkerKind, create_marker
+from hoodie.commit.markers import MarkerKind
 from hoodie.config.write import LogFormat
 from hoodie.formats.log.blocks import LogBlock, encode_block
 from hoodie.formats.log.content import avro_block, delete_block, parquet_block
@@ -32,7 +33,7 @@ from hoodie.model.files import LogFile, log_file_name, log_token
 from hoodie.model.meta import FILE_NAME
 from hoodie.plan.write import WriteTask
 from hoodie.table.partition_metadata import ensure_partition
-from hoodie.writing.base_file_writer import WriteSpec, take_back_if_over
+from hoodie.writing.base_file_writer import WriteSpec, open_marked, take_back_if_over
 
 #: Rows that are encoded to learn how many bytes a row takes.
 _SAMPLE = 1_000
@@ -179,12 +180,10 @@ class LogWriter:
             self._begin()
         data = encode_block(block)
         self._sink.write(data)
-        self._size += len(data)
-        self._rows += rows
-        self._deletes += deletes
-        file = LogFile(self._task.group, self._base_instant, self._version, self._token, self._size, self._name)
-        self._written[-1:] = [(file, self._rows, self._deletes)]
-        if self._size >= self._spec.logs.max_size:
+        file, rows_before, deletes_before = self._written[-1]
+        file = replace(file, size=file.size + len(data))
+        self._written[-1] = (file, rows_before + rows, deletes_before + deletes)
+        if file.size >= self._spec.logs.max_size:
             self._close()
 
     def stats(self, inserted: int) -> list[WriteStat]:
@@ -221,11 +220,8 @@ class LogWriter:
         if self._task.slice is None:
             ensure_partition(spec.storage, group.partition, spec.instant)
         self._version += 1
-        self._name = log_file_name(group.file_id, self._base_instant, self._version, self._token)
-        self._size = self._rows = self._deletes = 0
-        file = LogFile(group, self._base_instant, self._version, self._token, 0, self._name)
-        # The marker comes first: a file without one would outlive a crash.
-        create_marker(spec.storage, spec.instant, file.path, MarkerKind.APPEND)
-        self._sink = self._stack.enter_context(spec.storage.open_output(file.path))
+        name = log_file_name(group.file_id, self._base_instant, self._version, self._token)
+        file = LogFile(group, self._base_instant, self._version, self._token, 0, name)
+        self._sink = self._stack.enter_context(open_marked(spec, file.path, MarkerKind.APPEND))
         self._written.append((file, 0, 0))
         self._open = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from functools import partial
 
 import pyarrow as pa
@@ -25,14 +24,6 @@ _log = logging.getLogger("hoodie.index")
 
 #: Runs a task on its rows, by a write token.
 TaskRunner = Callable[[WriteTask, pa.Table, str], TaskResult]
-
-
-class Exchange(StrEnum):
-    """How the rows of a batch reach the tasks that write them."""
-
-    MEMORY = "memory"  # driver threads take them from the batch, which is in this process
-    STAGED = "staged"  # executors read them from staged files
-    SHUFFLE = "shuffle"  # Spark shuffles them to executors
 
 
 @dataclass(frozen=True, slots=True)

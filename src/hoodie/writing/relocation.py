@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from hoodie.config.options import Options
 from hoodie.errors import KeyInTwoPartitions
+from hoodie.lookup.batch import KeyLocations
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses
 from hoodie.merge.rows import Mask, Positions, as_array, nullable, pick
 from hoodie.merge.rules import Choice, MergeRule
@@ -296,7 +297,7 @@ def stored_rows(stored: StoredReader, group: FileGroupId, keys: pa.Array) -> pa.
 def with_stored(
     state: TableState,
     rows: pa.Table,
-    located: tuple[Positions, Positions, tuple[FileGroupId, ...]],
+    located: KeyLocations,
     how: RelocationRule,
     certain: bool,
     options: Options,
@@ -304,10 +305,9 @@ def with_stored(
 ) -> Hits:
     """Hits with the stored rows of those that are doubtful, each file group read by a thread of the pool.
 
-    located  rows, groups and places of the hits
     certain  a hit is in its file group for certain: nothing is read if the rule looks at no column either
     """
-    at, groups, places = located
+    at, groups, places = located.rows, located.groups, located.places
     unread = np.full(len(at), UNREAD, np.int64)
     keys = as_array(rows.column(RECORD_KEY))
     doubts = doubtful(as_array(rows.column(PARTITION_PATH)), at, groups, places)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil
 
 import numpy as np
@@ -24,35 +24,19 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
 from hoodie.writing.driver import TaggedBatch, tag_on_driver, thread_pool
 from hoodie.writing.job import WriteJob
-from hoodie.writing.stage import Stage, hits_path
-from hoodie.writing.staging import Piece, read_pieces, stage_rows, write_hits
+from hoodie.writing.stage import Stage, StagedHits
+from hoodie.writing.staging import Piece, hits_path, read_pieces, stage_rows, write_hits
 
 _PARTS = 128  # files that are open at once
 _PARTS_OF_ANY = 3  # where no size is given that fits into memory
 
 
-@dataclass(frozen=True, slots=True)
-class TaggedStage:
-    """A batch staged once more.
+def tag_staged(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[Stage, StagedHits, TableFiles]:
+    """Tag a batch part by part, and stage it once more. Raises as `tag_on_driver`
 
-    stage    its rows where they go, without those that have no effect
-    updates  rows for each file group, by partition path and file id
-    hits     where the positions of these rows are staged
-    cost     of the look-up
-    files    what a writer sees of the partitions that the rows, and their keys, are in
-    """
-
-    stage: Stage
-    updates: dict[str, dict[str, int]]
-    hits: dict[FileGroupId, str]
-    cost: IndexStats
-    files: TableFiles
-
-
-def tag_staged(job: WriteJob, stage: Stage, files: TableFiles) -> TaggedStage:
-    """Tag a batch part by part. Raises as `tag_on_driver`
-
-    files  `Checked.files` of the batch's partitions
+    files    `Checked.files` of the batch's partitions
+    returns  the rows where they go, without those that have no effect; which of them a file group holds; and what a
+             writer sees of the partitions that the rows, and their keys, are in
     """
     most = job.checked.settings.engine.driver_batch
     size = sum(piece.bytes for piece in stage.pieces)
@@ -75,14 +59,12 @@ def tag_staged(job: WriteJob, stage: Stage, files: TableFiles) -> TaggedStage:
             # Names in the order of the parts: positions are counted so.
             path = f"{stage.folder}/tagged-{number:03d}.arrow"
             pieces += stage_rows(stage.storage, path, iter(batch.rows.to_batches()), ())
-    updates: dict[str, dict[str, int]] = {}
-    staged: dict[FileGroupId, str] = {}
-    for call, (place, found) in enumerate(hits.items()):
-        positions = np.concatenate(found)
-        updates.setdefault(place.partition, {})[place.file_id] = len(positions)
-        staged[place] = hits_path(stage.folder, call)
-        write_hits(stage.storage, staged[place], positions)
-    return TaggedStage(replace(stage, pieces=tuple(pieces)), updates, staged, cost, files)
+    found: dict[FileGroupId, tuple[int, str]] = {}
+    for call, (place, parts) in enumerate(hits.items()):
+        positions = np.concatenate(parts)
+        found[place] = (len(positions), hits_path(stage.folder, call))
+        write_hits(stage.storage, found[place][1], positions)
+    return replace(stage, pieces=tuple(pieces)), StagedHits.of(found, cost), files
 
 
 def _parts(stage: Stage, count: int) -> Iterator[pa.Table]:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
 
 import pyarrow as pa
 
 from hoodie.errors import InvalidInput
-from hoodie.model.files import FileGroupId
+from hoodie.index.contract import ByFile
+from hoodie.index.pruning import IndexStats
+from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.writing.driver import refuse_bad_keys
-from hoodie.writing.staging import Piece, StagedTask, by_partition, read_pieces
+from hoodie.writing.job import Checked
+from hoodie.writing.staging import LookupCall, Piece, StagedTask, by_partition, hits_path, locate_staged, read_pieces
 
 #: Staged bytes that the tasks of a write may read in all, as a multiple of the batch, or at least this many.
 _FEW_READS = 4
@@ -35,6 +39,28 @@ class Measured:
     @property
     def total(self) -> int:
         return sum(self.rows.values())
+
+
+@dataclass(frozen=True, slots=True)
+class StagedHits:
+    """The rows of a stage whose key a file group holds.
+
+    updates  how many, by partition path and file id
+    paths    where their positions are staged
+    cost     of the look-up
+    """
+
+    updates: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    paths: Mapping[FileGroupId, str] = field(default_factory=dict)
+    cost: IndexStats = field(default_factory=IndexStats)
+
+    @classmethod
+    def of(cls, found: Mapping[FileGroupId, tuple[int, str]], cost: IndexStats) -> StagedHits:
+        """found  rows, and where their positions are staged"""
+        updates: dict[str, dict[str, int]] = {}
+        for group, (count, _) in found.items():
+            updates.setdefault(group.partition, {})[group.file_id] = count
+        return cls(updates, {group: path for group, (_, path) in found.items()}, cost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +132,43 @@ def reads_stay_few(pieces: Sequence[Piece], readers: Mapping[str, int]) -> bool:
     return max(sizes.values(), default=0) <= LARGEST_PARTITION and reads <= max(_FEW_READS * total, FEW_BYTES)
 
 
-def staged_tasks(
-    stage: Stage, plan: WritePlan, hits: Mapping[FileGroupId, str], delete: bool
-) -> list[tuple[WriteTask, StagedTask]]:
-    """The tasks of a plan with the staged rows that each takes.
+def lookup_calls(stage: Stage, bases: Mapping[str, Sequence[BaseFile]]) -> list[LookupCall]:
+    """The base files of the partitions of a stage, by partition path, each with the pieces of its partition."""
+    pieces = by_partition(stage.pieces)
+    files = [base for path, part in bases.items() if path in pieces for base in part]
+    return [LookupCall(number, base, pieces[base.group.partition]) for number, base in enumerate(files)]
 
-    hits  where the hits of each file group are staged
-    """
+
+def staged_lookup(checked: Checked, stage: Stage) -> Callable[[LookupCall], IndexStats]:
+    """What looks the keys of a partition up in one base file, and stages the hits; picklable. As `locate_staged`."""
+    look_up = checked.index.look_up
+    assert isinstance(look_up, ByFile)
+    return partial(
+        locate_staged,
+        checked.state.storage,
+        stage.storage,
+        stage.folder,
+        look_up.pruned,
+        checked.settings.bloom,
+        checked.keeps_positions,
+    )
+
+
+def staged_hits(stage: Stage, calls: Sequence[LookupCall], costs: Iterable[tuple[int, IndexStats]]) -> StagedHits:
+    """What the calls found, by their numbers."""
+    found, total = {}, IndexStats()
+    for number, cost in costs:
+        total += cost
+        if cost.hits:
+            found[calls[number].base.group] = (cost.hits, hits_path(stage.folder, number))
+    return StagedHits.of(found, total)
+
+
+def staged_tasks(stage: Stage, plan: WritePlan, hits: StagedHits, delete: bool) -> list[tuple[WriteTask, StagedTask]]:
+    """The tasks of a plan with the staged rows that each takes."""
     pieces = by_partition(stage.pieces)
     taken: dict[str, tuple[str, ...]] = {}
-    for group, path in hits.items():
+    for group, path in hits.paths.items():
         taken[group.partition] = (*taken.get(group.partition, ()), path)
     shares = {} if delete else plan.insert_shares()
     return [
@@ -123,15 +176,10 @@ def staged_tasks(
             task,
             StagedTask(
                 pieces[task.group.partition],
-                hits.get(task.group, ""),
+                hits.paths.get(task.group, ""),
                 taken.get(task.group.partition, ()),
                 *shares.get(task.number, (0.0, 0.0)),
             ),
         )
         for task in (*plan.tasks, *plan.spare)
     ]
-
-
-def hits_path(folder: str, call: int) -> str:
-    """Where the hits of a look-up are staged."""
-    return f"{folder}/hits-{call}.arrow"

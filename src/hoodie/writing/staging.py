@@ -6,6 +6,7 @@ read column by column. Each task stages one file; a file is a sequence of record
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -56,8 +57,12 @@ def new_stage() -> str:
     return join(STAGING, uuid4().hex)
 
 
-def remove_stale(storage: Storage, now: int) -> None:
-    """Remove stages of dead writers. `now` in milliseconds since 1970. Where the storage keeps no times they stay."""
+def remove_stale(storage: Storage, now: int | None = None) -> None:
+    """Remove stages of dead writers. Where the storage keeps no times they stay.
+
+    now  milliseconds since 1970; None: by this process's clock
+    """
+    now = time.time_ns() // 1_000_000 if now is None else now
     for folder, entries in storage.list_tree(STAGING).items():
         if all(entry.mtime and now - entry.mtime > _STALE for entry in entries):
             storage.delete_tree(folder)
@@ -117,30 +122,42 @@ def read_pieces(
                 yield piece, reader.get_batch(piece.batch)
 
 
+@dataclass(frozen=True, slots=True)
+class LookupCall:
+    """A base file in which the keys of its partition's pieces are looked up."""
+
+    number: int
+    base: BaseFile
+    pieces: tuple[Piece, ...]
+
+
 def locate_staged(
     storage: Storage,
-    base: BaseFile,
-    staged: tuple[Storage, Sequence[Piece]],
+    stage: Storage,
+    folder: str,
     pruned: bool,
     bloom: BloomOptions,
-    hits_path: str,
-    *,
-    keeps_positions: bool = False,
+    keeps_positions: bool,
+    call: LookupCall,
 ) -> IndexStats:
     """Look the keys of a partition's pieces up in one base file; the hits are staged for the tasks that write.
 
-    storage  of the base file
-    staged   where the pieces lie, and the hits are to
+    storage          of the base file
+    stage, folder    where the pieces lie, and the hits are to
     keeps_positions  whether the rows of a hit are to know where in the file their key is
-    returns  what it cost; its `hits` are rows of the batch
+    returns          what it cost; its `hits` are rows of the batch
     """
-    stage, pieces = staged
-    keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(stage, pieces, [RECORD_KEY])]
+    keys = [one_chunk(pa.chunked_array([b.column(0)])) for _, b in read_pieces(stage, call.pieces, [RECORD_KEY])]
     asked = pa.concat_arrays(keys) if len(keys) > 1 else keys[0]
-    hits, positions, cost = find_in_file(storage, base, asked, pruned, bloom)
+    hits, positions, cost = find_in_file(storage, call.base, asked, pruned, bloom)
     if len(hits):
-        write_hits(stage, hits_path, hits, positions if keeps_positions else None)
+        write_hits(stage, hits_path(folder, call.number), hits, positions if keeps_positions else None)
     return cost
+
+
+def hits_path(folder: str, call: int) -> str:
+    """Where the hits of a look-up are staged."""
+    return f"{folder}/hits-{call}.arrow"
 
 
 def write_hits(storage: Storage, path: str, rows: RowNumbers, positions: RowPositions | None = None) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
+from hoodie.writing.index_updates import TaskResult
 
 DRIVER = "driver"
 EXECUTORS = "executors"
@@ -28,6 +29,13 @@ class TaskResults:
     index: IndexStats
     route: str
     later: tuple[pa.Table, ...] = ()
+
+    @classmethod
+    def on_driver(cls, tasks: Iterable[TaskResult], partitions: frozenset[str], index: IndexStats) -> TaskResults:
+        """Of tasks that threads of the driver ran."""
+        done = list(tasks)
+        later = tuple(task.later for task in done if task.later is not None)
+        return cls([stat for task in done for stat in task.stats], partitions, index, DRIVER, later)
 
     @classmethod
     def nothing(cls, partitions: frozenset[str]) -> TaskResults:

@@ -16,10 +16,11 @@ from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
-from hoodie.lookup.key_status import KeyStatus, statuses_of_keys, take_statuses
-from hoodie.lookup.row_positions import positions_of_keys, take_positions
+from hoodie.lookup.key_status import KeyStatus, take_statuses
+from hoodie.lookup.row_positions import take_positions
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
+from hoodie.merge.rows import values_of_keys
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
@@ -63,10 +64,10 @@ def run_task(
     rows, statuses = take_statuses(rows)
     rows, positions = take_positions(rows)
     combined = combine(rows, rule, operation_rules)
-    if positions is not None and combined is not rows:
-        positions = positions_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, positions)
-    if statuses is not None and combined is not rows:
-        statuses = statuses_of_keys(one_chunk(combined.column(RECORD_KEY)), rows, statuses)
+    if combined is not rows:
+        keys = one_chunk(combined.column(RECORD_KEY))
+        positions = None if positions is None else values_of_keys(keys, rows, positions)
+        statuses = None if statuses is None else values_of_keys(keys, rows, statuses)
     combined, actions = take_actions(combined)
     incoming = _incoming(spec, operation_rules, task.group.partition, combined, token)
     if actions is not None:
@@ -148,18 +149,12 @@ def _rewrite(
             writer.append(inserts)
             changes.inserted(inserts)
             changes.end(writer.rows, merge.inserted)
-    file = writer.file()
-    return WriteStat(
-        file_id=task.group.file_id,
-        path=file.path,
-        partition=task.group.partition,
+    return replace(
+        writer.stat(),
         prev_commit=base.instant,
-        num_writes=writer.rows,
         num_deletes=deleted,
         num_updates=merge.updated,
         num_inserts=merge.inserted,
-        total_write_bytes=file.size,
-        file_size=file.size,
         cdc_stats=changes.stats,
     )
 
@@ -249,19 +244,8 @@ class GroupWriter:
         if self._writer is None:
             return
         self._stack.close()
-        file, rows = self._writer.file(), self._writer.rows
+        self.stats.append(self._writer.stat())
         self._writer = None
-        self.stats.append(
-            WriteStat(
-                file_id=file.group.file_id,
-                path=file.path,
-                partition=file.group.partition,
-                num_writes=rows,
-                num_inserts=rows,
-                total_write_bytes=file.size,
-                file_size=file.size,
-            )
-        )
 
 
 def encoded_row_bytes(rows: pa.Table, codec: str) -> float:

@@ -24,8 +24,8 @@ from hoodie.formats.avro.nodes import (
     Record,
     may_be_null,
 )
-from hoodie.formats.avro.schema import TYPE_ATTRIBUTE
-from hoodie.schema.types import TIMESTAMP, TIMESTAMP_MILLIS, TIMESTAMP_NTZ, TIMESTAMP_NTZ_MILLIS
+from hoodie.formats.avro.schema import LOGICAL, TYPE_ATTRIBUTE
+from hoodie.schema.types import TIMESTAMP_NTZ
 
 _MOST_LEAVES = 100_000  # a schema that names a type many times over grows without bound
 
@@ -38,16 +38,6 @@ _PLAIN: dict[str, Callable[[], Node]] = {
     "double": lambda: FixedWidth(pa.float64(), 8),
     "string": lambda: Bytes(pa.string()),
     "bytes": lambda: Bytes(pa.binary()),
-}
-#: (Avro type, logical type) -> the Arrow type of its column: those of `avro_schema.from_avro`.
-_LOGICAL: dict[tuple[str, str], pa.DataType] = {
-    ("int", "date"): pa.date32(),
-    ("int", "time-millis"): pa.time32("ms"),
-    ("long", "time-micros"): pa.time64("us"),
-    ("long", "timestamp-millis"): TIMESTAMP_MILLIS,
-    ("long", "timestamp-micros"): TIMESTAMP,
-    ("long", "local-timestamp-millis"): TIMESTAMP_NTZ_MILLIS,
-    ("long", "local-timestamp-micros"): TIMESTAMP_NTZ,
 }
 
 
@@ -105,7 +95,7 @@ class _Compiler:
             return BytesDecimal(_decimal(schema))
         if kind == "long" and schema.get(TYPE_ATTRIBUTE) == "timestamp_ntz":
             return Integer(TIMESTAMP_NTZ)
-        if integer := _LOGICAL.get((kind, str(logical))):
+        if integer := LOGICAL.get((kind, str(logical))):
             return Integer(integer)
         return self.reference(kind, namespace)
 

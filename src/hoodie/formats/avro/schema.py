@@ -45,7 +45,8 @@ _TO_PRIMITIVE = {kind: name for name, kind in _PRIMITIVES.items()} | {
     pa.large_string(): "string",
     pa.large_binary(): "bytes",
 }
-_LOGICAL = {
+#: (Avro type, logical type) -> the Arrow type of its column.
+LOGICAL: dict[tuple[str, str], pa.DataType] = {
     ("int", "date"): pa.date32(),
     ("int", "time-millis"): pa.time32("ms"),
     ("long", "time-micros"): pa.time64("us"),
@@ -289,8 +290,8 @@ class _Reader:
             return TIMESTAMP_NTZ
         if word == "long" and isinstance(logical, str) and logical.endswith("-nanos"):
             raise UnsupportedTable(f"{self.path}: {self._at(column)} is in nanoseconds, which no Spark type holds")
-        if isinstance(logical, str) and (word, logical) in _LOGICAL:
-            return _LOGICAL[word, logical]
+        if isinstance(logical, str) and (word, logical) in LOGICAL:
+            return LOGICAL[word, logical]
         return self._reference(word, column, namespace)
 
     def _decimal(self, node: dict[str, Any], column: str) -> pa.DataType | None:

@@ -16,19 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptLogBlock, SchemaMismatch, UnsupportedTable
+from hoodie.formats.avro import nodes
 from hoodie.formats.avro.bytes import Cells, Malformed, Pieces, fail_where, to_numpy
 from hoodie.formats.avro.decimals import BytesDecimal
-from hoodie.formats.avro.nodes import (
-    Boolean,
-    Bytes,
-    FixedWidth,
-    Integer,
-    Items,
-    Node,
-    Null,
-    Nullable,
-    Record,
-)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -84,19 +74,19 @@ ORDERING_COLUMN = {
     OrderingClass.TIMESTAMP_MICROS: "ordering_integer",
 }
 _VALUES = DELETES.names[3:]
-_NODES: tuple[Node, ...] = (
-    Null(),
-    Boolean(),
-    Integer(pa.int32()),
-    Integer(pa.int64()),
-    FixedWidth(pa.float32(), 4),
-    FixedWidth(pa.float64(), 8),
-    Bytes(pa.binary()),
-    Bytes(pa.string()),
-    Integer(pa.int32()),
+_NODES: tuple[nodes.Node, ...] = (
+    nodes.Null(),
+    nodes.Boolean(),
+    nodes.Integer(pa.int32()),
+    nodes.Integer(pa.int64()),
+    nodes.FixedWidth(pa.float32(), 4),
+    nodes.FixedWidth(pa.float64(), 8),
+    nodes.Bytes(pa.binary()),
+    nodes.Bytes(pa.string()),
+    nodes.Integer(pa.int32()),
     BytesDecimal(_DECIMAL),
-    Integer(pa.int64()),
-    Integer(pa.int64()),
+    nodes.Integer(pa.int64()),
+    nodes.Integer(pa.int64()),
 )
 
 
@@ -221,7 +211,7 @@ def _stored(values: pa.Array, chosen: OrderingClass) -> pa.Array:
         raise SchemaMismatch(f"ordering values of type {values.type} are no {chosen.name}: {error}") from error
 
 
-class _Ordering(Node):
+class _Ordering(nodes.Node):
     """The union of wrappers, as a struct of the class and the columns its values may be in."""
 
     arrow = pa.struct(list(DELETES)[2:])
@@ -289,6 +279,6 @@ def _spread(parts: list[tuple[NDArray[np.int64], pa.Array]], count: int, kind: p
     return values.take(pa.array(place, mask=place < 0))
 
 
-_TEXT = Nullable(Bytes(pa.string()), 0)
-_RECORD = Record((("recordKey", _TEXT), ("partitionPath", _TEXT), ("orderingVal", _Ordering())))
-_LIST = Items(pa.list_(pa.field("element", _RECORD.arrow, nullable=False)), _RECORD)
+_TEXT = nodes.Nullable(nodes.Bytes(pa.string()), 0)
+_RECORD = nodes.Record((("recordKey", _TEXT), ("partitionPath", _TEXT), ("orderingVal", _Ordering())))
+_LIST = nodes.Items(pa.list_(pa.field("element", _RECORD.arrow, nullable=False)), _RECORD)

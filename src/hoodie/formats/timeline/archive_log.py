@@ -23,6 +23,7 @@ from hoodie.formats.avro.container import MALFORMED
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.commit_json import read_document
+from hoodie.formats.timeline.schemas import STAT_FIELDS, optional, record
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
 Record = Mapping[str, Any]
@@ -33,58 +34,30 @@ _VERSION = 3
 
 # --- the schema ---
 
-_STAT_FIELDS = {
-    **dict.fromkeys(("fileId", "path", "prevCommit"), "string"),
-    **dict.fromkeys(("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"), "long"),
-    "partitionPath": "string",
-    **dict.fromkeys(
-        (
-            "totalLogRecords",
-            "totalLogFiles",
-            "totalUpdatedRecordsCompacted",
-            "numInserts",
-            "totalLogBlocks",
-            "totalCorruptLogBlock",
-            "totalRollbackBlocks",
-            "fileSizeInBytes",
-        ),
-        "long",
-    ),
-}
-
-
-def _optional(name: str, kind: Any) -> dict[str, Any]:
-    return {"name": name, "type": ["null", kind], "default": None}
-
-
-def _record(name: str, *fields: dict[str, Any]) -> dict[str, Any]:
-    return {"type": "record", "name": name, "fields": list(fields)}
-
-
 _VERSION_FIELD = {"name": "version", "type": ["int", "null"], "default": 1}
-_STAT = _record("HoodieWriteStat", *(_optional(name, kind) for name, kind in _STAT_FIELDS.items()))
+_STAT = record("HoodieWriteStat", *(optional(name, kind) for name, kind in STAT_FIELDS.items()))
 _COMMIT_FIELDS = (
-    _optional("partitionToWriteStats", {"type": "map", "values": {"type": "array", "items": _STAT}}),
-    _optional("extraMetadata", {"type": "map", "values": "string"}),
+    optional("partitionToWriteStats", {"type": "map", "values": {"type": "array", "items": _STAT}}),
+    optional("extraMetadata", {"type": "map", "values": "string"}),
     _VERSION_FIELD,
-    _optional("operationType", "string"),
+    optional("operationType", "string"),
 )
-_COMMIT = _record("HoodieCommitMetadata", *_COMMIT_FIELDS)
+_COMMIT = record("HoodieCommitMetadata", *_COMMIT_FIELDS)
 _REPLACED = {"type": "map", "values": {"type": "array", "items": "string"}}
-_REPLACE_COMMIT = _record(
-    "HoodieReplaceCommitMetadata", *_COMMIT_FIELDS, _optional("partitionToReplaceFileIds", _REPLACED)
+_REPLACE_COMMIT = record(
+    "HoodieReplaceCommitMetadata", *_COMMIT_FIELDS, optional("partitionToReplaceFileIds", _REPLACED)
 )
-_INDEX_INFO = _record(
+_INDEX_INFO = record(
     "HoodieIndexPartitionInfo",
     _VERSION_FIELD,
-    _optional("metadataPartitionPath", "string"),
-    _optional("indexUptoInstant", "string"),
+    optional("metadataPartitionPath", "string"),
+    optional("indexUptoInstant", "string"),
 )
-_INDEX_COMMIT = _record(
+_INDEX_COMMIT = record(
     "HoodieIndexCommitMetadata",
     _VERSION_FIELD,
-    _optional("operationType", "string"),
-    _optional("indexPartitionInfos", {"type": "array", "items": _INDEX_INFO}),
+    optional("operationType", "string"),
+    optional("indexPartitionInfos", {"type": "array", "items": _INDEX_INFO}),
 )
 
 #: In the order of Hudi's record. The column that it never fills, hoodieCompactionMetadata, is left out.
@@ -125,8 +98,8 @@ def _each_name_once(schema: Any, seen: set[str]) -> Any:
 @cache
 def entry_schema() -> str:
     """The schema of an entry as JSON, as block headers have it."""
-    fields = [_VERSION_FIELD if kind is None else _optional(name, kind) for name, kind in _COLUMNS.items()]
-    made = _each_name_once(_record("HoodieArchivedMetaEntry", *fields), set())
+    fields = [_VERSION_FIELD if kind is None else optional(name, kind) for name, kind in _COLUMNS.items()]
+    made = _each_name_once(record("HoodieArchivedMetaEntry", *fields), set())
     return json.dumps({**made, "namespace": schemas.NAMESPACE}, separators=(",", ":"))
 
 
@@ -237,7 +210,7 @@ def commit_record(metadata: CommitMetadata, *, replacing: bool = False) -> Recor
 
 
 def _stat(stat: WriteStat) -> Record:
-    return {**dict.fromkeys(_STAT_FIELDS), **{key: getattr(stat, name) for key, name in _STAT_VALUES.items()}}
+    return {**dict.fromkeys(STAT_FIELDS), **{key: getattr(stat, name) for key, name in _STAT_VALUES.items()}}
 
 
 def commit_of(record: Record, path: str) -> CommitMetadata:

@@ -12,7 +12,7 @@ Schema = dict[str, Any]
 NAMESPACE = "org.apache.hudi.avro.model"
 
 
-def _record(name: str, *fields: Schema, top: bool = False) -> Schema:
+def record(name: str, *fields: Schema, top: bool = False) -> Schema:
     nested = {"type": "record", "name": name, "fields": list(fields)}
     return {"type": "record", "name": name, "namespace": NAMESPACE, "fields": list(fields)} if top else nested
 
@@ -21,7 +21,7 @@ def _field(name: str, kind: Any, **more: Any) -> Schema:
     return {"name": name, "type": kind, **more}
 
 
-def _optional(name: str, kind: Any) -> Schema:
+def optional(name: str, kind: Any) -> Schema:
     return _field(name, ["null", kind], default=None)
 
 
@@ -40,35 +40,35 @@ def _version(default: int = 1) -> Schema:
 _STRINGS = _array("string")
 _TEXTS = _map("string")
 _LONGS = _map("long")
-_EXTRA = _optional("extraMetadata", _TEXTS)
-_METRICS = _optional("metrics", _map("double"))
-_INSTANT_INFO = _record("HoodieInstantInfo", _field("commitTime", "string"), _field("action", "string"))
+_EXTRA = optional("extraMetadata", _TEXTS)
+_METRICS = optional("metrics", _map("double"))
+_INSTANT_INFO = record("HoodieInstantInfo", _field("commitTime", "string"), _field("action", "string"))
 
-COMPACTION_PLAN = _record(
+COMPACTION_PLAN = record(
     "HoodieCompactionPlan",
-    _optional(
+    optional(
         "operations",
         _array(
-            _record(
+            record(
                 "HoodieCompactionOperation",
                 _field("baseInstantTime", ["null", "string"]),
-                _optional("deltaFilePaths", _STRINGS),
-                _optional("dataFilePath", "string"),
+                optional("deltaFilePaths", _STRINGS),
+                optional("dataFilePath", "string"),
                 _field("fileId", ["null", "string"]),
-                _optional("partitionPath", "string"),
+                optional("partitionPath", "string"),
                 _METRICS,
-                _optional("bootstrapFilePath", "string"),
+                optional("bootstrapFilePath", "string"),
             )
         ),
     ),
     _EXTRA,
     _version(),
-    _optional(
+    optional(
         "strategy",
-        _record(
+        record(
             "HoodieCompactionStrategy",
-            _optional("compactorClassName", "string"),
-            _optional("strategyParams", _TEXTS),
+            optional("compactorClassName", "string"),
+            optional("strategyParams", _TEXTS),
             _version(),
         ),
     ),
@@ -76,45 +76,45 @@ COMPACTION_PLAN = _record(
     top=True,
 )
 
-_SLICE_INFO = _record(
+_SLICE_INFO = record(
     "HoodieSliceInfo",
-    _optional("dataFilePath", "string"),
-    _optional("deltaFilePaths", _STRINGS),
+    optional("dataFilePath", "string"),
+    optional("deltaFilePaths", _STRINGS),
     _field("fileId", ["null", "string"]),
-    _optional("partitionPath", "string"),
-    _optional("bootstrapFilePath", "string"),
+    optional("partitionPath", "string"),
+    optional("bootstrapFilePath", "string"),
     _version(),
 )
 
-_CLUSTERING_GROUP = _record(
+_CLUSTERING_GROUP = record(
     "HoodieClusteringGroup",
-    _optional("slices", _array(_SLICE_INFO)),
+    optional("slices", _array(_SLICE_INFO)),
     _METRICS,
     _field("numOutputFileGroups", ["int", "null"], default=1),
     _EXTRA,
     _version(),
 )
 
-REQUESTED_REPLACE = _record(
+REQUESTED_REPLACE = record(
     "HoodieRequestedReplaceMetadata",
-    _optional("operationType", "string"),
-    _optional(
+    optional("operationType", "string"),
+    optional(
         "clusteringPlan",
-        _record(
+        record(
             "HoodieClusteringPlan",
-            _optional("inputGroups", _array(_CLUSTERING_GROUP)),
-            _optional(
+            optional("inputGroups", _array(_CLUSTERING_GROUP)),
+            optional(
                 "strategy",
-                _record(
+                record(
                     "HoodieClusteringStrategy",
-                    _optional("strategyClassName", "string"),
-                    _optional("strategyParams", _TEXTS),
+                    optional("strategyClassName", "string"),
+                    optional("strategyParams", _TEXTS),
                     _version(),
                 ),
             ),
             _EXTRA,
             _version(),
-            _optional("preserveHoodieMetadata", "boolean"),
+            optional("preserveHoodieMetadata", "boolean"),
         ),
     ),
     _EXTRA,
@@ -122,11 +122,11 @@ REQUESTED_REPLACE = _record(
     top=True,
 )
 
-CLEANER_PLAN = _record(
+CLEANER_PLAN = record(
     "HoodieCleanerPlan",
-    _optional(
+    optional(
         "earliestInstantToRetain",
-        _record(
+        record(
             "HoodieActionInstant",
             _field("timestamp", "string"),
             _field("action", "string"),
@@ -135,26 +135,26 @@ CLEANER_PLAN = _record(
     ),
     _field("lastCompletedCommitTimestamp", "string", default=""),
     _field("policy", "string"),
-    _optional("filesToBeDeletedPerPartition", _map(_STRINGS)),
+    optional("filesToBeDeletedPerPartition", _map(_STRINGS)),
     _version(),
-    _optional(
+    optional(
         "filePathsToBeDeletedPerPartition",
         _map(
             _array(
-                _record(
+                record(
                     "HoodieCleanFileInfo",
-                    _optional("filePath", "string"),
-                    _optional("isBootstrapBaseFile", "boolean"),
+                    optional("filePath", "string"),
+                    optional("isBootstrapBaseFile", "boolean"),
                 )
             )
         ),
     ),
-    _optional("partitionsToBeDeleted", _STRINGS),
+    optional("partitionsToBeDeleted", _STRINGS),
     _EXTRA,
     top=True,
 )
 
-CLEAN_METADATA = _record(
+CLEAN_METADATA = record(
     "HoodieCleanMetadata",
     _field("startCleanTime", "string"),
     _field("timeTakenInMillis", "long"),
@@ -164,36 +164,36 @@ CLEAN_METADATA = _record(
     _field(
         "partitionMetadata",
         _map(
-            _record(
+            record(
                 "HoodieCleanPartitionMetadata",
                 _field("partitionPath", "string"),
                 _field("policy", "string"),
                 _field("deletePathPatterns", _STRINGS),
                 _field("successDeleteFiles", _STRINGS),
                 _field("failedDeleteFiles", _STRINGS),
-                _optional("isPartitionDeleted", "boolean"),
+                optional("isPartitionDeleted", "boolean"),
             )
         ),
     ),
     _version(),
-    _optional("bootstrapPartitionMetadata", _map("HoodieCleanPartitionMetadata")),
+    optional("bootstrapPartitionMetadata", _map("HoodieCleanPartitionMetadata")),
     _EXTRA,
     top=True,
 )
 
-ROLLBACK_PLAN = _record(
+ROLLBACK_PLAN = record(
     "HoodieRollbackPlan",
-    _optional("instantToRollback", _INSTANT_INFO),
-    _optional(
+    optional("instantToRollback", _INSTANT_INFO),
+    optional(
         "RollbackRequests",
         _array(
-            _record(
+            record(
                 "HoodieRollbackRequest",
                 _field("partitionPath", "string"),
-                _optional("fileId", "string"),
-                _optional("latestBaseInstant", "string"),
+                optional("fileId", "string"),
+                optional("latestBaseInstant", "string"),
                 _field("filesToBeDeleted", _STRINGS, default=[]),
-                _optional("logBlocksToBeDeleted", _LONGS),
+                optional("logBlocksToBeDeleted", _LONGS),
             )
         ),
     ),
@@ -209,13 +209,13 @@ _ROLLBACK_FIELDS = (
     _field(
         "partitionMetadata",
         _map(
-            _record(
+            record(
                 "HoodieRollbackPartitionMetadata",
                 _field("partitionPath", "string"),
                 _field("successDeleteFiles", _STRINGS),
                 _field("failedDeleteFiles", _STRINGS),
-                _optional("rollbackLogFiles", _LONGS),
-                _optional("logFilesFromFailedCommit", _LONGS),
+                optional("rollbackLogFiles", _LONGS),
+                optional("logFilesFromFailedCommit", _LONGS),
             )
         ),
     ),
@@ -223,9 +223,9 @@ _ROLLBACK_FIELDS = (
     _field("instantsRollback", _array(_INSTANT_INFO), default=[]),
 )
 
-ROLLBACK_METADATA = _record("HoodieRollbackMetadata", *_ROLLBACK_FIELDS, top=True)
+ROLLBACK_METADATA = record("HoodieRollbackMetadata", *_ROLLBACK_FIELDS, top=True)
 
-SAVEPOINT_METADATA = _record(
+SAVEPOINT_METADATA = record(
     "HoodieSavepointMetadata",
     _field("savepointedBy", "string"),
     _field("savepointedAt", "long"),
@@ -233,7 +233,7 @@ SAVEPOINT_METADATA = _record(
     _field(
         "partitionMetadata",
         _map(
-            _record(
+            record(
                 "HoodieSavepointPartitionMetadata",
                 _field("partitionPath", "string"),
                 _field("savepointDataFile", _STRINGS),
@@ -244,36 +244,32 @@ SAVEPOINT_METADATA = _record(
     top=True,
 )
 
-RESTORE_PLAN = _record(
+RESTORE_PLAN = record(
     "HoodieRestorePlan",
     _field("instantsToRollback", _array(_INSTANT_INFO), default=[]),
     _version(2),
-    _optional("savepointToRestoreTimestamp", "string"),
+    optional("savepointToRestoreTimestamp", "string"),
     top=True,
 )
 
-RESTORE_METADATA = _record(
+RESTORE_METADATA = record(
     "HoodieRestoreMetadata",
     _field("startRestoreTime", "string"),
     _field("timeTakenInMillis", "long"),
     _field("instantsToRollback", _STRINGS),
-    _field("hoodieRestoreMetadata", _map(_array(["null", _record("HoodieRollbackMetadata", *_ROLLBACK_FIELDS)]))),
+    _field("hoodieRestoreMetadata", _map(_array(["null", record("HoodieRollbackMetadata", *_ROLLBACK_FIELDS)]))),
     _version(),
     _field("restoreInstantInfo", _array("HoodieInstantInfo"), default=[]),
     top=True,
 )
 
-_WRITE_STAT = _record(
-    "HoodieWriteStat",
-    *(_optional(name, "string") for name in ("fileId", "path", "prevCommit")),
-    *(
-        _optional(name, "long")
-        for name in ("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors")
-    ),
-    _optional("partitionPath", "string"),
-    *(
-        _optional(name, "long")
-        for name in (
+#: The fields of a write stat in every version of the table, by name: their Avro types.
+STAT_FIELDS = {
+    **dict.fromkeys(("fileId", "path", "prevCommit"), "string"),
+    **dict.fromkeys(("numWrites", "numDeletes", "numUpdateWrites", "totalWriteBytes", "totalWriteErrors"), "long"),
+    "partitionPath": "string",
+    **dict.fromkeys(
+        (
             "totalLogRecords",
             "totalLogFiles",
             "totalUpdatedRecordsCompacted",
@@ -282,52 +278,57 @@ _WRITE_STAT = _record(
             "totalCorruptLogBlock",
             "totalRollbackBlocks",
             "fileSizeInBytes",
-        )
+        ),
+        "long",
     ),
-    _optional("logVersion", "int"),
-    _optional("logOffset", "long"),
-    _optional("baseFile", "string"),
-    _optional("logFiles", _STRINGS),
-    _optional("cdcStats", _LONGS),
-    _optional("prevBaseFile", "string"),
-    _optional("minEventTime", "long"),
-    _optional("maxEventTime", "long"),
-    _optional(
+}
+_WRITE_STAT = record(
+    "HoodieWriteStat",
+    *(optional(name, kind) for name, kind in STAT_FIELDS.items()),
+    optional("logVersion", "int"),
+    optional("logOffset", "long"),
+    optional("baseFile", "string"),
+    optional("logFiles", _STRINGS),
+    optional("cdcStats", _LONGS),
+    optional("prevBaseFile", "string"),
+    optional("minEventTime", "long"),
+    optional("maxEventTime", "long"),
+    optional(
         "runtimeStats",
-        _record(
+        record(
             "HoodieRuntimeStats",
-            *(_optional(name, "long") for name in ("totalScanTime", "totalCreateTime", "totalUpsertTime")),
+            *(optional(name, "long") for name in ("totalScanTime", "totalCreateTime", "totalUpsertTime")),
         ),
     ),
-    _optional("totalLogFilesCompacted", "long"),
-    _optional("totalLogReadTimeMs", "long"),
-    _optional("totalLogSizeCompacted", "long"),
-    _optional("tempPath", "string"),
-    _optional("numUpdates", "long"),
+    optional("totalLogFilesCompacted", "long"),
+    optional("totalLogReadTimeMs", "long"),
+    optional("totalLogSizeCompacted", "long"),
+    optional("tempPath", "string"),
+    optional("numUpdates", "long"),
 )
 
 _COMMIT_FIELDS = (
-    _optional("partitionToWriteStats", _map(_array(_WRITE_STAT))),
-    _optional("compacted", "boolean"),
+    optional("partitionToWriteStats", _map(_array(_WRITE_STAT))),
+    optional("compacted", "boolean"),
     _EXTRA,
     _version(),
-    _optional("operationType", "string"),
+    optional("operationType", "string"),
 )
 
 #: Commit metadata from table version 8 on; the archive of version 6 has fewer fields of the same names.
-COMMIT_METADATA = _record("HoodieCommitMetadata", *_COMMIT_FIELDS, top=True)
-REPLACE_COMMIT_METADATA = _record(
+COMMIT_METADATA = record("HoodieCommitMetadata", *_COMMIT_FIELDS, top=True)
+REPLACE_COMMIT_METADATA = record(
     "HoodieReplaceCommitMetadata",
     *_COMMIT_FIELDS,
-    _optional("partitionToReplaceFileIds", _map(_STRINGS)),
+    optional("partitionToReplaceFileIds", _map(_STRINGS)),
     top=True,
 )
 
 #: Beside the archive of layout 1 while a writer merges small archive files into one.
-MERGE_ARCHIVE_PLAN = _record(
+MERGE_ARCHIVE_PLAN = record(
     "HoodieMergeArchiveFilePlan",
     _version(),
-    _optional("candidate", _STRINGS),
-    _optional("mergedArchiveFileName", "string"),
+    optional("candidate", _STRINGS),
+    optional("mergedArchiveFileName", "string"),
     top=True,
 )

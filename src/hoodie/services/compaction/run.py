@@ -174,19 +174,14 @@ def run_operation(compaction: Compaction, task: CompactionTask, attempt: int = 0
         ) as writer:
             for rows in chain(() if first is None else (first,), batches):
                 writer.append(rows, None if merge.inserted else no_keys)
-    file, report = writer.file(), merge.report
+    report = merge.report
     millis = int((time.monotonic() - scanned) * 1000)
-    return WriteStat(
-        file_id=slice_.group.file_id,
-        path=file.path,
-        partition=slice_.group.partition,
+    return replace(
+        writer.stat(),
         prev_commit=base.instant if base else "null",
-        num_writes=writer.rows,
         num_deletes=merge.deleted,
         num_updates=merge.updated,
         num_inserts=merge.inserted,
-        total_write_bytes=file.size,
-        file_size=file.size,
         log_records=merge.records,
         log_files_compacted=len(slice_.logs),
         log_size_compacted=log_bytes(slice_),

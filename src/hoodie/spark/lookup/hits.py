@@ -13,14 +13,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from hoodie.index.contract import ByFile, ByKey, TagKeys
+from hoodie.index.contract import ByKey, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.lookup.locate import COST, FILE_ID, HITS, join_cost, locate_on_executors, match_columns
-from hoodie.spark.read.route import route_to
 from hoodie.spark.tasks import collect, persist
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.table.state import TableFiles, TableState
@@ -64,40 +63,33 @@ class KeyLookup:
 
     def count(self) -> tuple[Updates, IndexStats]:
         """Keys found per partition path and file id, and what it cost to find them: one job."""
-        return self._count_in_files() if self.context.by_file else self._count_tags()
-
-    def _count_in_files(self) -> tuple[Updates, IndexStats]:
-        files, asked = self.files.bases, _asked(self.context, self.rows, self.files)
+        by = [PARTITION_PATH, FILE_ID, *([COST] if self.context.by_file else [])]
         updates: Updates = {}
-        stats = IndexStats()
-        found = 0
-        for row in collect(
-            self.hits.groupBy(PARTITION_PATH, FILE_ID, COST).agg(F.count(RECORD_KEY).alias("keys"))
-        ).to_pylist():
-            if row[COST] is not None:
-                stats += IndexStats(**json.loads(row[COST]))
+        told = IndexStats()
+        for row in collect(self.hits.groupBy(*by).agg(F.count(RECORD_KEY).alias("keys"))).to_pylist():
+            if row.get(COST) is not None:
+                told += IndexStats(**json.loads(row[COST]))
             else:
                 updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["keys"]
-                found += row["keys"]
-        look_up = self.context.index.look_up
-        if isinstance(look_up, ByFile) and not look_up.pruned:
-            return updates, join_cost(asked, files, found)
+        return updates, self._cost(told, sum(sum(rows.values()) for rows in updates.values()))
+
+    def _cost(self, told: IndexStats, found: int) -> IndexStats:
+        """told  by the tasks that looked into files"""
+        look_up, files = self.context.index.look_up, self.files.bases
+        if isinstance(look_up, ByKey):
+            total = sum(self.rows.values())
+            return IndexStats(candidates=total, checked=total, hits=found)
+        asked = _asked(self.context, self.rows, self.files)
+        if not look_up.pruned:
+            return join_cost(asked, files, found)
         pairs = sum(asked[partition] * len(part) for partition, part in files.items())
         number = sum(len(part) for part in files.values())
-        return updates, stats + IndexStats(
-            files=number - stats.files,
-            files_pruned_by_range=number - stats.files,
-            candidates=pairs - stats.candidates,
-            pruned_by_range=pairs - stats.candidates,
+        return told + IndexStats(
+            files=number - told.files,
+            files_pruned_by_range=number - told.files,
+            candidates=pairs - told.candidates,
+            pruned_by_range=pairs - told.candidates,
         )
-
-    def _count_tags(self) -> tuple[Updates, IndexStats]:
-        updates: Updates = {}
-        found, total = 0, sum(self.rows.values())
-        for row in collect(self.hits.groupBy(PARTITION_PATH, FILE_ID).count()).to_pylist():
-            updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["count"]
-            found += row["count"]
-        return updates, IndexStats(candidates=total, checked=total, hits=found)
 
 
 def look_up_keys(
@@ -126,19 +118,8 @@ def look_up_keys(
     elif files.bases:
         small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
         asked = _asked(context, rows, files)
-        bloom = context.settings.bloom
-        root = route_to(session, state.storage, context.reading or context.settings.given).root
         hits = locate_on_executors(
-            session,
-            state.storage,
-            keys,
-            asked,
-            files.bases,
-            index,
-            bloom,
-            small,
-            root,
-            keeps_positions=keeps_positions,
+            session, context, state, keys, asked, files.bases, broadcast=small, keeps_positions=keeps_positions
         )
     else:
         hits = session.createDataFrame([], HITS)

@@ -21,6 +21,7 @@ from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.index.contract import ByFile, Index
 from hoodie.index.pruning import ABSENT, SEVERAL, IndexStats, prune_by_filter, prune_by_range
 from hoodie.lookup.batch import order_by_partition
+from hoodie.lookup.context import LookupContext
 from hoodie.lookup.key_lookup import FileWithLogs, positions_in_base
 from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.model.files import BaseFile
@@ -28,8 +29,10 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.base_file_reader import footer_of
 from hoodie.spark.read.arrow_files import key_rows
 from hoodie.spark.read.base_files import read_parquet
+from hoodie.spark.read.route import route_to
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"
@@ -55,34 +58,34 @@ HITS = StructType(
 
 def locate_on_executors(
     session: SparkSession,
-    storage: Storage,
+    context: LookupContext,
+    state: TableState,
     keys: DataFrame,
     counts: Mapping[str, int],
     files: Files,
-    index: Index,
-    bloom: BloomOptions,
-    broadcast: bool,
-    root: str | None,
     *,
-    keeps_positions: bool = False,
+    broadcast: bool,
+    keeps_positions: bool,
 ) -> DataFrame:
     """Where keys of the batch are: `_hoodie_record_key`, `_hoodie_partition_path`, file id; keys not found are absent.
 
+    context    its index is one by file
+    state      of the table now
     keys       the batch's key and partition columns, persisted
     counts     keys asked for in the files of each partition path
     files      base files that a reader sees, per partition path: those of the batch, or with a global index all
-    index      one by file
     broadcast  whether the keys are few enough to be sent to every executor
-    root       of the table, as Spark's own reader reaches it; None: it does not (`spark.read.route`)
     keeps_positions  whether hits are to tell where in their base file the keys are. A key of which the file has several
                rows may then be as many hits of different positions
     returns    `HITS`; what look-ups cost is in rows of their own (key null)
     """
+    index, storage = context.index, state.storage
     assert isinstance(index.look_up, ByFile)
     on = match_columns(index)
     if index.look_up.pruned:
-        hits = _by_filter(storage, keys, counts, files, bloom, index.is_global)
+        hits = _by_filter(storage, keys, counts, files, context.settings.bloom, index.is_global)
     else:
+        root = route_to(session, storage, context.reading or context.settings.given).root
         hits = _by_join(session, storage, root, keys, files, on, broadcast, keeps_positions=keeps_positions)
     late = [file for part in files.values() for file in part if isinstance(file, FileWithLogs)]
     if not late:
@@ -120,6 +123,7 @@ def _by_join(
     *,
     keeps_positions: bool,
 ) -> DataFrame:
+    """root  of the table, as Spark's own reader reaches it; None: it does not (`spark.read.route`)"""
     every = [file for part in files.values() for file in part]
     if root is None:
         stored = key_rows(session, storage, every, FILE_ID, ROW_POSITION)

@@ -59,20 +59,6 @@ def snapshot(
     return scan_rows(session, scan)
 
 
-def read_optimized(
-    session: SparkSession,
-    state: TableState,
-    as_of: Point | None = None,
-    partitions: Collection[str] | None = None,
-    columns: Sequence[str] | None = None,
-    options: Options | None = None,
-) -> DataFrame:
-    """The rows of the newest base files at an instant, without the logs, by Spark alone. Arguments as of `snapshot`."""
-    kind = ScanKind.READ_OPTIMIZED
-    scan = plan_scan(state, kind, columns=columns, partitions=partitions, as_of=as_of, options=options, for_spark=True)
-    return scan_rows(session, scan)
-
-
 def scan_rows(session: SparkSession, scan: Scan) -> DataFrame:
     """The rows of a scan at one moment, merged and read when an action asks for them.
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -16,12 +15,10 @@ from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
 from hoodie.display.progress import progress
-from hoodie.errors import HoodieError, SchemaMismatch
-from hoodie.index.contract import ByFile
+from hoodie.errors import HoodieError
 from hoodie.index.pruning import IndexStats
-from hoodie.keygen.keygen import KeyGenerator
+from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.lookup.index_choice import prepare_index
-from hoodie.model.files import FileGroupId
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import new_group_sizes
 from hoodie.spark import record_keys
@@ -33,15 +30,14 @@ from hoodie.spark.types import nullable, sound, to_spark
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
-from hoodie.table.state import Slices, TableState, in_units_of
+from hoodie.table.state import TableState
 from hoodie.writing.arrow_batch import ArrowRows
-from hoodie.writing.driver import write_on_driver
+from hoodie.writing.driver import partitions_of, write_on_driver
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.local import ordering_needed, sound_rows, stage_batches, take_rows
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import (
     BatchPlan,
-    Exchange,
     TaskRunner,
     announce,
     plan_batch,
@@ -52,7 +48,7 @@ from hoodie.writing.planning import (
 )
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
-from hoodie.writing.stage import profile, reads_stay_few, require_sound
+from hoodie.writing.stage import StagedHits, profile, reads_stay_few, require_sound
 from hoodie.writing.staging import new_stage, remove_stale
 from hoodie.writing.task_results import EXECUTORS, TaskResults
 from hoodie.writing.tasks import write_stream
@@ -79,12 +75,23 @@ class Acquired:
     def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
         """Write the batch as data files. Nothing is published yet."""
         if self.rows is not None:
-            hand_over = partial(_hand_over, self.session, self.rows, self.schema, job, phases)
-            return write_on_driver(job, self.rows, phases, hand_over)
+            return write_on_driver(job, self.rows, phases, partial(self._hand_over, self.rows, job, phases))
         if self.frame is not None:
             return _bulk_on_executors(self.frame, job, phases)
         assert self.staged is not None
         return _write_on_executors(self.session, self.staged, job, phases)
+
+    def _hand_over(self, rows: pa.Table, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
+        """Have executors write a batch that is here: it is small, but what it changes is not."""
+        with phases.time("stage"):
+            check_workers(self.session)
+            frame = local_frame(self.session, rows, nullable(self.schema))
+            # Its ordering values are checked already.
+            staged = staging.stage(self.session, job.checked.state.storage, frame, ())
+        try:
+            return _write_on_executors(self.session, staged, job, phases)
+        finally:
+            staged.release()
 
     def release(self) -> None:
         """Remove what was staged."""
@@ -103,21 +110,8 @@ def has_keys(frame: DataFrame) -> bool:
 
 
 def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
-    """Refuse a batch without what keys, partition paths and ordering are made of.
-
-    Raises SchemaMismatch naming all columns that are missing or there more than once, or an ordering column without an
-           order
-    """
-    problems = record_keys.missing_columns(schema, keygen, ordering)
-    counts = Counter(name.lower() for name in schema.names)
-    needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
-    problems += [
-        f"column {name!r} occurs more than once (names differ in case only, or not at all)"
-        for name in dict.fromkeys(path.partition(".")[0] for path in needed)
-        if counts[name.lower()] > 1
-    ]
-    if problems:
-        raise SchemaMismatch(f"The batch does not fit table {table!r}: {'; '.join(problems)}.")
+    """As `refuse_lacking`, and refuses an ordering column without an order."""
+    refuse_lacking(record_keys.missing_columns(schema, keygen, ordering), schema.names, keygen, ordering, table)
     for name in ordering:
         record_keys.ordering_value(schema, name)
 
@@ -128,13 +122,11 @@ def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> Dat
     if delete and has_keys(frame):
         return frame.select(RECORD_KEY, PARTITION_PATH)
     frame = user_columns(frame)
-    schema = frame.schema
-    keygen = in_units_of(keygen, checked.schema)
-    key = record_keys.record_key(schema, keygen).alias(RECORD_KEY)
+    key = record_keys.record_key(frame.schema, keygen).alias(RECORD_KEY)
     if delete and checked.index.is_global:  # the index says where the keys are
         return frame.select(key, F.lit("").alias(PARTITION_PATH))
-    path = record_keys.partition_path(schema, keygen).alias(PARTITION_PATH)
-    return frame.select(key, path) if delete else frame.select(*map(quoted, schema.names), key, path)
+    path = record_keys.partition_path(frame.schema, keygen).alias(PARTITION_PATH)
+    return frame.select(key, path) if delete else frame.select(*map(quoted, frame.columns), key, path)
 
 
 def user_columns(frame: DataFrame) -> DataFrame:
@@ -156,19 +148,18 @@ def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: P
         with phases.time("collect"):
             rows = to_arrow_table(frame)
         sound_rows(rows, checked)
-        if rows.nbytes <= most and _rewrite_fits(set(rows.column(PARTITION_PATH).unique().to_pylist()), checked):
+        if rows.nbytes <= most and _rewrite_fits(partitions_of(rows), checked):
             return Acquired(session, frame.schema, rows)
         frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
-    if checked.operation_rules.bulk:
-        check_workers(session)
-        return Acquired(session, frame.schema, frame=frame)
     check_workers(session)
+    if checked.operation_rules.bulk:
+        return Acquired(session, frame.schema, frame=frame)
     with phases.time("stage"):
         staged = staging.stage(session, checked.state.storage, frame, ordering)
     try:
         measured = staged.measured()
         require_sound(measured, ordering)
-        if most and measured.bytes <= most and _rewrite_fits(set(measured.rows), checked):
+        if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), checked):
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
             staged.release()
@@ -190,13 +181,13 @@ def acquire_arrow(session: SparkSession, rows: ArrowRows, checked: Checked, phas
         held, rest = take_rows(rows.batches(), most)
     if rest is None:
         table = sound_rows(pa.Table.from_batches(held, rows.schema), checked)
-        if most and _rewrite_fits(set(table.column(PARTITION_PATH).unique().to_pylist()), checked):
+        if most and _rewrite_fits(partitions_of(table), checked):
             return Acquired(session, schema, table)
         held, rest = iter(table.to_batches()), iter(())
     check_workers(session)
     storage, folder = checked.state.storage, new_stage()
     with phases.time("stage"):
-        remove_stale(storage, time.time_ns() // 1_000_000)
+        remove_stale(storage)
         found = stage_batches(storage, folder, chain(held, rest), checked)
     staged = SparkStage(storage, folder, found.pieces, schema)
     return Acquired(
@@ -218,46 +209,28 @@ def to_arrow_table(frame: DataFrame) -> pa.Table:
     return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
 
 
-def _rewrite_fits(partitions: set[str], checked: Checked) -> bool:
+def _rewrite_fits(partitions: Collection[str], checked: Checked) -> bool:
     """Whether driver threads are to rewrite what the batch may touch: base files of its partitions; with a global index
     that looks into files, of all. (One that finds keys by itself tells where they are once it is asked: `fits_driver`.)
     """
     if not checked.operation_rules.match:
         return True
-    everywhere = checked.index.is_global and isinstance(checked.index.look_up, ByFile)
+    everywhere = checked.index.is_global and checked.lookup.by_file
     slices = checked.state.slices(None if everywhere else partitions)
-    return _bytes_of(slices) <= checked.settings.engine.driver_rewrite
-
-
-def _bytes_of(slices: Slices) -> int:
-    return sum(s.base.size for part in slices.values() for s in part if s.base is not None)
-
-
-def _hand_over(
-    session: SparkSession, rows: pa.Table, schema: StructType, job: WriteJob, phases: Phases
-) -> tuple[WriteJob, TaskResults]:
-    """Have executors write a batch that is here: it is small, but what it changes is not."""
-    with phases.time("stage"):
-        check_workers(session)
-        frame = local_frame(session, rows, nullable(schema))
-        staged = staging.stage(session, job.checked.state.storage, frame, ())  # ordering values are checked already
-    try:
-        return _write_on_executors(session, staged, job, phases)
-    finally:
-        staged.release()
+    size = sum(slice_.base.size for part in slices.values() for slice_ in part if slice_.base is not None)
+    return size <= checked.settings.engine.driver_rewrite
 
 
 @dataclass(frozen=True, slots=True)
 class ExecutorPlan:
     """A staged batch with the plan for it, and where the keys are that the table holds.
 
-    hits  STAGED: where the hits of a base file are staged
-    rows  SHUFFLE: the rows with their file groups; else None
+    hits  of its rows, where tasks read them from the staged files
+    rows  with their file groups, where Spark shuffles them to their tasks; else None
     """
 
     planned: BatchPlan
-    exchange: Exchange
-    hits: Mapping[FileGroupId, str]
+    hits: StagedHits
     rows: LocatedRows | None = None
 
     def release(self) -> None:
@@ -274,26 +247,20 @@ def plan_on_executors(session: SparkSession, staged: SparkStage, checked: Checke
         partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
         for partition, count in measured.rows.items()
     }
-    look_up = checked.index.look_up
-    looks_into_files = isinstance(look_up, ByFile) and not checked.keeps_statuses
+    looks_into_files = checked.lookup.by_file and not checked.keeps_statuses
     readable = reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
-    exchange = Exchange.STAGED if readable else Exchange.SHUFFLE
     tagged: LocatedRows | None = None
-    hits: Mapping[FileGroupId, str] = {}
-    updates: Mapping[str, Mapping[str, int]] = {}
-    index = IndexStats()
+    hits = StagedHits()
     start = time.perf_counter()
-    if exchange is Exchange.SHUFFLE:
+    if not readable:
         tagged = tag_rows(session, staged, checked, state, files)
-        files, index = tagged.files, tagged.cost
-    elif operation_rules.locate and files.bases:
-        assert isinstance(look_up, ByFile)
-        updates, hits, index = staging.locate(
-            session, staged, files.bases, look_up.pruned, settings.bloom, keeps_positions=checked.keeps_positions
-        )
+        files, rows, index = tagged.files, tagged.profile, tagged.cost
+    else:
+        if operation_rules.locate and files.bases:
+            hits = staging.locate(session, staged, checked, files.bases)
+        rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
     index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
-    shares = tagged.profile if tagged is not None else profile(measured, updates, not operation_rules.delete)
-    return ExecutorPlan(plan_batch(checked, state, files, shares, index), exchange, hits, tagged)
+    return ExecutorPlan(plan_batch(checked, state, files, rows, index), hits, tagged)
 
 
 def _write_on_executors(

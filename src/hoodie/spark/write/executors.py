@@ -11,13 +11,7 @@ import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    BinaryType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BinaryType, LongType, StringType, StructField, StructType
 
 from hoodie.errors import HoodieError
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
@@ -102,12 +96,12 @@ def _targets(plan: WritePlan) -> pa.Table:
 
 def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) -> TaskReports:
     """Run each task on the rows placed with it. Returns what the winning attempts report."""
-    return _collect(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
+    return reports_of(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
 
 
 def run_stream(frame: DataFrame, run: StreamRunner) -> TaskReports:
     """Run one writer over each Spark partition as it stands."""
-    return _collect(frame.mapInArrow(partial(_run_stream, run), STATS))
+    return reports_of(frame.mapInArrow(partial(_run_stream, run), STATS))
 
 
 def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFrame:
@@ -125,13 +119,9 @@ def _change_all(change: Callable[[pa.Table], pa.Table], batches: Iterator[pa.Rec
         yield from rows.to_batches()
 
 
-def _collect(reports: DataFrame) -> TaskReports:
-    return reported(collect(reports))
-
-
-def reported(reports: pa.Table) -> TaskReports:
-    """What is in tasks' reports."""
-    rows = reports.to_pylist()
+def reports_of(tasks: DataFrame) -> TaskReports:
+    """What tasks report, once they have run: rows of `STATS`."""
+    rows = collect(tasks).to_pylist()
     found = [decode_commit(row["stats"].encode(), "task report") for row in rows]
     stats = tuple(stat for part in found for group in part.stats.values() for stat in group)
     later = tuple(pa.ipc.open_stream(row["later"]).read_all() for row in rows if row["later"] is not None)

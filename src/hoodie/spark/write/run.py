@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -15,11 +14,8 @@ from hoodie.spark.after_commit import after_commit
 from hoodie.spark.types import to_arrow
 from hoodie.spark.write.batch import acquire, acquire_arrow, has_keys, keyed_frame, require_columns, user_schema
 from hoodie.storage.protocol import Storage
-from hoodie.table.overrides import completed
-from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, key_samples, table_keygen
-from hoodie.writing.arrow_batch import check_rows
-from hoodie.writing.job import check, writable_state
+from hoodie.table.state import TableState
+from hoodie.writing.arrow_batch import check_against, check_rows
 from hoodie.writing.result import Phases
 from hoodie.writing.run import CheckedBatch
 
@@ -41,18 +37,16 @@ def check_batch(
         raise InvalidInput(f"expected a Spark DataFrame, not {type(df).__name__}")
     phases = Phases()
     with phases.time("check"):
-        settings = Settings.read(options)
-        state = completed(new or writable_state(storage, settings), options)
-        keygen = table_keygen(state, key_samples(state))
         schema = user_schema(df.schema)
-        deleting = operation is WriteOperation.DELETE
-        if not deleting:
-            require_columns(schema, keygen, state.config.ordering, state.config.name)
-        columns = None if deleting else to_arrow(schema)
-        checked = check(state, operation, columns, settings)
-        if deleting and not has_keys(df):  # a global index says itself where keys are
-            needed = replace(keygen, partition_fields=()) if checked.index.is_global else keygen
-            require_columns(schema, needed, (), state.config.name)
+        checked, columns, keygen = check_against(
+            storage,
+            operation,
+            options,
+            new,
+            columns=partial(to_arrow, schema),
+            require=partial(require_columns, schema),
+            has_keys=has_keys(df),
+        )
         frame = keyed_frame(df, checked, keygen)
     return CheckedBatch(
         checked, columns, options, partial(acquire, session, frame), partial(after_commit, session), phases

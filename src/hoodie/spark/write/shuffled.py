@@ -43,7 +43,7 @@ from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import bin_pack, collect, persist, run_per_item
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
-from hoodie.spark.write.executors import STATS, report, reported
+from hoodie.spark.write.executors import STATS, report, reports_of
 from hoodie.spark.write.staging import SparkStage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
@@ -327,7 +327,7 @@ def record_executor_writes(session: SparkSession, job: WriteJob, stats: Sequence
         return ()
     packs = bin_pack(stats, lambda stat: stat.file_size, _FILE_BYTES)
     call = partial(_record_writes, job.spec.storage, job.spec.instant, record_writes)
-    return reported(collect(run_per_item(session, packs, call, STATS))).later
+    return reports_of(run_per_item(session, packs, call, STATS)).later
 
 
 def _record_writes(

@@ -7,8 +7,7 @@ times the batch (`reads_stay_few`); beyond it rows are shuffled to their tasks (
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 
@@ -17,24 +16,22 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from hoodie.config.write import BloomOptions
 from hoodie.index.pruning import IndexStats
-from hoodie.model.files import BaseFile, FileGroupId
+from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
-from hoodie.spark.lookup.locate import Files
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
-from hoodie.spark.types import sound
+from hoodie.spark.types import sound, to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, TaskReports, report, reported, write_token
+from hoodie.spark.write.executors import STATS, TaskReports, report, reports_of, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
+from hoodie.writing.job import Checked
 from hoodie.writing.planning import TaskRunner
-from hoodie.writing.stage import Stage, hits_path, staged_tasks
+from hoodie.writing.stage import Stage, StagedHits, lookup_calls, staged_hits, staged_lookup, staged_tasks
 from hoodie.writing.staging import (
+    LookupCall,
     Piece,
     StagedTask,
-    by_partition,
-    locate_staged,
     new_stage,
     read_pieces,
     remove_stale,
@@ -73,7 +70,7 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
 
     ordering  columns whose nulls are counted
     """
-    remove_stale(storage, time.time_ns() // 1_000_000)
+    remove_stale(storage)
     folder = new_stage()
     try:
         found = collect(frame.mapInArrow(partial(_stage, storage, folder, tuple(ordering)), _PIECE))
@@ -84,38 +81,18 @@ def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: S
 
 
 def locate(
-    session: SparkSession, stage: Stage, files: Files, pruned: bool, bloom: BloomOptions, *, keeps_positions: bool
-) -> tuple[dict[str, dict[str, int]], dict[FileGroupId, str], IndexStats]:
-    """Look the staged keys up in the base files of their partitions.
-
-    keeps_positions  whether the rows of hits are to know where in their base file the keys are
-    returns  rows whose key is found, per partition path and file id; where the hits of each group are staged; the cost
-    """
-    pieces = by_partition(stage.pieces)
-    calls = [(file, pieces[partition]) for partition, part in files.items() for file in part if partition in pieces]
-    packs = bin_pack(list(enumerate(calls)), lambda call: call[1][0].size, _LOOK_UP_BYTES)
-    run = partial(_locate, stage.storage, stage.folder, pruned, bloom, keeps_positions)
+    session: SparkSession, stage: Stage, checked: Checked, bases: Mapping[str, Sequence[BaseFile]]
+) -> StagedHits:
+    """Look the staged keys up in the base files of their partitions, by partition path."""
+    calls = lookup_calls(stage, bases)
+    packs = bin_pack(calls, lambda call: call.base.size, _LOOK_UP_BYTES)
+    run = partial(_locate, staged_lookup(checked, stage))
     costs = collect(run_per_item(session, packs, run, _COSTS)).to_pylist()
-    updates: dict[str, dict[str, int]] = {}
-    hits: dict[FileGroupId, str] = {}
-    total = IndexStats()
-    for row in costs:
-        file, cost = calls[row["call"]][0], IndexStats(**json.loads(row["cost"]))
-        total += cost
-        if cost.hits:
-            updates.setdefault(file.group.partition, {})[file.group.file_id] = cost.hits
-            hits[file.group] = hits_path(stage.folder, row["call"])
-    return updates, hits, total
+    return staged_hits(stage, calls, ((row["call"], IndexStats(**json.loads(row["cost"]))) for row in costs))
 
 
 def run_tasks(
-    session: SparkSession,
-    stage: Stage,
-    plan: WritePlan,
-    hits: Mapping[FileGroupId, str],
-    run: TaskRunner,
-    *,
-    delete: bool,
+    session: SparkSession, stage: Stage, plan: WritePlan, hits: StagedHits, run: TaskRunner, *, delete: bool
 ) -> TaskReports:
     """Run each task of the plan on the staged rows that are its own. Returns what the winning attempts report.
 
@@ -123,7 +100,7 @@ def run_tasks(
     """
     work = staged_tasks(stage, plan, hits, delete)
     packs = bin_pack(work, lambda item: item[0].bytes_read + sum(p.bytes for p in item[1].pieces), _WRITE_BYTES)
-    return reported(collect(run_per_item(session, packs, partial(_write, stage.storage, run), STATS)))
+    return reports_of(run_per_item(session, packs, partial(_write, stage.storage, run), STATS))
 
 
 def _stage(
@@ -134,13 +111,7 @@ def _stage(
     with mark_worker_errors():
         pieces = stage_rows(storage, f"{folder}/{name}.arrow", map(sound, batches), ordering)
     if pieces:
-        yield pa.RecordBatch.from_pylist(
-            [asdict(piece) for piece in pieces],
-            schema=pa.schema(
-                [(n, pa.string()) for n in ("partition", "file")]
-                + [(n, pa.int64()) for n in ("batch", "rows", "bytes", "bad_keys", "bad_ordering")]
-            ),
-        )
+        yield pa.RecordBatch.from_pylist([asdict(piece) for piece in pieces], schema=to_arrow(_PIECE))
 
 
 def _read(storage: Storage, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
@@ -149,19 +120,11 @@ def _read(storage: Storage, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]
             yield batch
 
 
-def _locate(
-    storage: Storage,
-    folder: str,
-    pruned: bool,
-    bloom: BloomOptions,
-    keeps_positions: bool,
-    calls: Sequence[tuple[int, tuple[BaseFile, tuple[Piece, ...]]]],
-) -> Iterator[pa.RecordBatch]:
-    for number, (file, pieces) in calls:
+def _locate(look_up: Callable[[LookupCall], IndexStats], calls: Sequence[LookupCall]) -> Iterator[pa.RecordBatch]:
+    for call in calls:
         with mark_worker_errors():
-            to = hits_path(folder, number)
-            cost = locate_staged(storage, file, (storage, pieces), pruned, bloom, to, keeps_positions=keeps_positions)
-        yield pa.record_batch([pa.array([number]), pa.array([json.dumps(asdict(cost))])], names=["call", "cost"])
+            cost = look_up(call)
+        yield pa.record_batch([pa.array([call.number]), pa.array([json.dumps(asdict(cost))])], names=["call", "cost"])
 
 
 def _write(storage: Storage, run: TaskRunner, work: Sequence[tuple[WriteTask, StagedTask]]) -> Iterator[pa.RecordBatch]:
