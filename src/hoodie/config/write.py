@@ -238,8 +238,8 @@ class WriteOptions:
     index: IndexType = option(
         "hoodie.index.type",
         IndexType.AUTO,
-        "BLOOM drops files by key range and bloom filter, SIMPLE by key range and, for few keys, by filter, and reads the "
-        "keys of the rest; "
+        "BLOOM drops files by key range and bloom filter, SIMPLE by key range and, for few keys, by filter, and reads "
+        "the keys of the rest; "
         "GLOBAL_BLOOM and GLOBAL_SIMPLE find a key in any partition; BUCKET takes a hash of the key; HBASE asks a "
         "server. AUTO: what the table was created with, BUCKET on a table of buckets, else SIMPLE.",
     )
