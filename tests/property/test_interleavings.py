@@ -394,8 +394,15 @@ def publishing(prepared: Prepared, world: World) -> tuple[list[Writer], list[Cal
     return writers, work
 
 
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("options", [ALONE, LOCKED], ids=["alone", "locked"])
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        pytest.param(ALONE, TYPES[0], id="alone-COPY_ON_WRITE"),
+        nightly(ALONE, TYPES[1], id="alone-MERGE_ON_READ"),
+        nightly(LOCKED, TYPES[0], id="locked-COPY_ON_WRITE"),
+        pytest.param(LOCKED, TYPES[1], id="locked-MERGE_ON_READ"),
+    ],
+)
 def test_two_writes_of_one_file_group_are_published_at_once(world, kind, options):
     """The first stops after any call, the second after any of its own; the first ends, then the second."""
     table(world, kind)

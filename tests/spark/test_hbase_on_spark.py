@@ -33,7 +33,7 @@ def made(spark, path, table_type, options):
     )
 
 
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_path, hbase, table_type):
     name = hbase.create_table()
     table = made(spark, tmp_path / "t", table_type, {**hbase.options(name), **MOVES})
