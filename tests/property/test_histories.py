@@ -18,7 +18,7 @@ from hoodie.errors import DamagedLog
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from support.histories import History
-from support.history_model import BY_ORDERING, OVERWRITE
+from support.history_model import BY_ORDERING, CROWDED, OVERWRITE
 from support.nightly import by_day
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
@@ -38,16 +38,6 @@ LOGS = st.fixed_dictionaries(
         "hoodie.logfile.data.block.format": st.sampled_from(["avro", "parquet"]),
     }
 )
-#: Few keys and few ordering values, so that versions meet often: late ones, equal ones, deletes and what comes after.
-CROWDED = Shape(
-    pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v0", pa.int32()), ("_hoodie_is_deleted", pa.bool_())]),
-    keys=("id",),
-    partition="",
-    ordering="ts",
-    domains={"id": "ab", "ts": (-1, 0, 1), "_hoodie_is_deleted": (None, False, True)},
-)
-
-
 #: The same in two partitions, between which keys move under a global index.
 MOVING = replace(
     CROWDED,

@@ -6,7 +6,6 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from hoodie.testing.strategies import Shape, Step, histories, shapes
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from support.by_position import rows_by_position
-from support.history_model import BY_ORDERING, OVERWRITE, TableModel, placement, text_of
+from support.history_model import BY_ORDERING, CROWDED, OVERWRITE, TableModel, placement, text_of
 from support.nightly import nightly
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
@@ -30,14 +29,6 @@ SIZES = st.fixed_dictionaries(
         "hoodie.copyonwrite.record.size.estimate": st.sampled_from([100, 1_000]),
         "hoodie.logfile.data.block.format": st.sampled_from(["avro", "parquet"]),
     }
-)
-#: Few keys and few ordering values, so that versions of one key meet often.
-CROWDED = Shape(
-    pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v0", pa.int32()), ("_hoodie_is_deleted", pa.bool_())]),
-    keys=("id",),
-    partition="",
-    ordering="ts",
-    domains={"id": "ab", "ts": (-1, 0, 1), "_hoodie_is_deleted": (None, False, True)},
 )
 
 

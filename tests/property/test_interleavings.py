@@ -40,12 +40,10 @@ from hoodie.writing.result import Phases
 from hoodie.writing.task_results import TaskResults
 from support.background import by_hand
 from support.nightly import nightly
+from support.trips import TRIPS
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.spark.driver.threads": "1",
     "hoodie.table.services.enabled": "false",
     "hoodie.parquet.small.file.limit": "0",

@@ -37,6 +37,7 @@ from hoodie.errors import (
 from hoodie.spark import tasks
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
+from support import spark_tables
 from support.nightly import nightly
 from support.oracles import META
 
@@ -56,9 +57,7 @@ def frame(spark: SparkSession, rows: list[tuple[Any, ...]], columns: str = COLUM
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
     """A table with two rows in two partitions."""
-    made = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts"
-    )
+    made = spark_tables.table(spark, tmp_path / "t", partition_by="city")
     made.insert(frame(spark, ROWS))
     return made
 

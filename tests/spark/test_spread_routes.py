@@ -18,27 +18,9 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.writing import stage
 from support.nightly import by_day, nightly
 from support.oracles import assert_same_rows, read_hudi_rs
+from support.spark_tables import rows, table
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
-
-
-def rows(spark, low, high, version):
-    return spark.range(low, high).selectExpr(
-        "concat('k', id) as id", "cast(id % 3 as string) as p", f"{version}L as ts", f"id * {version} as v"
-    )
-
-
-def table(spark, path, table_type="COPY_ON_WRITE", **options):
-    return hoodie.create_table(
-        spark,
-        str(path),
-        name="t",
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        table_type=table_type,
-        options=options,
-    )
 
 
 @pytest.fixture(params=["staged", "shuffled"])
