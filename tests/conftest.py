@@ -19,6 +19,15 @@ settings.register_profile("search", max_examples=2000, print_blob=True, **_patie
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Files start in their order in the tree: those of clusters and servers, which take minutes, come early.
+
+    pytest-xdist would start the files with the most tests first, and those of one long test last.
+    """
+    if hasattr(config.option, "loadscopereorder"):
+        config.option.loadscopereorder = False
+
+
 @pytest.fixture
 def fixture_table(tmp_path: Path) -> Callable[[str], Path]:
     """Unpacks a table of tests/fixtures/tables by name, a fresh copy at each call; the folder that holds .hoodie."""

@@ -66,6 +66,7 @@ def holds_all(path: Path, scenario: str) -> None:
         holds_published_files_only(path / scenario / way)
 
 
+@pytest.mark.nightly  # test_spread_routes compares the same ways in one process, test_ship writes on a cluster
 def test_writes_by_executors_give_the_table_that_the_driver_gives(cluster, tmp_path):
     cluster.run("history", tmp_path)
     routes = result(tmp_path)

@@ -1,11 +1,13 @@
 """A driver over Spark Connect: tables of both types, on both routes, against plain Spark's answer for the same rows.
 
-python scenario.py FOLDER [doors]
+python scenario.py FOLDER [doors], with settings of the session in SCENARIO_CONF
 """
 
 from __future__ import annotations
 
 import io
+import json
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -165,7 +167,10 @@ def refused(kind: type[HoodieError], act: object) -> None:
 
 def main(folder: Path, *what: str) -> None:
     ensure_java()
-    spark = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false").getOrCreate()
+    builder = SparkSession.builder.remote("local[2]").config("spark.ui.enabled", "false")
+    for key, value in json.loads(os.environ["SCENARIO_CONF"]).items():
+        builder = builder.config(key, value)
+    spark = builder.getOrCreate()
     assert "connect" in type(spark).__module__
     if what == ("doors",):
         doors(spark, folder)

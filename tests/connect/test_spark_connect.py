@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from support.spark_settings import SMALL, WORKERS
 
 SCENARIO = Path(__file__).parent / "scenario.py"
 
@@ -26,7 +29,13 @@ def run_driver(*arguments: str) -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}
     done = subprocess.run(
         [sys.executable, str(SCENARIO), *arguments],
-        env={**environment, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"},
+        env={
+            **environment,
+            "PYSPARK_PYTHON": sys.executable,
+            "SPARK_LOCAL_IP": "127.0.0.1",
+            "PYTHONPATH": os.pathsep.join([WORKERS, *filter(None, [environment.get("PYTHONPATH")])]),
+            "SCENARIO_CONF": json.dumps(SMALL),
+        },
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

@@ -40,6 +40,7 @@ from hoodie.timeline.archive import ArchivedEntry, archive_files, archived_entri
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from support.oracles import assert_same_rows, expected_rows, fixture_facts, read_hudi_rs
+from support.trips import TRIPS
 
 FixtureTable = Callable[[str], Path]
 ARCHIVED = ("cow_archived", "v6_mor_with_services")
@@ -287,10 +288,7 @@ def test_hudi_rs_reads_a_table_that_is_cleaned_and_archived_all_along(tmp_path: 
 
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.spark.driver.threads": "1",
     **SHORT,
     "hoodie.cleaner.incremental.mode": "true",

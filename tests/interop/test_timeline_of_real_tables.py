@@ -12,24 +12,8 @@ from hoodie.config.table import from_properties, require_readable
 from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.avro.container import is_container
 from hoodie.formats.java.properties import parse_properties
+from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit, encode_inflight
-from hoodie.formats.timeline.services import (
-    decode_avro_commit,
-    decode_clean_metadata,
-    decode_clean_plan,
-    decode_compaction_plan,
-    decode_replace_plan,
-    decode_rollback_metadata,
-    decode_rollback_plan,
-    decode_savepoint,
-    encode_clean_metadata,
-    encode_clean_plan,
-    encode_compaction_plan,
-    encode_replace_plan,
-    encode_rollback_metadata,
-    encode_rollback_plan,
-    encode_savepoint,
-)
 from hoodie.model.instant import State
 from hoodie.storage.local import LocalStorage
 from hoodie.timeline.layout import parse_name
@@ -38,15 +22,18 @@ from support.oracles import TABLES, fixture_facts, fixture_names
 
 # Avro files by the end of their name: reading, and writing with the base path that the file's paths begin with.
 AVRO = {
-    "clean.requested": (decode_clean_plan, encode_clean_plan),
-    "clean.inflight": (decode_clean_plan, encode_clean_plan),
-    "clean": (decode_clean_metadata, lambda value, root: encode_clean_metadata(value)),
-    "rollback.requested": (decode_rollback_plan, encode_rollback_plan),
-    "rollback": (decode_rollback_metadata, encode_rollback_metadata),
-    "savepoint": (decode_savepoint, lambda value, root: encode_savepoint(value)),
-    "compaction.requested": (decode_compaction_plan, lambda value, root: encode_compaction_plan(value)),
-    "replacecommit.requested": (decode_replace_plan, encode_replace_plan),
-    "clustering.requested": (decode_replace_plan, encode_replace_plan),
+    "clean.requested": (services.decode_clean_plan, services.encode_clean_plan),
+    "clean.inflight": (services.decode_clean_plan, services.encode_clean_plan),
+    "clean": (services.decode_clean_metadata, lambda value, root: services.encode_clean_metadata(value)),
+    "rollback.requested": (services.decode_rollback_plan, services.encode_rollback_plan),
+    "rollback": (services.decode_rollback_metadata, services.encode_rollback_metadata),
+    "savepoint": (services.decode_savepoint, lambda value, root: services.encode_savepoint(value)),
+    "compaction.requested": (
+        services.decode_compaction_plan,
+        lambda value, root: services.encode_compaction_plan(value),
+    ),
+    "replacecommit.requested": (services.decode_replace_plan, services.encode_replace_plan),
+    "clustering.requested": (services.decode_replace_plan, services.encode_replace_plan),
 }
 
 
@@ -131,7 +118,7 @@ def partitions_of(value):
 def test_containers_are_written_as_hudi_writes_them():
     for path, kind, data in timeline_files():
         if kind == "compaction.requested":
-            written = encode_compaction_plan(decode_compaction_plan(data, path))
+            written = services.encode_compaction_plan(services.decode_compaction_plan(data, path))
             reader = fastavro.reader(io.BytesIO(written))
             assert list(reader.metadata) == ["avro.schema"]
             schema = json.loads(reader.metadata["avro.schema"])
@@ -166,7 +153,7 @@ def test_commits_of_later_versions_are_read():
     seen = 0
     for path, kind, data in timeline_files():
         if is_container(data) and kind in ("commit", "deltacommit", "replacecommit", "inflight"):
-            metadata = decode_avro_commit(data, path, kind == "replacecommit")
+            metadata = services.decode_avro_commit(data, path, kind == "replacecommit")
             (before,) = fastavro.reader(io.BytesIO(data))
             stats = {
                 p: [(s["path"], s["numWrites"]) for s in found] for p, found in before["partitionToWriteStats"].items()

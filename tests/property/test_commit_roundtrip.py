@@ -3,49 +3,11 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
-from hoodie.formats.timeline.services import (
-    decode_clean_metadata,
-    decode_clean_plan,
-    decode_compaction_plan,
-    decode_replace_plan,
-    decode_restore_metadata,
-    decode_restore_plan,
-    decode_rollback_metadata,
-    decode_rollback_plan,
-    decode_savepoint,
-    encode_clean_metadata,
-    encode_clean_plan,
-    encode_compaction_plan,
-    encode_replace_plan,
-    encode_restore_metadata,
-    encode_restore_plan,
-    encode_rollback_metadata,
-    encode_rollback_plan,
-    encode_savepoint,
-)
+from hoodie.model import plans
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
-from hoodie.model.plans import (
-    CleanedPartition,
-    CleanMetadata,
-    CleanPlan,
-    ClusteringGroup,
-    ClusteringPlan,
-    ClusteringSlice,
-    CompactionOperation,
-    CompactionPlan,
-    InstantRef,
-    PlanStrategy,
-    ReplacePlan,
-    RestoreMetadata,
-    RestorePlan,
-    RollbackMetadata,
-    RollbackPlan,
-    RollbackRequest,
-    RolledBackPartition,
-    SavepointMetadata,
-)
 
 text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
 segment = text.filter(lambda t: t not in ("", ".", "..") and "/" not in t and "\0" not in t)
@@ -57,8 +19,8 @@ texts = st.dictionaries(text, text, max_size=2)
 sizes = st.dictionaries(segment, counts, max_size=2)
 groups = st.builds(FileGroupId, partitions, segment)
 metrics = st.dictionaries(text, st.floats(allow_nan=False), max_size=2)
-strategies = st.none() | st.builds(PlanStrategy, name=text, parameters=texts)
-refs = st.builds(InstantRef, text, text)
+strategies = st.none() | st.builds(plans.PlanStrategy, name=text, parameters=texts)
+refs = st.builds(plans.InstantRef, text, text)
 
 base_stats = st.fixed_dictionaries(
     {
@@ -113,10 +75,10 @@ def test_commit_metadata_reads_back(metadata):
 
 
 compactions = st.builds(
-    CompactionPlan,
+    plans.CompactionPlan,
     operations=st.lists(
         st.builds(
-            CompactionOperation,
+            plans.CompactionOperation,
             group=groups,
             base_instant=text,
             base_file=segment | st.just(""),
@@ -133,16 +95,17 @@ compactions = st.builds(
 
 @given(compactions)
 def test_a_compaction_plan_reads_back(plan):
-    assert decode_compaction_plan(encode_compaction_plan(plan), "x") == plan
+    assert services.decode_compaction_plan(services.encode_compaction_plan(plan), "x") == plan
 
 
 clusterings = st.builds(
-    ClusteringPlan,
+    plans.ClusteringPlan,
     groups=st.lists(
         st.builds(
-            ClusteringGroup,
+            plans.ClusteringGroup,
             slices=st.lists(
-                st.builds(ClusteringSlice, group=groups, base_file=segment | st.just(""), log_files=names), max_size=2
+                st.builds(plans.ClusteringSlice, group=groups, base_file=segment | st.just(""), log_files=names),
+                max_size=2,
             ).map(tuple),
             metrics=metrics,
             outputs=ints,
@@ -156,14 +119,14 @@ clusterings = st.builds(
 )
 
 
-@given(st.builds(ReplacePlan, operation=text, clustering=st.none() | clusterings, extra=texts))
+@given(st.builds(plans.ReplacePlan, operation=text, clustering=st.none() | clusterings, extra=texts))
 def test_a_replace_plan_reads_back(plan):
-    assert decode_replace_plan(encode_replace_plan(plan, "s3://bucket/table"), "x") == plan
+    assert services.decode_replace_plan(services.encode_replace_plan(plan, "s3://bucket/table"), "x") == plan
 
 
 @given(
     st.builds(
-        CleanPlan,
+        plans.CleanPlan,
         policy=text,
         earliest=st.none() | st.tuples(text, text, text),
         last_completed=text,
@@ -173,35 +136,37 @@ def test_a_replace_plan_reads_back(plan):
     )
 )
 def test_a_clean_plan_reads_back(plan):
-    assert decode_clean_plan(encode_clean_plan(plan, "/base"), "x") == plan
+    assert services.decode_clean_plan(services.encode_clean_plan(plan, "/base"), "x") == plan
 
 
 @given(
     st.builds(
-        CleanMetadata,
+        plans.CleanMetadata,
         start=text,
         millis=counts,
         earliest=text,
         last_completed=text,
         partitions=st.dictionaries(
             partitions,
-            st.builds(CleanedPartition, policy=text, planned=names, deleted=names, failed=names, removed=st.booleans()),
+            st.builds(
+                plans.CleanedPartition, policy=text, planned=names, deleted=names, failed=names, removed=st.booleans()
+            ),
             max_size=2,
         ),
         extra=texts,
     )
 )
 def test_clean_metadata_reads_back(metadata):
-    assert decode_clean_metadata(encode_clean_metadata(metadata), "x") == metadata
+    assert services.decode_clean_metadata(services.encode_clean_metadata(metadata), "x") == metadata
 
 
 @given(
     st.builds(
-        RollbackPlan,
+        plans.RollbackPlan,
         instant=refs,
         requests=st.lists(
             st.builds(
-                RollbackRequest,
+                plans.RollbackRequest,
                 partition=partitions,
                 file_id=text,
                 base_instant=text,
@@ -213,18 +178,18 @@ def test_clean_metadata_reads_back(metadata):
     )
 )
 def test_a_rollback_plan_reads_back(plan):
-    assert decode_rollback_plan(encode_rollback_plan(plan, "hdfs://name/base/"), "x") == plan
+    assert services.decode_rollback_plan(services.encode_rollback_plan(plan, "hdfs://name/base/"), "x") == plan
 
 
 rollbacks = st.builds(
-    RollbackMetadata,
+    plans.RollbackMetadata,
     start=text,
     millis=counts,
     files_deleted=ints,
     commits=st.lists(text, max_size=2).map(tuple),
     partitions=st.dictionaries(
         partitions,
-        st.builds(RolledBackPartition, deleted=names, failed=names, command_logs=sizes, failed_logs=sizes),
+        st.builds(plans.RolledBackPartition, deleted=names, failed=names, command_logs=sizes, failed_logs=sizes),
         max_size=2,
     ),
     instants=st.lists(refs, max_size=2).map(tuple),
@@ -233,12 +198,12 @@ rollbacks = st.builds(
 
 @given(rollbacks)
 def test_rollback_metadata_reads_back(metadata):
-    assert decode_rollback_metadata(encode_rollback_metadata(metadata, "/base"), "x") == metadata
+    assert services.decode_rollback_metadata(services.encode_rollback_metadata(metadata, "/base"), "x") == metadata
 
 
 @given(
     st.builds(
-        SavepointMetadata,
+        plans.SavepointMetadata,
         by=text,
         at=counts,
         comments=text,
@@ -246,17 +211,17 @@ def test_rollback_metadata_reads_back(metadata):
     )
 )
 def test_a_savepoint_reads_back(metadata):
-    assert decode_savepoint(encode_savepoint(metadata), "x") == metadata
+    assert services.decode_savepoint(services.encode_savepoint(metadata), "x") == metadata
 
 
-@given(st.builds(RestorePlan, instants=st.lists(refs, max_size=2).map(tuple), savepoint=text))
+@given(st.builds(plans.RestorePlan, instants=st.lists(refs, max_size=2).map(tuple), savepoint=text))
 def test_a_restore_plan_reads_back(plan):
-    assert decode_restore_plan(encode_restore_plan(plan), "x") == plan
+    assert services.decode_restore_plan(services.encode_restore_plan(plan), "x") == plan
 
 
 @given(
     st.builds(
-        RestoreMetadata,
+        plans.RestoreMetadata,
         start=text,
         millis=counts,
         instants=st.lists(text, max_size=2).map(tuple),
@@ -265,4 +230,4 @@ def test_a_restore_plan_reads_back(plan):
     )
 )
 def test_restore_metadata_reads_back(metadata):
-    assert decode_restore_metadata(encode_restore_metadata(metadata, "/base"), "x") == metadata
+    assert services.decode_restore_metadata(services.encode_restore_metadata(metadata, "/base"), "x") == metadata

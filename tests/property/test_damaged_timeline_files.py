@@ -10,28 +10,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hoodie.errors import CorruptFile
+from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit
-from hoodie.formats.timeline.services import (
-    decode_avro_commit,
-    decode_clean_metadata,
-    decode_clean_plan,
-    decode_compaction_plan,
-    decode_replace_plan,
-    decode_rollback_metadata,
-    decode_rollback_plan,
-    decode_savepoint,
-)
 from support.oracles import TABLES
 
 FILES = {
-    "clean_plan": ("hudi-0.15/cow_savepoint", ".clean.requested", decode_clean_plan),
-    "clean": ("hudi-0.15/cow_savepoint", ".clean", decode_clean_metadata),
-    "savepoint": ("hudi-0.15/cow_savepoint", ".savepoint", decode_savepoint),
-    "clustering": ("hudi-0.15/cow_clustering", ".replacecommit.requested", decode_replace_plan),
-    "compaction": ("hudi-0.15/mor_compacted", ".compaction.requested", decode_compaction_plan),
-    "rollback_plan": ("hudi-0.15/mor_rolled_back", ".rollback.requested", decode_rollback_plan),
-    "rollback": ("hudi-0.15/mor_rolled_back", ".rollback", decode_rollback_metadata),
-    "commit": ("hudi-tables/v9_cow_txns", ".commit", decode_avro_commit),
+    "clean_plan": ("hudi-0.15/cow_savepoint", ".clean.requested", services.decode_clean_plan),
+    "clean": ("hudi-0.15/cow_savepoint", ".clean", services.decode_clean_metadata),
+    "savepoint": ("hudi-0.15/cow_savepoint", ".savepoint", services.decode_savepoint),
+    "clustering": ("hudi-0.15/cow_clustering", ".replacecommit.requested", services.decode_replace_plan),
+    "compaction": ("hudi-0.15/mor_compacted", ".compaction.requested", services.decode_compaction_plan),
+    "rollback_plan": ("hudi-0.15/mor_rolled_back", ".rollback.requested", services.decode_rollback_plan),
+    "rollback": ("hudi-0.15/mor_rolled_back", ".rollback", services.decode_rollback_metadata),
+    "commit": ("hudi-tables/v9_cow_txns", ".commit", services.decode_avro_commit),
     "json": ("hudi-0.15/mor_logs", ".deltacommit", decode_commit),
 }
 

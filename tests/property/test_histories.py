@@ -3,6 +3,7 @@ and its files, filters, statistics and earlier states are right."""
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +18,8 @@ from hoodie.errors import DamagedLog
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from support.histories import History
-from support.history_model import BY_ORDERING, OVERWRITE
+from support.history_model import BY_ORDERING, CROWDED, OVERWRITE
+from support.nightly import by_day
 
 #: Files hold a handful of rows, and a filter for as many, so that some grow and others are closed.
 SIZES = st.fixed_dictionaries(
@@ -36,16 +38,6 @@ LOGS = st.fixed_dictionaries(
         "hoodie.logfile.data.block.format": st.sampled_from(["avro", "parquet"]),
     }
 )
-#: Few keys and few ordering values, so that versions meet often: late ones, equal ones, deletes and what comes after.
-CROWDED = Shape(
-    pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v0", pa.int32()), ("_hoodie_is_deleted", pa.bool_())]),
-    keys=("id",),
-    partition="",
-    ordering="ts",
-    domains={"id": "ab", "ts": (-1, 0, 1), "_hoodie_is_deleted": (None, False, True)},
-)
-
-
 #: The same in two partitions, between which keys move under a global index.
 MOVING = replace(
     CROWDED,
@@ -55,14 +47,20 @@ MOVING = replace(
 )
 
 
-PAYLOADS = pytest.mark.parametrize("payload", [OVERWRITE, BY_ORDERING], ids=["overwrite", "by_ordering"])
-TABLE_TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+NAMES = {OVERWRITE: "overwrite", BY_ORDERING: "by_ordering"}
+TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
+TABLE_TYPES = pytest.mark.parametrize("table_type", TYPES)
 #: An example is a whole history: half as many as of others.
 HALF = settings(max_examples=settings.default.max_examples // 2)  # type: ignore[union-attr]
 
 
-@PAYLOADS
-@TABLE_TYPES
+def types_and_payloads(*by_days: tuple[str, str]) -> pytest.MarkDecorator:
+    """Both table types with both payloads, of which the default suite runs those of the days."""
+    cases = by_day(itertools.product(TYPES, (OVERWRITE, BY_ORDERING)), by_days.__contains__)
+    return pytest.mark.parametrize(("table_type", "payload"), cases, ids=NAMES.get)
+
+
+@types_and_payloads((TYPES[0], BY_ORDERING), (TYPES[1], OVERWRITE))
 @HALF
 @given(data=st.data())
 def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
@@ -73,8 +71,7 @@ def test_a_table_holds_what_a_dict_of_rows_does_after_each_write(
     run(shape, table_type, payload, index, data, histories(shape, operations=operations_with(index)))
 
 
-@PAYLOADS
-@TABLE_TYPES
+@types_and_payloads((TYPES[0], OVERWRITE), (TYPES[1], BY_ORDERING))
 @HALF
 @given(data=st.data())
 def test_late_and_equal_versions_and_deletes_meet_as_in_a_dict_of_rows(

@@ -6,7 +6,6 @@ import warnings
 from dataclasses import replace
 from typing import Any
 
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,8 @@ from hoodie.testing.strategies import Shape, Step, histories, shapes
 from hoodie.testing.tables import REFUSED, ArrowTable
 from hoodie.timeline.load import read_commit
 from support.by_position import rows_by_position
-from support.history_model import BY_ORDERING, OVERWRITE, TableModel, placement, text_of
+from support.history_model import BY_ORDERING, CROWDED, OVERWRITE, TableModel, placement, text_of
+from support.nightly import nightly
 
 NOT_COMPARED = ["_hoodie_commit_seqno", "_hoodie_file_name"]
 SIZES = st.fixed_dictionaries(
@@ -29,14 +29,6 @@ SIZES = st.fixed_dictionaries(
         "hoodie.copyonwrite.record.size.estimate": st.sampled_from([100, 1_000]),
         "hoodie.logfile.data.block.format": st.sampled_from(["avro", "parquet"]),
     }
-)
-#: Few keys and few ordering values, so that versions of one key meet often.
-CROWDED = Shape(
-    pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v0", pa.int32()), ("_hoodie_is_deleted", pa.bool_())]),
-    keys=("id",),
-    partition="",
-    ordering="ts",
-    domains={"id": "ab", "ts": (-1, 0, 1), "_hoodie_is_deleted": (None, False, True)},
 )
 
 
@@ -82,8 +74,15 @@ class History:
         assert told == wanted
 
 
-@pytest.mark.parametrize("payload", [OVERWRITE, BY_ORDERING], ids=["overwrite", "by_ordering"])
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize(
+    ("table_type", "payload"),
+    [
+        nightly("COPY_ON_WRITE", OVERWRITE, id="COPY_ON_WRITE-overwrite"),
+        pytest.param("COPY_ON_WRITE", BY_ORDERING, id="COPY_ON_WRITE-by_ordering"),
+        pytest.param("MERGE_ON_READ", OVERWRITE, id="MERGE_ON_READ-overwrite"),
+        nightly("MERGE_ON_READ", BY_ORDERING, id="MERGE_ON_READ-by_ordering"),
+    ],
+)
 @settings(max_examples=settings().max_examples // 2)
 @given(data=st.data())
 def test_changes_between_two_commits_are_those_of_a_dict_of_rows(

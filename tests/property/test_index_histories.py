@@ -21,14 +21,9 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import REFUSED, ArrowTable
 from support.index_entries import INDEXES, Entry
+from support.trips import TRIPS
 
 KEYS, CITIES = "abcd", "xyz"
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 ROWS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(CITIES), min_size=1)
 FAULTS = st.none() | st.tuples(st.integers(0, 25), st.sampled_from([None, Dying.BEFORE, Dying.AFTER]))
@@ -79,7 +74,7 @@ def test_a_table_holds_what_a_dict_of_rows_does(
     subject: tuple[Entry, Mapping[str, str]], table_type: str, steps: list[tuple[str, object, object]]
 ) -> None:
     index, chosen = subject
-    options = {**OPTIONS, **chosen, "hoodie.datasource.write.table.type": table_type}
+    options = {**TRIPS, **chosen, "hoodie.datasource.write.table.type": table_type}
     table = ArrowTable.create(MemoryStorage(), options)
     history = History(table, options, index.is_global)
     for version, (kind, what, more) in enumerate(steps, 1):

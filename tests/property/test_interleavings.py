@@ -40,12 +40,10 @@ from hoodie.writing.result import Phases
 from hoodie.writing.task_results import TaskResults
 from support.background import by_hand
 from support.nightly import nightly
+from support.trips import TRIPS
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.spark.driver.threads": "1",
     "hoodie.table.services.enabled": "false",
     "hoodie.parquet.small.file.limit": "0",
@@ -394,8 +392,15 @@ def publishing(prepared: Prepared, world: World) -> tuple[list[Writer], list[Cal
     return writers, work
 
 
-@pytest.mark.parametrize("kind", TYPES)
-@pytest.mark.parametrize("options", [ALONE, LOCKED], ids=["alone", "locked"])
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [
+        pytest.param(ALONE, TYPES[0], id="alone-COPY_ON_WRITE"),
+        nightly(ALONE, TYPES[1], id="alone-MERGE_ON_READ"),
+        nightly(LOCKED, TYPES[0], id="locked-COPY_ON_WRITE"),
+        pytest.param(LOCKED, TYPES[1], id="locked-MERGE_ON_READ"),
+    ],
+)
 def test_two_writes_of_one_file_group_are_published_at_once(world, kind, options):
     """The first stops after any call, the second after any of its own; the first ends, then the second."""
     table(world, kind)

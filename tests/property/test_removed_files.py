@@ -4,8 +4,9 @@ it doubles a key."""
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection
-from contextlib import suppress
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -27,12 +28,10 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.real_tables import NAMES, files_of, right_rows
+from support.trips import TRIPS
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.spark.driver.threads": "1",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
@@ -118,14 +117,26 @@ def is_removable(path: str) -> bool:
     return not path.startswith(".hoodie/")
 
 
-@given(KINDS, INDEXES, STEPS, ROWS, st.data())
-def test_a_table_with_files_removed_has_its_rows_or_fails(kind, index, steps, more, data):
-    table = ArrowTable.create(MemoryStorage(), {**OPTIONS, **index, "hoodie.datasource.write.table.type": kind})
+@contextmanager
+def known_warnings_ignored() -> Iterator[None]:
     with warnings.catch_warnings():
         for known in (DamagedLog, MetafileMissing, ServiceFailed):
             warnings.simplefilter("ignore", known)
-        for number, (what, about) in enumerate(steps):
-            step(table, number, what, about)
+        yield
+
+
+def after_steps(kind: str, index: dict[str, str], steps: Collection[tuple[str, Any]]) -> ArrowTable:
+    """A new table that has gone through the steps."""
+    table = ArrowTable.create(MemoryStorage(), {**OPTIONS, **index, "hoodie.datasource.write.table.type": kind})
+    for number, (what, about) in enumerate(steps):
+        step(table, number, what, about)
+    return table
+
+
+@given(KINDS, INDEXES, STEPS, ROWS, st.data())
+def test_a_table_with_files_removed_has_its_rows_or_fails(kind, index, steps, more, data):
+    with known_warnings_ignored():
+        table = after_steps(kind, index, steps)
         right = rows(table)
         assert right is not None  # no false alarm
         archived = any("archived" in path for path in table.storage.snapshot())  # type: ignore[attr-defined]
@@ -160,12 +171,8 @@ def test_a_table_with_files_removed_has_its_rows_or_fails(kind, index, steps, mo
 @given(KINDS, INDEXES, STEPS, st.data())
 @FEW
 def test_a_repair_restores_metafiles(kind, index, steps, data):
-    table = ArrowTable.create(MemoryStorage(), {**OPTIONS, **index, "hoodie.datasource.write.table.type": kind})
-    with warnings.catch_warnings():
-        for known in (DamagedLog, MetafileMissing, ServiceFailed):
-            warnings.simplefilter("ignore", known)
-        for number, (what, about) in enumerate(steps):
-            step(table, number, what, about)
+    with known_warnings_ignored():
+        table = after_steps(kind, index, steps)
         right = rows(table)
         paths = [path for path in table.storage.snapshot() if is_removable(path) and not is_data(path)]  # type: ignore[attr-defined]
         if any("archived" in path for path in table.storage.snapshot()) or not paths:  # type: ignore[attr-defined]

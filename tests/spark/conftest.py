@@ -8,19 +8,19 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie.spark.session import local_session
+from support.spark_settings import SMALL
 
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """local[2] in UTC, with small shuffles and a JVM set up to start fast: tests move few rows."""
+    """local[2] in UTC, set up for tests, which move few rows."""
     session = local_session(
         "hoodie-tests",
         cores=2,
         memory="2g",
         **{
-            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+            **SMALL,
             "spark.sql.session.timeZone": "UTC",
-            "spark.sql.shuffle.partitions": 2,
             "spark.sql.warehouse.dir": tmp_path_factory.mktemp("warehouse"),
         },
     )

@@ -37,6 +37,8 @@ from hoodie.errors import (
 from hoodie.spark import tasks
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
+from support import spark_tables
+from support.nightly import nightly
 from support.oracles import META
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
@@ -55,9 +57,7 @@ def frame(spark: SparkSession, rows: list[tuple[Any, ...]], columns: str = COLUM
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
     """A table with two rows in two partitions."""
-    made = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts"
-    )
+    made = spark_tables.table(spark, tmp_path / "t", partition_by="city")
     made.insert(frame(spark, ROWS))
     return made
 
@@ -404,8 +404,15 @@ def test_a_corrupt_commit_file_is_named(spark, table, change):
             call()
 
 
-@ROUTES
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@pytest.mark.parametrize(
+    ("index", "route"),
+    [
+        nightly("SIMPLE", {}, id="SIMPLE-driver"),
+        pytest.param("SIMPLE", SPREAD, id="SIMPLE-executors"),
+        pytest.param("BLOOM", {}, id="BLOOM-driver"),
+        nightly("BLOOM", SPREAD, id="BLOOM-executors"),
+    ],
+)
 def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
     (broken,) = Path(table.path, "oslo").glob("*.parquet")
     damage(broken, lambda data: data[:-8] + b"\xff\xff\xff\x7fPAR1")

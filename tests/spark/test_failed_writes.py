@@ -30,6 +30,7 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying
 from hoodie.testing.tables import FailsAt, StorageError
+from support import spark_tables
 from support.nightly import nightly
 from support.oracles import read_hudi_rs
 
@@ -51,9 +52,7 @@ def frame(spark: SparkSession, rows: Sequence[tuple[Any, ...]]) -> DataFrame:
 
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
-    made = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts"
-    )
+    made = spark_tables.table(spark, tmp_path / "t", partition_by="city")
     made.insert(frame(spark, FIRST))
     return made
 

@@ -9,34 +9,17 @@ import hoodie
 from hoodie.errors import IndexOutOfDate, IndexUnavailable
 from hoodie.testing.hbase import HBaseServer
 from support.nightly import nightly
+from support.spark_tables import rows
+from support.spark_tables import table as made
 
 MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
 
 
-def rows(spark, low, high, version, partition="id % 3"):
-    return spark.range(low, high).selectExpr(
-        "concat('k', id) as id", f"cast({partition} as string) as p", f"{version}L as ts", f"id * {version} as v"
-    )
-
-
-def made(spark, path, table_type, options):
-    return hoodie.create_table(
-        spark,
-        str(path),
-        name="t",
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        table_type=table_type,
-        options=options,
-    )
-
-
-@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_path, hbase, table_type):
     name = hbase.create_table()
-    table = made(spark, tmp_path / "t", table_type, {**hbase.options(name), **MOVES})
+    table = made(spark, tmp_path / "t", table_type, **hbase.options(name), **MOVES)
     table.upsert(rows(spark, 0, 60, 1))  # by driver threads
     changed = rows(spark, 50, 70, 2).union(rows(spark, 0, 10, 2, "(id + 1) % 3"))
     result = table.upsert(changed, options=SPREAD)
@@ -76,7 +59,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
     name = hbase.create_table()
     given = {**hbase.options(name), **MOVES, "hoodie.index.hbase.rollback.sync": "true"}
     path = str(tmp_path / "t")
-    table = made(spark, path, table_type, given)
+    table = made(spark, path, table_type, **given)
     table.upsert(rows(spark, 0, 6, 1))
     client = hoodie.HoodieWriteClient(spark, path, {**given, **route, "hoodie.auto.commit": "false"})
     before = hbase.dump(name)
@@ -101,7 +84,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
 def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, route):
     options = hbase.options(hbase.create_table())
-    table = made(spark, tmp_path / "t", table_type, options)
+    table = made(spark, tmp_path / "t", table_type, **options)
     table.upsert(rows(spark, 0, 10, 1))
     reader = hoodie.HoodieReadClient(spark, str(tmp_path / "t"), {**options, **route})
     fresh = reader.filter_exists(rows(spark, 5, 15, 1)).toArrow()
@@ -115,7 +98,7 @@ def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, rout
 def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, tmp_path, hbase, table_type, route):
     name = hbase.create_table()
     options = {**hbase.options(name), **MOVES, **route}
-    table = made(spark, tmp_path / "t", table_type, options)
+    table = made(spark, tmp_path / "t", table_type, **options)
     table.upsert(rows(spark, 0, 12, 1))
     table.savepoint()
     first = hbase.dump(name)
@@ -135,7 +118,7 @@ def test_a_rollback_and_a_restore_put_the_entries_of_rows_that_came_back(spark, 
 def test_executors_that_cannot_put_entries_again_leave_that_to_the_next_write(spark, tmp_path):
     with HBaseServer() as server:
         given = {**server.options(server.create_table()), "hoodie.index.hbase.thrift.max.retries": 0, **SPREAD}
-        table = made(spark, tmp_path / "t", "COPY_ON_WRITE", given)
+        table = made(spark, tmp_path / "t", "COPY_ON_WRITE", **given)
         table.upsert(rows(spark, 0, 6, 1))
         table.delete(rows(spark, 0, 3, 1).select("id", "p"))
         server.faults.calls, server.faults.errors = frozenset({"mutateRowsTs"}), 10**6

@@ -10,15 +10,10 @@ import pytest
 import hoodie
 from hoodie.errors import HistoryGone, InvalidInput, InvalidOption
 from support.oracles import assert_same_rows, expected_changes, fixture_facts
+from support.spark_tables import rows
 
 NOW = {"hoodie.compact.inline.max.delta.commits": 1}
 INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
-
-
-def rows(spark, low, high, version):
-    return spark.range(low, high).selectExpr(
-        "concat('k', id) as id", "cast(id % 3 as string) as p", f"{version}L as ts", f"id * {version} as v"
-    )
 
 
 def table(spark, path, kind):

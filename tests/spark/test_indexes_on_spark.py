@@ -12,7 +12,7 @@ from hoodie.config.options import as_text
 from hoodie.errors import InvalidOption, KeyInTwoPartitions, SchemaMismatch
 from hoodie.spark.lookup import locate
 from hoodie.writing import stage
-from support import own_indexes
+from support import own_indexes, spark_tables
 from support.nightly import nightly
 from support.oracles import assert_same_rows, read_hudi_rs
 
@@ -39,15 +39,8 @@ def rows(spark, low, high, version, shift=0):
 
 
 def table(spark, path, table_type, **options):
-    return hoodie.create_table(
-        spark,
-        str(path),
-        name="t",
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        table_type=table_type,
-        options={"hoodie.datasource.write.payload.class": BY_ORDERING, **options},
+    return spark_tables.table(
+        spark, path, table_type, **{"hoodie.datasource.write.payload.class": BY_ORDERING, **options}
     )
 
 

@@ -30,8 +30,10 @@ from hoodie.spark.record_keys import (
     partition_path,
     record_key,
 )
+from support.keygen_vectors import GENERATORS, timestamp_settings
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "keygen.json").read_text())
+
 SQL_TYPES: dict[type, T.DataType] = {str: T.StringType(), int: T.LongType(), bool: T.BooleanType()}
 ISO = "yyyy-MM-dd'T'HH:mm:ss.SSSZ"
 
@@ -80,15 +82,6 @@ def timed(settings: TimestampSettings, name: str = "p", **more: Any) -> KeyGener
     )
 
 
-GENERATORS = {
-    "simple": (Kind.SIMPLE, False),
-    "complex": (Kind.COMPLEX, False),
-    "complex single field, 0.14.1/0.15.0/1.0.x": (Kind.COMPLEX, False),
-    "complex single field, <=0.14.0 and >=1.1 default": (Kind.COMPLEX, True),
-    "global_delete": (Kind.GLOBAL_DELETE, False),
-}
-
-
 def test_record_keys_are_those_of_hudi(spark: SparkSession) -> None:
     frames, bad = [], []
     for vector in VECTORS["record_keys"]:
@@ -120,16 +113,6 @@ def test_escaping_is_the_same_in_spark_as_in_python(spark: SparkSession) -> None
     assert {row.p: row.v for row in frame.select("p", path.alias("v")).collect()} == {
         text: escape_path(text) for text in texts
     }
-
-
-def timestamp_settings(vector: dict[str, Any]) -> TimestampSettings:
-    kind = TimestampType(vector["type"])
-    zones = {"(none)": ("", ""), "in=America/New_York out=UTC": ("America/New_York", "UTC"), "GMT+8:00": ("", "+08:00")}
-    into, out = zones.get(vector["zone"], (vector["zone"], vector["zone"]))
-    units = {TimestampType.UNIX_TIMESTAMP: TimeUnit.SECONDS, TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS}
-    unit = TimeUnit[vector["unit"]] if kind is TimestampType.SCALAR else units.get(kind)
-    formats = tuple(vector.get("input_format", "").split(",")) if kind is TimestampType.DATE_STRING else ()
-    return TimestampSettings(kind, unit, formats, into, out, vector["output_format"])
 
 
 def test_timestamp_based_paths_are_those_of_hudi_whatever_the_session(spark: SparkSession) -> None:

@@ -14,6 +14,7 @@ from pyspark.sql import functions as F
 import hoodie
 from hoodie.api.table import HoodieTable
 from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, WriteConflict
+from support import spark_tables
 
 EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, EXECUTORS], ids=["driver", "executors"])
@@ -29,16 +30,7 @@ BY_KEY = "target.id = source.id AND target.city = source.city"
 
 
 def new_table(spark: SparkSession, path: Path, table_type: str = "COPY_ON_WRITE", **options: object) -> HoodieTable:
-    table = hoodie.create_table(
-        spark,
-        str(path),
-        name="t",
-        record_key="id",
-        partition_by="city",
-        ordering="ts",
-        table_type=table_type,
-        options=options,
-    )
+    table = spark_tables.table(spark, path, table_type, partition_by="city", **options)
     table.upsert(spark.createDataFrame(FIRST, "id string, city string, ts long, price double"))
     return table
 

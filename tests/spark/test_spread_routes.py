@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -14,29 +16,11 @@ from hoodie.formats.log.delete_block import decode_deletes
 from hoodie.formats.log.positions import decode_positions
 from hoodie.model.meta import RECORD_KEY
 from hoodie.writing import stage
-from support.nightly import nightly
+from support.nightly import by_day, nightly
 from support.oracles import assert_same_rows, read_hudi_rs
+from support.spark_tables import rows, table
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": 0}
-
-
-def rows(spark, low, high, version):
-    return spark.range(low, high).selectExpr(
-        "concat('k', id) as id", "cast(id % 3 as string) as p", f"{version}L as ts", f"id * {version} as v"
-    )
-
-
-def table(spark, path, table_type="COPY_ON_WRITE", **options):
-    return hoodie.create_table(
-        spark,
-        str(path),
-        name="t",
-        record_key="id",
-        partition_by="p",
-        ordering="ts",
-        table_type=table_type,
-        options=options,
-    )
 
 
 @pytest.fixture(params=["staged", "shuffled"])
@@ -46,7 +30,13 @@ def route(request, monkeypatch):
     return request.param
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+def ways_and_indexes(*by_days):
+    """Both ways with both indexes, of which the default suite runs those of the days."""
+    cases = by_day(itertools.product(("staged", "shuffled"), ("SIMPLE", "BLOOM")), by_days.__contains__)
+    return pytest.mark.parametrize(("route", "index"), cases, indirect=["route"])
+
+
+@ways_and_indexes(("staged", "BLOOM"), ("shuffled", "SIMPLE"))
 def test_both_spread_ways_give_the_table_that_driver_threads_give(spark, tmp_path, route, index):
     near, far = table(spark, tmp_path / "driver"), table(spark, tmp_path / "far", **SPREAD)
     # Small files, so that a partition has several file groups and inserts go to more than one new group.
@@ -99,7 +89,7 @@ def test_the_input_is_evaluated_once(spark, tmp_path):
     assert counted.value == 100
 
 
-@pytest.mark.parametrize("index", ["SIMPLE", "BLOOM"])
+@ways_and_indexes(("staged", "SIMPLE"), ("shuffled", "BLOOM"))
 def test_logs_tell_the_positions_of_their_rows_on_both_spread_ways(spark, tmp_path, route, index):
     far = table(spark, tmp_path / "far", table_type="MERGE_ON_READ", **SPREAD)
     options = {"hoodie.index.type": index, "hoodie.parquet.small.file.limit": 0}

@@ -12,6 +12,7 @@ from hoodie.api.table import HoodieTable
 from hoodie.errors import AccessDenied, InvalidInput, NameTooLong, SchemaMismatch, StorageFailed, StorageFull
 from hoodie.storage import LocalStorage
 from hoodie.testing.storage import RefusingStorage
+from support.nightly import nightly
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
@@ -92,7 +93,7 @@ def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
         assert isinstance(raised.value.__cause__, PermissionError)
 
 
-@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "HBASE"])
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", nightly("HBASE")])
 def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, spark, tmp_path, index):
     options = {"hoodie.index.type": index, "hoodie.spark.driver.max.rewrite.bytes": 1}
     if index == "HBASE":

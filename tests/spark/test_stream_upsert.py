@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -11,17 +12,18 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import InvalidInput
+from support.spark_settings import SMALL
 
 COLUMNS = "id string, at long"
 
 #: Writes a micro-batch of one file after the other, and is killed after its second commit, before the checkpoint.
 KILLED = """
-import os, signal, sys
+import json, os, signal, sys
 import hoodie
 from hoodie.spark.session import local_session
 
 folder = sys.argv[1]
-spark = local_session("killed", cores=1, memory="1g", **{"spark.sql.shuffle.partitions": 1})
+spark = local_session("killed", cores=1, memory="1g", **json.loads(sys.argv[2]))
 table = hoodie.open_table(spark, folder + "/table")
 write = table.stream_upsert("incoming", operation="insert")
 
@@ -41,7 +43,8 @@ def test_a_batch_that_is_sent_again_after_a_kill_is_written_once(spark: SparkSes
     for number in range(3):
         rows = spark.createDataFrame([(f"k{number}", number)], COLUMNS)
         rows.coalesce(1).write.mode("append").json(str(tmp_path / "incoming"))
-    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path)], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", KILLED, str(tmp_path), json.dumps(SMALL)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == -9, done.stderr[-2000:]
     assert len(table.history()) == 2
 

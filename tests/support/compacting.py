@@ -10,12 +10,10 @@ from hoodie.config.options import Options
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
 from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
 
 OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.spark.driver.threads": "1",

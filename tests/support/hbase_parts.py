@@ -12,12 +12,6 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.timeline.timeline import Timeline
 
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
-TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
 MOVES = {"hoodie.hbase.index.update.partition.path": "true"}
 
 CONFIG = from_properties(

@@ -26,6 +26,14 @@ from hoodie.testing.strategies import Row, Shape, Step
 
 OVERWRITE = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 BY_ORDERING = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+#: Few keys and few ordering values, so that versions meet often: late ones, equal ones, deletes and what comes after.
+CROWDED = Shape(
+    pa.schema([("id", pa.string()), ("ts", pa.int64()), ("v0", pa.int32()), ("_hoodie_is_deleted", pa.bool_())]),
+    keys=("id",),
+    partition="",
+    ordering="ts",
+    domains={"id": "ab", "ts": (-1, 0, 1), "_hoodie_is_deleted": (None, False, True)},
+)
 META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
 
 Identity = tuple[str, str]  # partition path, record key

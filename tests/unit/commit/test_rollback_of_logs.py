@@ -22,13 +22,11 @@ from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support import undoing
 from support.own_indexes import EXACT
+from support.trips import TRIPS
 from support.undoing import read_rs
 
 OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.parquet.small.file.limit": "0",
     "hoodie.spark.driver.threads": "1",

@@ -37,13 +37,8 @@ from hoodie.writing.result import Phases
 from hoodie.writing.task_results import TaskResults
 from support import undoing
 from support.oracles import read_hudi_rs
+from support.trips import TRIPS
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
 Rows = dict[str, tuple[str, int, str]]
 
 BEFORE: Rows = {"a": ("oslo", 1, "old"), "b": ("oslo", 1, "old"), "c": ("rome", 1, "old")}
@@ -96,7 +91,7 @@ def read(storage: Storage) -> Rows:
 def table(rows: Rows | None = None) -> MemoryStorage:
     """A table in memory that holds the rows."""
     storage = MemoryStorage()
-    create(storage, OPTIONS)
+    create(storage, TRIPS)
     if rows:
         write(storage, rows)
     return storage

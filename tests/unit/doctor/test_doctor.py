@@ -30,13 +30,8 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.properties import BACKUP, PROPERTIES
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
 MERGE_ON_READ = {"hoodie.datasource.write.table.type": "MERGE_ON_READ", "hoodie.compact.inline.max.delta.commits": "1"}
 
 
@@ -47,7 +42,7 @@ def batch(*keys: str, ts: int = 1) -> pa.Table:
 
 def healthy(**options: str) -> ArrowTable:
     """A table of two partitions and three commits."""
-    table = ArrowTable.create(MemoryStorage(), {**OPTIONS, **options})
+    table = ArrowTable.create(MemoryStorage(), {**TRIPS, **options})
     table.upsert(batch("a1", "a2", "b1"))
     table.upsert(batch("a1", ts=2))
     table.upsert(batch("b2", ts=3))
@@ -310,7 +305,7 @@ LOCKED = {
 
 @pytest.mark.parametrize("provider", ["StorageBasedLockProvider", "FileSystemBasedLockProvider"])
 def test_a_repair_takes_the_lock_of_the_tables_writers_and_gives_it_back(provider, tmp_path, capsys):
-    table = ArrowTable.create(LocalStorage(tmp_path), OPTIONS)
+    table = ArrowTable.create(LocalStorage(tmp_path), TRIPS)
     table.upsert(batch("a1"))
     table.storage.write(beside := temporary_beside("a/x.parquet"), b"")
     options = {"hoodie.write.lock.provider": provider, **LOCKED}
@@ -562,7 +557,7 @@ def test_a_key_in_two_partitions_is_found_where_the_table_is_the_scope():
 
 
 def test_the_command_tells_mends_on_request_and_says_by_its_status(tmp_path, capsys):
-    table = ArrowTable.create(LocalStorage(tmp_path), OPTIONS)
+    table = ArrowTable.create(LocalStorage(tmp_path), TRIPS)
     table.upsert(batch("a1"))
     assert main(["doctor", str(tmp_path), "--grace", "0"]) == 0
     assert capsys.readouterr().out == "Healthy.\n"

@@ -16,41 +16,11 @@ from hoodie.config.options import Options
 from hoodie.config.table import from_properties
 from hoodie.doctor.examine import examine
 from hoodie.errors import CorruptFile, InvalidInput, InvalidOption, TableMismatch, UnsupportedTable
+from hoodie.formats.timeline import services
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.formats.timeline.plans import encode_compaction_plan, encode_replace_plan
-from hoodie.formats.timeline.services import (
-    decode_clean_metadata,
-    decode_clean_plan,
-    decode_compaction_plan,
-    decode_replace_plan,
-    decode_rollback_metadata,
-    decode_rollback_plan,
-    decode_savepoint,
-    encode_clean_metadata,
-    encode_clean_plan,
-    encode_rollback_metadata,
-    encode_rollback_plan,
-    encode_savepoint,
-)
+from hoodie.model import plans
 from hoodie.model.files import FileGroupId
-from hoodie.model.plans import (
-    CleanedPartition,
-    CleanMetadata,
-    CleanPlan,
-    ClusteringGroup,
-    ClusteringPlan,
-    ClusteringSlice,
-    CompactionOperation,
-    CompactionPlan,
-    InstantRef,
-    PlanStrategy,
-    ReplacePlan,
-    RollbackMetadata,
-    RollbackPlan,
-    RollbackRequest,
-    RolledBackPartition,
-    SavepointMetadata,
-)
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage
@@ -97,28 +67,40 @@ def test_a_commit_that_names_a_path_outside_the_table_is_corrupt(path):
 @pytest.mark.parametrize("path", OUTSIDE)
 def test_a_plan_for_a_partition_outside_the_table_is_corrupt(path):
     group = FileGroupId(path, "f")
-    operation = CompactionOperation(group=group, base_instant="1", base_file="f.parquet", log_files=())
-    cluster = ClusteringGroup(slices=(ClusteringSlice(group=group, base_file="f.parquet"),))
-    request = RollbackRequest(partition=path, delete=("f.parquet",))
-    replace = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(cluster,)))
+    operation = plans.CompactionOperation(group=group, base_instant="1", base_file="f.parquet", log_files=())
+    cluster = plans.ClusteringGroup(slices=(plans.ClusteringSlice(group=group, base_file="f.parquet"),))
+    request = plans.RollbackRequest(partition=path, delete=("f.parquet",))
+    replace = plans.ReplacePlan(operation="CLUSTER", clustering=plans.ClusteringPlan(groups=(cluster,)))
     for decode, data in (
-        (decode_compaction_plan, encode_compaction_plan(CompactionPlan(operations=(operation,)))),
-        (decode_replace_plan, encode_replace_plan(replace, "/t")),
-        (decode_clean_plan, encode_clean_plan(CleanPlan(policy="P", files={path: ("f.parquet",)}), "/t")),
-        (decode_clean_plan, encode_clean_plan(CleanPlan(policy="P", partitions=(path,)), "/t")),
+        (services.decode_compaction_plan, encode_compaction_plan(plans.CompactionPlan(operations=(operation,)))),
+        (services.decode_replace_plan, encode_replace_plan(replace, "/t")),
         (
-            decode_clean_metadata,
-            encode_clean_metadata(CleanMetadata(start="1", partitions={path: CleanedPartition(policy="P")})),
+            services.decode_clean_plan,
+            services.encode_clean_plan(plans.CleanPlan(policy="P", files={path: ("f.parquet",)}), "/t"),
+        ),
+        (services.decode_clean_plan, services.encode_clean_plan(plans.CleanPlan(policy="P", partitions=(path,)), "/t")),
+        (
+            services.decode_clean_metadata,
+            services.encode_clean_metadata(
+                plans.CleanMetadata(start="1", partitions={path: plans.CleanedPartition(policy="P")})
+            ),
         ),
         (
-            decode_rollback_plan,
-            encode_rollback_plan(RollbackPlan(instant=InstantRef("1", "commit"), requests=(request,)), "/t"),
+            services.decode_rollback_plan,
+            services.encode_rollback_plan(
+                plans.RollbackPlan(instant=plans.InstantRef("1", "commit"), requests=(request,)), "/t"
+            ),
         ),
         (
-            decode_rollback_metadata,
-            encode_rollback_metadata(RollbackMetadata(start="1", partitions={path: RolledBackPartition()}), "/t"),
+            services.decode_rollback_metadata,
+            services.encode_rollback_metadata(
+                plans.RollbackMetadata(start="1", partitions={path: plans.RolledBackPartition()}), "/t"
+            ),
         ),
-        (decode_savepoint, encode_savepoint(SavepointMetadata(by="", at=0, files={path: ("f.parquet",)}))),
+        (
+            services.decode_savepoint,
+            services.encode_savepoint(plans.SavepointMetadata(by="", at=0, files={path: ("f.parquet",)})),
+        ),
     ):
         with pytest.raises(CorruptFile):
             decode(data, "p")
@@ -126,9 +108,9 @@ def test_a_plan_for_a_partition_outside_the_table_is_corrupt(path):
 
 @pytest.mark.parametrize("name", ["..", ".", "a/", "s3://bucket/"])
 def test_a_plan_that_names_a_folder_instead_of_a_file_is_corrupt(name):
-    for plan in (CleanPlan(policy="P", files={"x": (name,)}),):
+    for plan in (plans.CleanPlan(policy="P", files={"x": (name,)}),):
         with pytest.raises(CorruptFile):
-            decode_clean_plan(encode_clean_plan(plan, "/t"), "p")
+            services.decode_clean_plan(services.encode_clean_plan(plan, "/t"), "p")
 
 
 @pytest.mark.parametrize("folder", ["../elsewhere", "/elsewhere", "a/../../b"])
@@ -155,10 +137,10 @@ def table_beside_a_victim(folder: Path, name: str = "f_0-0-0_20240101000000000.p
 def test_a_rollback_plan_does_not_delete_outside_the_table(tmp_path):
     table, victim = table_beside_a_victim(tmp_path)
     (failed,) = table.state().timeline.pending()
-    request = RollbackRequest(partition="../victim", delete=(victim.name,))
-    plan = RollbackPlan(instant=InstantRef(failed.requested, failed.action), requests=(request,))
+    request = plans.RollbackRequest(partition="../victim", delete=(victim.name,))
+    plan = plans.RollbackPlan(instant=plans.InstantRef(failed.requested, failed.action), requests=(request,))
     path = ".hoodie/99990101000000000.rollback.requested"
-    table.storage.create_new(path, encode_rollback_plan(plan, table.storage.root))
+    table.storage.create_new(path, services.encode_rollback_plan(plan, table.storage.root))
     (rollback,) = (i for i in table.state().timeline.instants if i.requested.startswith("9999"))
     with pytest.raises(CorruptFile, match="no path inside the table"):
         resume(table.storage, rollback)
@@ -252,7 +234,7 @@ def test_code_that_a_plan_names_is_not_imported():
     at = schedule_compaction(table.storage, Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"}))
     state = table.state()
     plan = read_compaction_plan(table.storage, state.timeline, state.timeline.pending_compactions[0])
-    named = CompactionPlan(operations=plan.operations, strategy=PlanStrategy(name=f"{EVIL}:Thing"))
+    named = plans.CompactionPlan(operations=plan.operations, strategy=plans.PlanStrategy(name=f"{EVIL}:Thing"))
     table.storage.write(f".hoodie/{at}.compaction.requested", encode_compaction_plan(named))
     compact(table.storage, table.options)
     assert table.snapshot().num_rows == 1

@@ -11,17 +11,9 @@ from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable, InvalidOption
 from hoodie.index.hbase import make
 from hoodie.index.hbase_client import HBaseClient, Rate, put_batch_size
-from hoodie.testing.hbase import HBaseServer
 from support.hbase_parts import CONFIG, FIRST, A, index_context, placed, where, write
 
 KEYS = ["k1", "k2", "k3"]
-
-
-@pytest.fixture
-def server():
-    with HBaseServer() as made:
-        made.create_table("t")
-        yield made
 
 
 @pytest.fixture

@@ -30,13 +30,6 @@ def tls_of_server():
 
 
 @pytest.fixture
-def server():
-    with HBaseServer() as made:
-        made.create_table("t")
-        yield made
-
-
-@pytest.fixture
 def client(server):
     connection = happybase.Connection("127.0.0.1", server.port, timeout=10_000)
     yield connection.client

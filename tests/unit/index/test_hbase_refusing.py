@@ -15,7 +15,8 @@ from hoodie.recovery.savepoint import make_savepoint
 from hoodie.testing.hbase import Faults, HBaseServer
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from support.hbase_parts import MOVES, TABLE, TYPES, content, rows
+from support.hbase_parts import MOVES, TYPES, content, rows
+from support.trips import TRIPS
 
 pytestmark = pytest.mark.nightly
 
@@ -139,7 +140,7 @@ def require_no_doubled_keys(table, doubled_before, call):
 def made(server, table_type):
     name = server.create_table()
     given = {
-        **TABLE,
+        **TRIPS,
         "hoodie.datasource.write.table.type": table_type,
         **server.options(name),
         **MOVES,

@@ -22,16 +22,11 @@ from hoodie.keygen import calendar
 from hoodie.keygen.arrow_keys import missing_columns, partition_path, record_key
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, PartitionField
 from hoodie.keygen.timebased import TimestampSettings
+from support.keygen_vectors import GENERATORS, timestamp_settings
 
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "keygen.json").read_text())
+
 TYPES: dict[type, pa.DataType] = {str: pa.string(), int: pa.int64(), bool: pa.bool_()}
-GENERATORS = {
-    "simple": (Kind.SIMPLE, False),
-    "complex": (Kind.COMPLEX, False),
-    "complex single field, 0.14.1/0.15.0/1.0.x": (Kind.COMPLEX, False),
-    "complex single field, <=0.14.0 and >=1.1 default": (Kind.COMPLEX, True),
-    "global_delete": (Kind.GLOBAL_DELETE, False),
-}
 
 
 def one_row(row: dict[str, Any]) -> pa.Table:
@@ -46,16 +41,6 @@ def timed(settings: TimestampSettings, **more: Any) -> KeyGenerator:
 def path_of(values: pa.Array, settings: TimestampSettings, **more: Any) -> list[str | None]:
     found: list[str | None] = partition_path(pa.table({"p": values}), timed(settings, **more)).to_pylist()
     return found
-
-
-def vector_settings(vector: dict[str, Any]) -> TimestampSettings:
-    kind = TimestampType(vector["type"])
-    zones = {"(none)": ("", ""), "in=America/New_York out=UTC": ("America/New_York", "UTC"), "GMT+8:00": ("", "+08:00")}
-    into, out = zones.get(vector["zone"], (vector["zone"], vector["zone"]))
-    units = {TimestampType.UNIX_TIMESTAMP: TimeUnit.SECONDS, TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS}
-    unit = TimeUnit[vector["unit"]] if kind is TimestampType.SCALAR else units.get(kind)
-    formats = tuple(vector.get("input_format", "").split(",")) if kind is TimestampType.DATE_STRING else ()
-    return TimestampSettings(kind, unit, formats, into, out, vector["output_format"])
 
 
 @pytest.mark.parametrize("vector", VECTORS["record_keys"], ids=lambda vector: f"{vector['generator']} {vector['row']}")
@@ -83,7 +68,7 @@ def test_partition_paths_are_those_of_hudi(vector: dict[str, Any]) -> None:
 def test_timestamp_based_paths_are_those_of_hudi(vector: dict[str, Any]) -> None:
     value = vector["value"]
     kind = pa.int64() if value is None else TYPES[type(value)]
-    assert path_of(pa.array([value], kind), vector_settings(vector)) == [vector["path"]]
+    assert path_of(pa.array([value], kind), timestamp_settings(vector)) == [vector["path"]]
 
 
 def test_numbers_of_any_type_and_size_make_a_time_or_no_partition() -> None:

@@ -27,7 +27,8 @@ from hoodie.table.settings import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from support.hbase_parts import MOVES, TABLE, TYPES, content, rows
+from support.hbase_parts import MOVES, TYPES, content, rows
+from support.trips import TRIPS
 
 OFFLINE = {"hoodie.index.hbase.rollback.offline": "true"}
 KEYS = {"hoodie.index.type", "hoodie.index.hbase.table"}
@@ -46,7 +47,7 @@ def table(request, server):
 
 def made(gateway, table_type, **options):
     name = gateway.create_table()
-    given = {**TABLE, "hoodie.datasource.write.table.type": table_type, **gateway.options(name), **options}
+    given = {**TRIPS, "hoodie.datasource.write.table.type": table_type, **gateway.options(name), **options}
     table = ArrowTable.create(MemoryStorage(), given)
     table.index = name
     return table
@@ -86,12 +87,12 @@ def test_a_rollback_without_the_options_of_the_index_is_refused_and_changes_noth
 
 def test_a_table_that_does_not_name_its_index_still_knows_it_from_its_commits(server):
     options = server.options(server.create_table())
-    table = ArrowTable.create(MemoryStorage(), TABLE)
+    table = ArrowTable.create(MemoryStorage(), TRIPS)
     table.options = Options({**table.options, **options})
     table.upsert(rows(("a", "x", 1)))
     delete(table, "a")
     with pytest.raises(InvalidOption, match=r"cannot be rolled back without the table's index in HBase"):
-        rollback(table.storage, Options(TABLE))
+        rollback(table.storage, Options(TRIPS))
 
 
 @pytest.mark.parametrize("down", [True, False])
@@ -282,7 +283,7 @@ def test_an_index_that_is_not_the_table_s_any_more_is_refused_before_keys_are_ta
 
 
 def test_an_index_that_has_never_been_filled_is_refused(server):
-    table = ArrowTable.create(MemoryStorage(), {**TABLE, "hoodie.index.type": "GLOBAL_SIMPLE"})
+    table = ArrowTable.create(MemoryStorage(), {**TRIPS, "hoodie.index.type": "GLOBAL_SIMPLE"})
     table.upsert(rows(("a", "x", 1)))
     table.options = Options({**table.options, **server.options(server.create_table())})
     with pytest.raises(CorruptIndex, match="is empty, and the table has rows"):
@@ -375,7 +376,7 @@ def test_mending_that_dies_anywhere_is_done_by_calling_it_again(table, server):
 def test_the_command_names_and_mends(tmp_path, server, capsys):
     name = server.create_table()
     (tmp_path / "t").mkdir()
-    table = ArrowTable.create(storage_for(str(tmp_path / "t")), {**TABLE, **server.options(name)})
+    table = ArrowTable.create(storage_for(str(tmp_path / "t")), {**TRIPS, **server.options(name)})
     table.index = name
     doubled(table, server)
     given = [f"--option={key}={value}" for key, value in server.options(name).items()]

@@ -19,14 +19,15 @@ from hoodie.table.settings import Settings
 from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Crash, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from support.hbase_parts import MOVES, TABLE, TYPES, content, rows
+from support.hbase_parts import MOVES, TYPES, content, rows
+from support.trips import TRIPS
 
 
 @pytest.fixture(params=TYPES)
 def make_table(request, hbase):
     def make(gateway=hbase, **options):
         name = options.get("hoodie.index.hbase.table") or gateway.create_table()
-        given = {**TABLE, "hoodie.datasource.write.table.type": request.param, **gateway.options(name)}
+        given = {**TRIPS, "hoodie.datasource.write.table.type": request.param, **gateway.options(name)}
         made = ArrowTable.create(MemoryStorage(), given | options)
         made.index = name
         return made
@@ -90,7 +91,7 @@ def test_a_key_that_comes_with_another_partition_moves_when_asked_to(make_table,
 
 def test_inserts_of_a_merge_on_read_table_go_to_logs_and_are_found_there(hbase):
     name = hbase.create_table()
-    options = {**TABLE, "hoodie.datasource.write.table.type": "MERGE_ON_READ", **hbase.options(name)}
+    options = {**TRIPS, "hoodie.datasource.write.table.type": "MERGE_ON_READ", **hbase.options(name)}
     table = ArrowTable.create(MemoryStorage(), options)
     table.upsert(rows(("a", "x", 1), ("b", "x", 2)))
     assert all(slice_.base is None and slice_.logs for slice_ in table.slices())
@@ -246,7 +247,7 @@ def test_the_command_rebuilds(tmp_path, hbase, capsys):
     name = hbase.create_table()
     path = tmp_path / "trips"
     path.mkdir()
-    table = ArrowTable.create(storage_for(str(path)), {**TABLE, **hbase.options(name)})
+    table = ArrowTable.create(storage_for(str(path)), {**TRIPS, **hbase.options(name)})
     table.upsert(rows(("a", "x", 1)))
     with hbase.connected() as connection:
         connection.table(name).delete(b"a")
@@ -259,7 +260,7 @@ def test_the_command_rebuilds(tmp_path, hbase, capsys):
 
 
 def test_only_an_hbase_index_is_rebuilt():
-    table = ArrowTable.create(MemoryStorage(), TABLE)
+    table = ArrowTable.create(MemoryStorage(), TRIPS)
     with pytest.raises(InvalidOption, match="nothing to rebuild"):
         rebuild_index(table.storage, Options({"hoodie.index.type": "BLOOM"}))
 

@@ -9,12 +9,10 @@ from hoodie.errors import TableMismatch
 from hoodie.table.properties import update_properties
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.spark.driver.threads": "1",
 }
 BUCKETS = "hoodie.bucket.index.num.buckets"

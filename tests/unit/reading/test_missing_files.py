@@ -37,12 +37,10 @@ from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
 from hoodie.view import published
+from support.trips import TRIPS
 
 OPTIONS = {
-    "hoodie.table.name": "t",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.spark.driver.threads": "1",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",

@@ -19,14 +19,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS, WRITES
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
 RETAINED = {"hoodie.cleaner.commits.retained": 2}
 SMALL = {**RETAINED, "hoodie.keep.min.commits": 5, "hoodie.keep.max.commits": 8}
 
@@ -66,7 +60,7 @@ def test_a_commit_costs_the_same_after_many(
 ) -> None:
     """Counted, not timed: calls of a commit with its services, and files on the timeline."""
     inner = MemoryStorage()
-    ArrowTable.create(inner, OPTIONS)
+    ArrowTable.create(inner, TRIPS)
     storage = CountingStorage(inner)
     options = {"hoodie.keep.min.commits": keep, "hoodie.keep.max.commits": keep + 2, **RETAINED}
     table = ArrowTable(storage, {**WRITES, **options, "hoodie.cleaner.policy": policy})
@@ -90,7 +84,7 @@ def test_a_commit_costs_the_same_after_many(
 
 def test_nothing_is_looked_at_while_there_is_nothing_to_do() -> None:
     inner = MemoryStorage()
-    ArrowTable.create(inner, OPTIONS)
+    ArrowTable.create(inner, TRIPS)
     table = ArrowTable(inner, WRITES)
     for number in range(5):
         update_one_of_four(table, number)
@@ -110,7 +104,7 @@ def test_every_failure_of_a_service_is_a_warning() -> None:
             raise RuntimeError("a driver's own error")
 
     inner = MemoryStorage()
-    ArrowTable.create(inner, OPTIONS)
+    ArrowTable.create(inner, TRIPS)
     with pytest.warns(ServiceFailed, match="77 is committed, but .* failed: RuntimeError: a driver's own error"):
         assert after_commit(Broken(inner), Options(), "77") == Serviced()
     with warnings.catch_warnings():
@@ -121,7 +115,7 @@ def test_every_failure_of_a_service_is_a_warning() -> None:
 
 def test_bad_options_of_services_are_refused_before_a_write() -> None:
     storage = MemoryStorage()
-    ArrowTable.create(storage, OPTIONS)
+    ArrowTable.create(storage, TRIPS)
     table = ArrowTable(storage, WRITES)
     with pytest.raises(InvalidOption, match=r"hoodie\.keep\.min\.commits='0'"):
         table.upsert(rows("a", "oslo", 1), options={"hoodie.keep.min.commits": "0"})
@@ -130,7 +124,7 @@ def test_bad_options_of_services_are_refused_before_a_write() -> None:
 
 def test_rollbacks_are_archived_too() -> None:
     storage = MemoryStorage()
-    ArrowTable.create(storage, OPTIONS)
+    ArrowTable.create(storage, TRIPS)
     table = ArrowTable(storage, {**WRITES, **SMALL})
     for number in range(12):
         table.fail_next(3, None)
@@ -143,7 +137,7 @@ def test_rollbacks_are_archived_too() -> None:
 
 def test_services_take_the_lock_of_the_table() -> None:
     storage = MemoryStorage()
-    ArrowTable.create(storage, OPTIONS)
+    ArrowTable.create(storage, TRIPS)
     table = ArrowTable(storage, {**WRITES, "hoodie.table.services.enabled": "false"})
     for number in range(8):
         table.upsert(rows("a", "oslo", number))

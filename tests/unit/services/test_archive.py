@@ -35,14 +35,8 @@ from hoodie.testing.tables import ArrowTable, FailsAt
 from hoodie.timeline.archive import archive_files, archived_commits, archived_entries, read_archive_file
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
+from support.trips import TRIPS, WRITES, rows
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 SHORT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -51,12 +45,8 @@ MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 def made(
     storage: Storage, options: Mapping[str, str] | None = None, table: Mapping[str, str] | None = None
 ) -> ArrowTable:
-    ArrowTable.create(storage, {**OPTIONS, **(table or {})})
+    ArrowTable.create(storage, {**TRIPS, **(table or {})})
     return ArrowTable(storage, {**WRITES, **(options or {})})
-
-
-def rows(*keys: str, city: str = "oslo", ts: int = 1) -> pa.Table:
-    return pa.table({"id": list(keys), "city": [city] * len(keys), "ts": pa.array([ts] * len(keys), pa.int64())})
 
 
 def updated(table: ArrowTable, times: int, city: str = "oslo") -> list[str]:

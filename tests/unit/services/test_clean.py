@@ -32,14 +32,8 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested, to_inflight
 from hoodie.view.load import build_view, load_view
 from support.instants import next_time
+from support.trips import TRIPS, WRITES, rows
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
 RETAINED = "hoodie.cleaner.commits.retained"
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
@@ -47,12 +41,8 @@ NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
 
 
 def made(storage: Storage, options: Mapping[str, str] | None = None, **table: str) -> ArrowTable:
-    ArrowTable.create(storage, {**OPTIONS, **{key.replace("__", "."): value for key, value in table.items()}})
+    ArrowTable.create(storage, {**TRIPS, **{key.replace("__", "."): value for key, value in table.items()}})
     return ArrowTable(storage, {**WRITES, **(options or {})})
-
-
-def rows(*keys: str, city: str = "oslo", ts: int = 1) -> pa.Table:
-    return pa.table({"id": list(keys), "city": [city] * len(keys), "ts": pa.array([ts] * len(keys), pa.int64())})
 
 
 def updated(table: ArrowTable, times: int, city: str = "oslo", key: str = "a") -> list[str]:
@@ -201,7 +191,7 @@ def test_a_partition_without_files_goes_as_a_whole() -> None:
 
 def test_the_folder_of_a_table_without_partitions_stays() -> None:
     storage = MemoryStorage()
-    ArrowTable.create(storage, {k: v for k, v in OPTIONS.items() if "partition" not in k})
+    ArrowTable.create(storage, {k: v for k, v in TRIPS.items() if "partition" not in k})
     table = ArrowTable(storage, {**WRITES, RETAINED: "1"})
     table.upsert(rows("a"))
     table.insert_overwrite_table(rows("b"))

@@ -26,26 +26,16 @@ from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, MemorySto
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, to_inflight
 from support.instants import next_time
+from support.trips import TRIPS, WRITES, rows
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
-WRITES = {"hoodie.parquet.small.file.limit": "0", "hoodie.spark.driver.threads": "1"}
 BOTH = Options({"hoodie.sync.manifest": "symlink,csv"})
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 
 
 def made(storage: Storage, **options: str) -> ArrowTable:
     given = {key.replace("__", "."): value for key, value in options.items()}
-    ArrowTable.create(storage, {**OPTIONS, **given})
+    ArrowTable.create(storage, {**TRIPS, **given})
     return ArrowTable(storage, WRITES)
-
-
-def rows(*keys: str, city: str = "oslo", ts: int = 1) -> pa.Table:
-    return pa.table({"id": list(keys), "city": [city] * len(keys), "ts": pa.array([ts] * len(keys), pa.int64())})
 
 
 def lines(storage: Storage, path: str) -> list[str]:

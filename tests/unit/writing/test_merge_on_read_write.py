@@ -36,12 +36,10 @@ from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import run_task
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 from support.own_indexes import EXACT
+from support.trips import TRIPS
 
 OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.datasource.write.table.type": "MERGE_ON_READ",
     "hoodie.spark.driver.threads": "1",
 }

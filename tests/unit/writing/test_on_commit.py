@@ -27,13 +27,8 @@ from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import with_retries
+from support.trips import TRIPS
 
-OPTIONS = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
-}
 ROWS = pa.table({"id": ["a", "b"], "city": ["oslo", "rome"], "ts": [1, 2]})
 LOCKED = {
     "hoodie.write.lock.provider": "FileSystemBasedLockProvider",
@@ -42,7 +37,7 @@ LOCKED = {
 
 
 def new_table(**options: str) -> ArrowTable:
-    return ArrowTable.create(MemoryStorage(), {**OPTIONS, **{key.replace("__", "."): v for key, v in options.items()}})
+    return ArrowTable.create(MemoryStorage(), {**TRIPS, **{key.replace("__", "."): v for key, v in options.items()}})
 
 
 # --- callbacks ---
@@ -162,7 +157,7 @@ def test_phases_add_up_to_the_wall_time(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_the_phases_of_a_write_add_up_however_it_is_done(tmp_path: Path) -> None:
-    table = ArrowTable.create(LocalStorage(str(tmp_path)), {**OPTIONS, "hoodie.clean.automatic": "false"})
+    table = ArrowTable.create(LocalStorage(str(tmp_path)), {**TRIPS, "hoodie.clean.automatic": "false"})
     for write in (table.upsert, table.bulk_insert, table.delete, table.insert_overwrite):
         began = time.perf_counter()
         result = write(ROWS)
@@ -278,7 +273,7 @@ def test_options_of_a_storage_are_in_no_log_no_result_and_no_repr(caplog: pytest
     caplog.set_level(logging.DEBUG)
     heard: list[WriteResult] = []
     storage = storage_for("memory://secrets/trips", {"token": SECRET, "auto_mkdir": True})
-    table = ArrowTable.create(storage, OPTIONS)
+    table = ArrowTable.create(storage, TRIPS)
     with hoodie.on_commit(heard.append):
         result = table.upsert(ROWS, LOCKED)
         table.upsert(ROWS, LOCKED)

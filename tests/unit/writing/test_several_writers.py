@@ -34,12 +34,10 @@ from hoodie.writing.finish import abandoned_on_error, finish
 from hoodie.writing.job import WriteJob, check, start, writable_state
 from hoodie.writing.result import Phases
 from hoodie.writing.retry import KNOWN
+from support.trips import TRIPS
 
 TABLE = {
-    "hoodie.table.name": "trips",
-    "hoodie.datasource.write.recordkey.field": "id",
-    "hoodie.datasource.write.partitionpath.field": "city",
-    "hoodie.datasource.write.precombine.field": "ts",
+    **TRIPS,
     "hoodie.spark.driver.threads": "1",
     "hoodie.table.services.enabled": "false",
 }
