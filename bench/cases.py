@@ -18,6 +18,7 @@ from bench.workload import Workload
 
 PLAIN = "plain Spark"
 SLOTS = 2000
+SNAPSHOTS = ("snapshot", "snapshot-keys", "snapshot-few")
 #: `ts` of an insert is this and the id; ids of inserts begin at n.
 FIRST_INSERTED = 10**12
 
@@ -72,11 +73,11 @@ class Bench:
     table_type: str
 
     def case(self, name: str) -> Iterator[Case]:
-        """The case of that name; "query" gives several."""
+        """The case of that name; those of queries give several."""
         if name == "bulk":
             yield self._bulk()
-        elif name == "snapshot":
-            yield from self._snapshots()
+        elif name in SNAPSHOTS:
+            yield from self._snapshots(name)
         elif name == "query":
             yield from self._queries()
             if self.table_type == "MERGE_ON_READ":
@@ -147,38 +148,42 @@ class Bench:
         table, plain = self._wide_after_updates()
         yield self._query(f"query: aggregate, {SLOTS} files, logs on 5%", TOTAL, table, plain)
 
-    def _snapshots(self) -> Iterator[Case]:
+    def _snapshots(self, kind: str) -> Iterator[Case]:
         """Queries on a Merge-on-Read snapshot as people write them: no columns are named for the read.
 
-        logs        of the spread batch, in every file group, by ways to read them: with what the session kept of the
-                    queries before; by the positions that the logs have; by keys, where the logs have none
-        logs on 5%  of the file groups
+        snapshot       logs of the spread batch in every file group, by what the session kept of the queries before, and
+                       by the positions that the logs have
+        snapshot-keys  the same, where the logs have no positions, and keys are compared
+        snapshot-few   logs on 5% of the file groups
         """
-        table, plain, _ = self.after_spread()
         kept_nothing = {"hoodie.spark.read.cache.max.log.bytes": 0}
-        unplaced = self._after_spread_without_positions()
-        wide, wide_plain = self._wide_after_updates()
+        ways: dict[str, Mapping[str, object]] = {"by positions": kept_nothing, "what is kept": {}}
+        told = "logs of spread"
+        if kind == "snapshot-few":
+            table, plain = self._wide_after_updates()
+            ways, told = {"what is kept": {}}, f"{SLOTS} files, logs on 5%"
+        else:
+            table, plain, _ = self.after_spread()
+        if kind == "snapshot-keys":
+            table, ways = self._after_spread_without_positions(), {"by keys": kept_nothing}
+
+        def asks(name: str, options: Mapping[str, object], run: Callable[[DataFrame], object]) -> Contender:
+            def of_table(_: Path) -> Phases:
+                run(hoodie.open_table(self.spark, str(table), options=options).snapshot())
+                return {}
+
+            return Contender(name, _nothing, of_table, self._rows_of_table(table))
+
+        def asks_plain(run: Callable[[DataFrame], object]) -> Contender:
+            def of_plain(_: Path) -> Phases:
+                run(normaliser.read(self.spark, plain))
+                return {}
+
+            return Contender(PLAIN, _nothing, of_plain, self._rows_of_plain(plain))
+
         for what, run in ASKED.items():
-
-            def asks(rows: Path, options: Mapping[str, object], run: Callable[[DataFrame], object]) -> Contender:
-                def of_table(_: Path) -> Phases:
-                    run(hoodie.open_table(self.spark, str(rows), options=options).snapshot())
-                    return {}
-
-                name = "by keys" if rows == unplaced else "by positions" if options else "what is kept"
-                return Contender(name, _nothing, of_table, self._rows_of_table(rows))
-
-            def asks_plain(rows: Path, run: Callable[[DataFrame], object]) -> Contender:
-                def of_plain(_: Path) -> Phases:
-                    run(normaliser.read(self.spark, rows))
-                    return {}
-
-                return Contender(PLAIN, _nothing, of_plain, self._rows_of_plain(rows))
-
-            ways = (asks(table, {}, run), asks(table, kept_nothing, run), asks(unplaced, kept_nothing, run))
-            yield Case(f"snapshot: {what}, logs of spread", 0, (asks_plain(plain, run), *ways))
-            few = (asks_plain(wide_plain, run), asks(wide, {}, run))
-            yield Case(f"snapshot: {what}, {SLOTS} files, logs on 5%", 0, few)
+            contenders = [asks_plain(run), *(asks(name, options, run) for name, options in ways.items())]
+            yield Case(f"snapshot: {what}, {told}", 0, tuple(contenders))
 
     def _query(self, name: str, query: Query, table: Path, plain: Path, view: str = "snapshot") -> Case:
         def of_plain(_: Path) -> Phases:

@@ -17,12 +17,12 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from bench import compaction, peers, reading, workload
-from bench.cases import PATHS, Bench, Case, Contender, Phases, files_below
+from bench.cases import PATHS, SNAPSHOTS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
 
 UPSERTS = ("spread", "recent", "tiny")
-CASES = ("bulk", *UPSERTS, "peers", "query", "snapshot", "incremental", "keys", "compaction", "memory")
+CASES = ("bulk", *UPSERTS, "peers", "query", *SNAPSHOTS, "incremental", "keys", "compaction", "memory")
 MiB = 2**20
 
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         for name in options.cases:
             if name != "memory":
                 for case in _cases(bench, name):
-                    report(case, measure(spark, case, options.rounds, made))
+                    report(case, measure(spark, case, options.rounds, made, options.warm_ups))
         spark.stop()
         if "memory" in options.cases:
             memory(options)
@@ -60,6 +60,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _cases(bench: Bench, name: str) -> Iterator[Case]:
     """The cases of that name."""
+    if name in ("compaction", *SNAPSHOTS) and bench.table_type != "MERGE_ON_READ":
+        raise SystemExit(f"the case {name} needs --table-type MERGE_ON_READ")
     if name == "incremental":
         yield from reading.incremental(bench)
     elif name == "keys":
@@ -67,8 +69,6 @@ def _cases(bench: Bench, name: str) -> Iterator[Case]:
     elif name == "peers":
         yield from peers.cases(bench)
     elif name == "compaction":
-        if bench.table_type != "MERGE_ON_READ":
-            raise SystemExit("the case compaction needs --table-type MERGE_ON_READ")
         yield from compaction.cases(bench)
     else:
         yield from bench.case(name)
@@ -87,7 +87,13 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         return {"type": split, "default": tuple(allowed), "metavar": ",".join(allowed)}
 
     parser.add_argument("--n", type=int, default=2_000_000, help="rows of the table")
-    parser.add_argument("--rounds", type=int, default=3, help="after one that warms up and is not counted")
+    parser.add_argument("--rounds", type=int, default=3, help="that count")
+    parser.add_argument(
+        "--warm-ups",
+        type=_some,
+        default=1,
+        help="rounds before; short queries take some until the JVM has compiled them",
+    )
     parser.add_argument("--cases", **names(CASES))
     parser.add_argument("--indexes", **names(("BLOOM", "SIMPLE")))
     parser.add_argument("--paths", **names(tuple(PATHS)))
@@ -98,6 +104,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--batch-of", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--made", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args(arguments)
+
+
+def _some(text: str) -> int:
+    if (number := int(text)) < 1:
+        raise argparse.ArgumentTypeError("expected at least 1")
+    return number
 
 
 def session(options: argparse.Namespace, memory: str) -> SparkSession:
@@ -116,18 +128,18 @@ def session(options: argparse.Namespace, memory: str) -> SparkSession:
     return spark
 
 
-def measure(spark: SparkSession, case: Case, rounds: int, made: Path) -> dict[str, list[Run]]:
-    """Each contender's runs. The order rotates from round to round; the first round warms up and is checked."""
+def measure(spark: SparkSession, case: Case, rounds: int, made: Path, warm_ups: int = 1) -> dict[str, list[Run]]:
+    """Each contender's runs. The order rotates from round to round; the first is checked, and only warms up."""
     runs: dict[str, list[Run]] = {contender.name: [] for contender in case.contenders}
     checks = {}
-    for number in range(rounds + 1):
+    for number in range(warm_ups + rounds):
         turn = number % len(case.contenders)
         for contender in case.contenders[turn:] + case.contenders[:turn]:
             folder = Path(tempfile.mkdtemp(dir=made))
             run = one(spark, contender, folder)
             if number == 0:
                 checks[contender.name] = contender.check(folder)
-            else:
+            if number >= warm_ups:
                 runs[contender.name].append(run)
             shutil.rmtree(folder)
     for name, found in checks.items():
