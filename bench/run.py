@@ -23,6 +23,7 @@ from hoodie.spark.session import local_session
 
 UPSERTS = ("spread", "recent", "tiny")
 CASES = ("bulk", *UPSERTS, "peers", "query", *SNAPSHOTS, "incremental", "keys", "compaction", "memory")
+OF_LOGS = (*SNAPSHOTS, "compaction")
 MiB = 2**20
 
 
@@ -60,8 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _cases(bench: Bench, name: str) -> Iterator[Case]:
     """The cases of that name."""
-    if name in ("compaction", *SNAPSHOTS) and bench.table_type != "MERGE_ON_READ":
-        raise SystemExit(f"the case {name} needs --table-type MERGE_ON_READ")
     if name == "incremental":
         yield from reading.incremental(bench)
     elif name == "keys":
@@ -94,7 +93,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         default=1,
         help="rounds before; short queries take some until the JVM has compiled them",
     )
-    parser.add_argument("--cases", **names(CASES))
+    parser.add_argument("--cases", **names(CASES), help="all, but for those of logs with COPY_ON_WRITE")
     parser.add_argument("--indexes", **names(("BLOOM", "SIMPLE")))
     parser.add_argument("--paths", **names(tuple(PATHS)))
     parser.add_argument("--table-type", default="COPY_ON_WRITE", choices=("COPY_ON_WRITE", "MERGE_ON_READ"))
@@ -103,7 +102,12 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--probe", choices=("build", *PATHS), help=argparse.SUPPRESS)
     parser.add_argument("--batch-of", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--made", type=Path, help=argparse.SUPPRESS)
-    return parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
+    if options.table_type == "COPY_ON_WRITE" and options.cases == CASES:
+        options.cases = tuple(name for name in CASES if name not in OF_LOGS)
+    if options.table_type == "COPY_ON_WRITE" and (wrong := [name for name in options.cases if name in OF_LOGS]):
+        parser.error(f"--cases {','.join(wrong)} need --table-type MERGE_ON_READ")
+    return options
 
 
 def _some(text: str) -> int:
