@@ -122,7 +122,7 @@ class Bench:
                 options = {"hoodie.index.type": index, **PATHS[path]}
                 contenders.append(
                     Contender(
-                        f"{index} {path}", self._copy_of_base_table, partial(upsert, options), self._checksum_table
+                        f"{index} {path}", self.copy_of_base_table, partial(upsert, options), self._checksum_table
                     )
                 )
         return Case(batch, size(source), tuple(contenders))
@@ -267,7 +267,8 @@ class Bench:
             normaliser.rewrite(self.spark, wide, changes, plain, "slot")
         return table, plain
 
-    def _copy_of_base_table(self, folder: Path) -> None:
+    def copy_of_base_table(self, folder: Path) -> None:
+        """For `Contender.prepare`."""
         shutil.copytree(self.base_table(), folder / "table")
 
     def _checksum_plain(self, folder: Path) -> object:

@@ -57,7 +57,7 @@ def cases(bench: Bench) -> Iterator[Case]:
 
 def _without_spark(bench: Bench, on_spark: Contender, batch: str) -> Contender:
     def upsert(folder: Path) -> Phases:
-        return hoodie.open_table(str(folder / "table")).upsert(_rows(bench.workload.batch(batch))).seconds
+        return hoodie.open_table(str(folder / "table")).upsert(rows_of(bench.workload.batch(batch))).seconds
 
     return replace(on_spark, name="hoodie without Spark", work=upsert)
 
@@ -67,11 +67,11 @@ def _contender(bench: Bench, peer: Peer, batch: str) -> Contender:
         made = bench.made / f"peer-{peer.module}"
         if not made.exists():
             made.mkdir()
-            peer.load(made / "table", _rows(bench.workload.orders))
+            peer.load(made / "table", rows_of(bench.workload.orders))
         shutil.copytree(made, folder, dirs_exist_ok=True)
 
     def merge(folder: Path) -> Phases:
-        peer.merge(folder / "table", _rows(bench.workload.batch(batch)))
+        peer.merge(folder / "table", rows_of(bench.workload.batch(batch)))
         return {}
 
     def check(folder: Path) -> object:
@@ -81,7 +81,7 @@ def _contender(bench: Bench, peer: Peer, batch: str) -> Contender:
     return Contender(peer.name, prepare, merge, check)
 
 
-def _rows(path: Path) -> pa.Table:
+def rows_of(path: Path) -> pa.Table:
     """Rows that Spark wrote; its INT96 are instants in microseconds."""
     int96 = ds.ParquetFragmentScanOptions(pre_buffer=True)
     reads = ds.ParquetFileFormat(coerce_int96_timestamp_unit="us", default_fragment_scan_options=int96)

@@ -16,13 +16,13 @@ from statistics import median
 from pyspark.sql import SparkSession
 
 import hoodie
-from bench import compaction, peers, reading, workload
+from bench import compaction, floor, peers, reading, workload
 from bench.cases import PATHS, SNAPSHOTS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
 
 UPSERTS = ("spread", "recent", "tiny")
-CASES = ("bulk", *UPSERTS, "peers", "query", *SNAPSHOTS, "incremental", "keys", "compaction", "memory")
+CASES = ("bulk", *UPSERTS, "peers", "floor", "query", *SNAPSHOTS, "incremental", "keys", "compaction", "memory")
 OF_LOGS = (*SNAPSHOTS, "compaction")
 MiB = 2**20
 
@@ -65,6 +65,8 @@ def _cases(bench: Bench, name: str) -> Iterator[Case]:
         yield from reading.incremental(bench)
     elif name == "keys":
         yield from reading.keys(bench)
+    elif name == "floor":
+        yield from floor.cases(bench)
     elif name == "peers":
         yield from peers.cases(bench)
     elif name == "compaction":

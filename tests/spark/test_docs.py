@@ -20,7 +20,11 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from support.nightly import by_day
+
 ROOT = Path(__file__).parents[2]
+#: Slow pages, of which each call has tests of its own beside: their blocks run in the nightly suite.
+TESTED_ELSEWHERE = ("spark-calls.md", "streaming.md", "sql.md", "coming-from-hudi.md", "merging.md")
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 EVERY_PAGE = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md"))]
 
@@ -98,7 +102,9 @@ def logging_as_before() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("logging_as_before")
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize(
+    "page", by_day(PAGES, lambda page: page.name not in TESTED_ELSEWHERE), ids=lambda page: page.name
+)
 def test_the_python_of_a_page_runs_and_answers_as_shown(
     page: Path, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

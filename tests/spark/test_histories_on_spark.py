@@ -9,12 +9,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from hoodie.testing.strategies import Shape
+from support.nightly import by_day
 from support.spark_histories import SparkHistory, run_histories
 
 SEEDS = {"COPY_ON_WRITE": 1, "MERGE_ON_READ": 2}
 
 
-@pytest.mark.parametrize("table_type", SEEDS)
+@pytest.mark.parametrize("table_type", by_day(SEEDS, lambda table_type: table_type == "MERGE_ON_READ"))
 def test_all_readers_see_what_a_dict_of_rows_holds_after_a_history(
     spark: SparkSession, tmp_path: Path, table_type: str
 ) -> None:
