@@ -240,9 +240,10 @@ def test_code_that_a_plan_names_is_not_imported():
     assert table.snapshot().num_rows == 1
 
 
-#: Where names become code: mergers, strategies and indexes that the caller's options name; the package's own modules.
+#: Where names become code: mergers, strategies and indexes that the caller's options name, and what loads them; the
+#: package's own modules.
 LOADERS = {
-    "__init__.py", "index/own.py", "merge/merger.py", "plan/compaction_strategies.py",
+    "__init__.py", "config/import_path.py", "index/own.py", "merge/merger.py", "plan/compaction_strategies.py",
     "cli/main.py", "sources/register.py",  # names out of tables in the same file, none that a user or a table gives
 }  # fmt: skip
 
@@ -255,7 +256,7 @@ def test_names_become_code_in_a_few_places_only_and_bytes_nowhere():
                 continue
             called = ast.unparse(node.func)
             assert called not in {"eval", "exec", "compile", "__import__", "yaml.load", "marshal.loads"}, path
-            if called.endswith("import_module"):
+            if called.endswith(("import_module", "imported")):
                 loaders.add(str(path.relative_to(SOURCE)))
             if called.startswith("pickle.load"):  # tasks on their way from driver to executor, and suites that try it
                 assert path.relative_to(SOURCE).parts[0] in {"spark", "testing"}, path
