@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from support.metastore import running_metastore
+from support.metastore import Metastore
+from support.servers import running
 
 
 @pytest.fixture(scope="session")
@@ -15,5 +16,5 @@ def metastore_uri(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if given := os.environ.get("HOODIE_TEST_METASTORE"):
         yield given
         return
-    with running_metastore(tmp_path_factory.mktemp("metastore")) as server:
+    with running(Metastore(tmp_path_factory.mktemp("metastore"))) as server:
         yield server.uri

@@ -21,6 +21,7 @@ from hoodie.spark.local_frame import local_frame
 from hoodie.spark.types import to_spark
 from hoodie.testing.strategies import Shape, Step, histories, shapes
 from support.history_model import OVERWRITE, TableModel, text_of
+from support.spark_histories import drawn_table
 
 pytestmark = pytest.mark.nightly
 
@@ -28,22 +29,6 @@ pytestmark = pytest.mark.nightly
 #: Told by the clock or drawn at random.
 NOT_COMPARED = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_file_name"]
 SEEDS = {"COPY_ON_WRITE": 11, "MERGE_ON_READ": 12}
-
-
-def make(session: tuple[SparkSession, ...], path: Path, shape: Shape, table_type: str) -> hoodie.HoodieTable[Any]:
-    return hoodie.create_table(  # type: ignore[call-overload, no-any-return]
-        *session,
-        str(path),
-        name="drawn",
-        record_key=shape.keys,
-        partition_by=shape.partition,
-        ordering=shape.ordering,
-        table_type=table_type,
-        options={
-            "hoodie.datasource.write.hive_style_partitioning": shape.hive_style,
-            "hoodie.datasource.write.partitionpath.urlencode": shape.url_encode,
-        },
-    )
 
 
 def take(table: hoodie.HoodieTable[Any], step: Step, rows: Any, paths: list[str]) -> tuple[int, int, int]:
@@ -73,8 +58,8 @@ def test_the_same_history_gives_the_same_table(spark: SparkSession, tmp_path: Pa
 
 
 def compare(spark: SparkSession, path: Path, shape: Shape, table_type: str, steps: tuple[Step, ...]) -> None:
-    by_spark = make((spark,), path / "spark", shape, table_type)
-    alone = make((), path / "alone", shape, table_type)
+    by_spark = drawn_table((spark,), str(path / "spark"), shape, table_type)
+    alone = drawn_table((), str(path / "alone"), shape, table_type)
     model = TableModel(shape, OVERWRITE)  # only for the paths of its partitions
     for step in steps:
         paths = [model.path_of(value) for value in step.partitions]

@@ -10,7 +10,8 @@ import pytest
 
 from support.azurite import running_azurite
 from support.gcs import running_gcs
-from support.hdfs import Hdfs, running_hdfs
+from support.hdfs import Hdfs
+from support.servers import running
 from support.stores import Store
 
 pytest.register_assert_rewrite("hoodie.testing.storage_suite")
@@ -18,7 +19,7 @@ pytest.register_assert_rewrite("hoodie.testing.storage_suite")
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hdfs]:
-    with running_hdfs(tmp_path_factory.mktemp("hdfs")) as server:
+    with running(Hdfs(tmp_path_factory.mktemp("hdfs"))) as server:
         yield server
 
 

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 
 from support.hive12 import hive_jars
 from support.metastore import EXPORTS, OPENS, free_port, hive_site
-from support.servers import Server
+from support.servers import Server, running
 from support.zookeeper import java
 
 _LOG4J = """\
@@ -86,17 +85,7 @@ def write_conf(folder: Path, core: Mapping[str, str], hdfs: Mapping[str, str]) -
     (folder / "hdfs-site.xml").write_text(hive_site(dict(hdfs)))
 
 
-@contextmanager
-def running_hdfs(folder: Path) -> Iterator[Hdfs]:
-    server = Hdfs(folder)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-
-
 if __name__ == "__main__":
-    with running_hdfs(Path(sys.argv[1]).resolve()) as running:
-        print(running.address, flush=True)
+    with running(Hdfs(Path(sys.argv[1]).resolve())) as hdfs:
+        print(hdfs.address, flush=True)
         sys.stdin.read()

@@ -9,10 +9,9 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
+from support.servers import running
 from support.zookeeper import JARS, java
 
 _PATIENCE = 180.0
@@ -101,17 +100,7 @@ def await_port(port: int, process: subprocess.Popen[bytes], log: Path, patience:
             time.sleep(0.2)
 
 
-@contextmanager
-def running_metastore(folder: Path, *, quick: bool = True) -> Iterator[Metastore]:
-    server = Metastore(folder, quick=quick)
-    try:
-        server.start()
-        yield server
-    finally:
-        server.stop()
-
-
 if __name__ == "__main__":
-    with running_metastore(Path(sys.argv[1]).resolve(), quick=False) as running:
-        print(running.uri, flush=True)
+    with running(Metastore(Path(sys.argv[1]).resolve(), quick=False)) as metastore:
+        print(metastore.uri, flush=True)
         sys.stdin.read()

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 #: Ends the server when standard input does: when whoever holds its other end stops it, or dies.
 _WATCHED = """
@@ -69,3 +71,21 @@ class Server:
             self._process.stdin.close()
             self._process.wait()
             self._process = None
+
+
+class Startable(Protocol):
+    def start(self) -> None: ...
+    def stop(self) -> None: ...
+
+
+S = TypeVar("S", bound=Startable)
+
+
+@contextmanager
+def running(server: S) -> Iterator[S]:
+    """A server, or several that are one, started; stopped at the end, also when it did not start."""
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -40,6 +41,32 @@ TYPES = st.sampled_from(LEAVES) | st.sampled_from(
 )
 
 
+def drawn_table(
+    session: tuple[SparkSession, ...],
+    path: str,
+    shape: Shape,
+    table_type: str,
+    options: Mapping[str, object] = MappingProxyType({}),
+    **more: Any,
+) -> HoodieTable[Any]:
+    """A new table of a shape that a history was drawn for, with a session or without."""
+    return hoodie.create_table(  # type: ignore[call-overload, no-any-return]
+        *session,
+        path,
+        name="drawn",
+        record_key=shape.keys,
+        partition_by=shape.partition,
+        ordering=shape.ordering,
+        table_type=table_type,
+        options={
+            "hoodie.datasource.write.hive_style_partitioning": shape.hive_style,
+            "hoodie.datasource.write.partitionpath.urlencode": shape.url_encode,
+            **options,
+        },
+        **more,
+    )
+
+
 class SparkHistory:
     """One table, written by Spark, and its model.
 
@@ -61,21 +88,9 @@ class SparkHistory:
         self.storage_options, self.copy = storage_options, copy
         self.model = TableModel(shape, payload)
         self.routes: set[str] = set()  # that writes took
-        self.table: HoodieTable = hoodie.create_table(
-            spark,
-            path,
-            name="drawn",
-            record_key=shape.keys,
-            partition_by=shape.partition,
-            ordering=shape.ordering,
-            table_type=table_type,
-            options={
-                "hoodie.datasource.write.hive_style_partitioning": shape.hive_style,
-                "hoodie.datasource.write.partitionpath.urlencode": shape.url_encode,
-                "hoodie.datasource.write.payload.class": payload,
-                "hoodie.parquet.small.file.limit": 20_000,
-            },
-            storage_options=storage_options,
+        options = {"hoodie.datasource.write.payload.class": payload, "hoodie.parquet.small.file.limit": 20_000}
+        self.table: HoodieTable = drawn_table(
+            (spark,), path, shape, table_type, options, storage_options=storage_options
         )
 
     def take(self, step: Step, route: Mapping[str, str]) -> None:

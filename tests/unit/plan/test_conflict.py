@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
+from hoodie.model import plans
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
-from hoodie.model.plans import (
-    ClusteringGroup,
-    ClusteringPlan,
-    ClusteringSlice,
-    CompactionOperation,
-    CompactionPlan,
-    ReplacePlan,
-)
 from hoodie.plan.conflict import (
     Other,
     conflicts,
@@ -132,12 +125,14 @@ def test_groups_of_a_commit_are_those_it_wrote_and_those_it_took_away():
 
 
 def test_groups_of_plans_are_those_they_name():
-    operation = CompactionOperation(group=F, base_instant="1", base_file="", log_files=())
-    assert other_of_compaction(at(6), CompactionPlan(operations=(operation,))).groups == {F}
-    slices = tuple(ClusteringSlice(group=group, base_file="") for group in (G, H))
-    plan = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(ClusteringGroup(slices=slices),)))
+    operation = plans.CompactionOperation(group=F, base_instant="1", base_file="", log_files=())
+    assert other_of_compaction(at(6), plans.CompactionPlan(operations=(operation,))).groups == {F}
+    slices = tuple(plans.ClusteringSlice(group=group, base_file="") for group in (G, H))
+    plan = plans.ReplacePlan(
+        operation="CLUSTER", clustering=plans.ClusteringPlan(groups=(plans.ClusteringGroup(slices=slices),))
+    )
     assert other_of_clustering(at(6), plan).groups == {G, H}
-    assert other_of_clustering(at(6), ReplacePlan()).groups == frozenset()
+    assert other_of_clustering(at(6), plans.ReplacePlan()).groups == frozenset()
 
 
 def test_a_long_list_of_file_groups_is_cut():
@@ -168,8 +163,8 @@ def test_a_commit_that_was_made_on_ours_knew_of_it():
 
 def test_a_plan_that_takes_our_files_in_knew_of_them():
     def plan(*logs: str) -> Other:
-        operation = CompactionOperation(group=G, base_instant="1", base_file="g.parquet", log_files=logs)
-        return other_of_compaction(at(6, Action.COMPACTION, ASKED), CompactionPlan(operations=(operation,)))
+        operation = plans.CompactionOperation(group=G, base_instant="1", base_file="g.parquet", log_files=logs)
+        return other_of_compaction(at(6, Action.COMPACTION, ASKED), plans.CompactionPlan(operations=(operation,)))
 
     assert unaware(OWN, own_commit(".g.log.2"), [plan(".g.log.1", ".g.log.2")]) == []
     assert unaware(OWN, own_commit(".g.log.2"), [plan(".g.log.1")]) == [plan(".g.log.1")]

@@ -11,17 +11,10 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import CorruptFile, MetafileMissing
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.formats.timeline.services import encode_compaction_plan, encode_replace_plan
+from hoodie.model import plans
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import FileGroupId, FileSlice, base_file_name, log_file_name, parse_data_file
 from hoodie.model.instant import Action, Instant, State
-from hoodie.model.plans import (
-    ClusteringGroup,
-    ClusteringPlan,
-    ClusteringSlice,
-    CompactionOperation,
-    CompactionPlan,
-    ReplacePlan,
-)
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.timeline.load import load_timeline
 from hoodie.timeline.timeline import Timeline
@@ -64,15 +57,17 @@ def log(instant, version=1, file_id="f", suffix=""):
 
 def compaction(time, *file_ids, state=State.REQUESTED):
     operations = tuple(
-        CompactionOperation(group=FileGroupId("p", file_id), base_instant="", base_file="", log_files=())
+        plans.CompactionOperation(group=FileGroupId("p", file_id), base_instant="", base_file="", log_files=())
         for file_id in file_ids
     )
-    return Instant(time, Action.COMPACTION, state), CompactionPlan(operations=operations)
+    return Instant(time, Action.COMPACTION, state), plans.CompactionPlan(operations=operations)
 
 
 def clustering(time, *file_ids):
-    slices = tuple(ClusteringSlice(group=FileGroupId("p", file_id), base_file="") for file_id in file_ids)
-    plan = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(ClusteringGroup(slices=slices),)))
+    slices = tuple(plans.ClusteringSlice(group=FileGroupId("p", file_id), base_file="") for file_id in file_ids)
+    plan = plans.ReplacePlan(
+        operation="CLUSTER", clustering=plans.ClusteringPlan(groups=(plans.ClusteringGroup(slices=slices),))
+    )
     return Instant(time, replaced, State.INFLIGHT), plan
 
 
@@ -258,7 +253,8 @@ def test_a_clustering_older_than_the_timeline_is_hidden_too():
 
 
 @pytest.mark.parametrize(
-    "plan", [ReplacePlan(), ReplacePlan(operation="CLUSTER"), replace(clustering("3", "f")[1], operation="INSERT")]
+    "plan",
+    [plans.ReplacePlan(), plans.ReplacePlan(operation="CLUSTER"), replace(clustering("3", "f")[1], operation="INSERT")],
 )
 def test_a_pending_insert_overwrite_is_no_clustering(plan):
     overwrite = (Instant("3", replaced, State.INFLIGHT), plan)
@@ -401,7 +397,9 @@ def test_a_partition_asked_for_without_metafile_is_none():
 def test_a_table_after_crashes_shows_what_was_committed():
     """Files older than the timeline, a crashed write, a pending commit, a pending and a completed replace commit."""
     replaced_by = encode_commit(CommitMetadata(operation=Operation.INSERT_OVERWRITE, replaced={"p": ("gone",)}))
-    clusters = ClusteringPlan(groups=(ClusteringGroup(slices=(ClusteringSlice(group=F, base_file="x"),)),))
+    clusters = plans.ClusteringPlan(
+        groups=(plans.ClusteringGroup(slices=(plans.ClusteringSlice(group=F, base_file="x"),)),)
+    )
     storage = table(
         f"p/{METAFILE}",
         "p/old_0-0-0_1.parquet",
@@ -418,14 +416,16 @@ def test_a_table_after_crashes_shows_what_was_committed():
         _5__replacecommit=replaced_by,
         _6__inflight=b"",
         _7__replacecommit__requested=encode_replace_plan(
-            ReplacePlan(operation="CLUSTER", clustering=clusters), "/base"
+            plans.ReplacePlan(operation="CLUSTER", clustering=clusters), "/base"
         ),
         _8__replacecommit__requested=b"",
         _8__replacecommit__inflight=b"",
         _9__compaction__requested=encode_compaction_plan(
-            CompactionPlan(
+            plans.CompactionPlan(
                 operations=(
-                    CompactionOperation(group=FileGroupId("p", "old"), base_instant="1", base_file="", log_files=()),
+                    plans.CompactionOperation(
+                        group=FileGroupId("p", "old"), base_instant="1", base_file="", log_files=()
+                    ),
                 )
             )
         ),
