@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cache, reduce
 from weakref import WeakKeyDictionary
 
 from pyspark import StorageLevel
@@ -84,6 +84,7 @@ def kept_changes(
     if _size(slices) > limit:
         return None
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
+    commits = cache(commits)
     with _lock:
         kept = _kept.setdefault(session, [])
         parts: list[tuple[_Kept, list[FileSlice]]] = []
