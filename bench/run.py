@@ -91,7 +91,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="that count")
     parser.add_argument(
         "--warm-ups",
-        type=_some,
+        type=_at_least_one,
         default=1,
         help="rounds before; short queries take some until the JVM has compiled them",
     )
@@ -112,7 +112,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     return options
 
 
-def _some(text: str) -> int:
+def _at_least_one(text: str) -> int:
     if (number := int(text)) < 1:
         raise argparse.ArgumentTypeError("expected at least 1")
     return number

@@ -19,6 +19,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.file_slice_reader import merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
+from hoodie.spark.read import kept_changes
 from hoodie.spark.read.merged_slices import pack, slice_bytes
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
@@ -141,6 +142,24 @@ def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
     write("c", 8)
     with pytest.raises(TASK_FAILED, match="at byte 0"):
         rows()
+
+
+def test_a_frame_that_a_lower_limit_has_no_room_for_leaves_the_cache(spark: SparkSession, tmp_path: Path) -> None:
+    path = str(tmp_path / "orders")
+    table = create_table(
+        spark, path, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
+    )
+    for version in (0, 1):
+        rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
+        table.upsert(spark.createDataFrame(rows, "id int, day string, ts int"))
+    assert table.snapshot().count() == 6
+    kept = kept_changes._kept[spark][-1]
+    assert len(kept.slices) == 2
+    assert kept.changes.storageLevel.useMemory
+    of_a = sum(log.size for slice_ in kept.slices for log in slice_.logs if slice_.group.partition == "a")
+    lowered = {"hoodie.spark.read.cache.max.log.bytes": of_a}
+    assert table.snapshot(partitions=["a"], options=lowered).where("ts = 1").count() == 3
+    assert not kept.changes.storageLevel.useMemory
 
 
 def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:

@@ -109,7 +109,7 @@ def stored_filter(metadata: pq.FileMetaData, path: str) -> BloomFilter | None:
         return None
     try:
         return decode(text.decode(), stored.get(BLOOM_TYPE.encode(), b"").decode(), path)
-    except (CorruptFile, UnsupportedTable, UnicodeDecodeError):  # its user reads the keys then
+    except (CorruptFile, UnicodeDecodeError):  # its user reads the keys then
         return None
 
 

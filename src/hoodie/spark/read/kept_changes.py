@@ -97,7 +97,7 @@ def kept_changes(
             parts.append(best)
             taken = set(best[1])
             rest = [slice_ for slice_ in rest if slice_ not in taken]
-        if rest and sum(entry.size for entry, _ in parts) + _size(rest) > limit:
+        if sum(entry.size for entry, _ in parts) + _size(rest) > limit:
             parts, rest = [], list(slices)  # what is kept has too much besides
         if rest:
             numbers = {slice_: number for number, slice_ in enumerate(rest)}
