@@ -1,12 +1,10 @@
-"""What a command costs before it does anything: imports, and the time of a process."""
+"""What a command costs before it does anything: what it imports."""
 
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -17,26 +15,33 @@ _LOADED = """
 import json, sys
 from hoodie.cli.main import main
 status = main(sys.argv[1:])
-print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})), file=sys.stderr)
+print(json.dumps(sorted(sys.modules)), file=sys.stderr)
 raise SystemExit(status)
 """
 
 
-def loaded_by(*words: object) -> set[str]:
-    """The packages that a process has imported at the end of a command."""
+def loaded_by(*words: object) -> list[str]:
+    """The modules that a process has imported at the end of a command."""
     ran = subprocess.run([sys.executable, "-c", _LOADED, *map(str, words)], capture_output=True, text=True, check=False)
     assert ran.returncode == 0, ran.stderr
-    return set(json.loads(ran.stderr.splitlines()[-1]))
+    loaded: list[str] = json.loads(ran.stderr.splitlines()[-1])
+    return loaded
+
+
+def heavy(modules: list[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules} & set(HEAVY)
 
 
 @pytest.mark.parametrize("words", [["ls"], ["show"], ["history"], ["metadata"]], ids=" ".join)
 def test_looking_at_a_timeline_imports_nothing_heavy(lake: Path, words: list[str]) -> None:
-    assert loaded_by(*words, lake / "a").isdisjoint(HEAVY)
+    loaded = loaded_by(*words, lake / "a")
+    assert not heavy(loaded)
+    assert len(loaded) < 300  # about 205, an interpreter's own 60 among them: 0.2 s of processor time
 
 
 @pytest.mark.parametrize("words", [["--help"], ["compaction", "run", "--help"]], ids=" ".join)
 def test_help_imports_nothing_heavy(words: list[str]) -> None:
-    assert loaded_by(*words).isdisjoint(HEAVY)
+    assert not heavy(loaded_by(*words))
 
 
 _ALL = """
@@ -75,19 +80,3 @@ def test_no_command_but_a_compactor_on_spark_imports_pyspark(lake: Path, tmp_pat
         check=False,
     )
     assert ran.returncode == 0, ran.stderr
-
-
-def test_show_takes_at_most_four_tenths_of_a_second(lake: Path) -> None:
-    """Of processor time, the best of some: what it takes on a machine that does nothing else."""
-    command = [sys.executable, "-m", "hoodie.cli", "show", str(lake / "a")]
-    subprocess.run(command, check=True, capture_output=True)  # compiles
-    spent = []
-    for _ in range(5):
-        before, begun = os.times(), time.perf_counter()
-        subprocess.run(command, check=True, capture_output=True)
-        after = os.times()
-        processor = after.children_user + after.children_system - before.children_user - before.children_system
-        spent.append(min(processor, time.perf_counter() - begun))
-        if spent[-1] <= 0.4:
-            return
-    pytest.fail(f"it took {spent} s")

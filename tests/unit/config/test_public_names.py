@@ -208,17 +208,17 @@ def test_what_public_modules_offer_is_there() -> None:
 # --- what an import costs ---
 
 
-def test_importing_the_package_loads_nothing_large_and_is_quick() -> None:
+def test_importing_the_package_loads_little_and_nothing_large() -> None:
     source = """
-import sys, time
-start = time.process_time()
+import sys
+before = set(sys.modules)
 import hoodie
-seconds = time.process_time() - start
-print(seconds, *{name.partition(".")[0] for name in sys.modules} & {"pyspark", "pandas", "pyarrow", "numpy", "fsspec"})
+print(*set(sys.modules) - before)
 """
-    seconds, *loaded = min((run(source).split() for _ in range(3)), key=lambda printed: float(printed[0]))
-    assert loaded == []
-    assert float(seconds) <= 0.15
+    loaded = run(source).split()
+    assert not {name.partition(".")[0] for name in loaded} & {"pyspark", "pandas", "pyarrow", "numpy", "fsspec"}
+    assert [name for name in loaded if name.startswith("hoodie")] == ["hoodie"]
+    assert len(loaded) < 60  # 0.03 s of processor time, and what it offers is imported when it is named
 
 
 NEITHER = """
