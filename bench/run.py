@@ -17,13 +17,14 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from bench import compaction, floor, peers, reading, workload
-from bench.cases import PATHS, SNAPSHOTS, Bench, Case, Contender, Phases, files_below
+from bench.cases import ASKED, PATHS, SNAPSHOTS, Bench, Case, Contender, Phases, files_below
 from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
 
 UPSERTS = ("spread", "recent", "tiny")
-CASES = ("bulk", *UPSERTS, "peers", "floor", "query", *SNAPSHOTS, "incremental", "keys", "compaction", "memory")
-OF_LOGS = (*SNAPSHOTS, "compaction")
+MEMORY = ("memory", "memory-snapshot")
+CASES = ("bulk", *UPSERTS, "peers", "floor", "query", *SNAPSHOTS, "incremental", "keys", "compaction", *MEMORY)
+OF_LOGS = (*SNAPSHOTS, "compaction", "memory-snapshot")
 MiB = 2**20
 
 
@@ -49,12 +50,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n{options.n:,} rows, {options.table_type}, {options.rounds} rounds, {options.cores} cores\n")
         print(HEADER, flush=True)
         for name in options.cases:
-            if name != "memory":
+            if name not in MEMORY:
                 for case in _cases(bench, name):
                     report(case, measure(spark, case, options.rounds, made, options.warm_ups))
         spark.stop()
         if "memory" in options.cases:
             memory(options)
+        if "memory-snapshot" in options.cases:
+            memory_of_snapshots(options)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
@@ -101,7 +104,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--table-type", default="COPY_ON_WRITE", choices=("COPY_ON_WRITE", "MERGE_ON_READ"))
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--data", type=Path, default=Path("bench-data"), help="where rows are kept between runs")
-    parser.add_argument("--probe", choices=("build", *PATHS), help=argparse.SUPPRESS)
+    parser.add_argument("--probe", choices=("build", "logs", "snapshot", *PATHS), help=argparse.SUPPRESS)
     parser.add_argument("--batch-of", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--made", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -210,6 +213,18 @@ def memory(options: argparse.Namespace) -> None:
                 print(f"| {n:,} | {path} | {peaks([reading])} | {reading.wall:.2f} |", flush=True)
 
 
+def memory_of_snapshots(options: argparse.Namespace) -> None:
+    """Queries on a table with the logs of one batch, and on one ten times as large with as many changes."""
+    print("\n| memory: table rows | snapshot | peak MB: driver, JVM, workers | wall s |\n|---|---|---|---|", flush=True)
+    for n in (options.n, 10 * options.n):
+        with tempfile.TemporaryDirectory(prefix="made-", dir=options.data) as made:
+            child(options, "logs", n, made)
+            for line in child(options, "snapshot", n, made).splitlines()[-len(ASKED) :]:
+                what, told = line.split("\t")
+                reading = Reading(**json.loads(told))
+                print(f"| {n:,} | {what} | {peaks([reading])} | {reading.wall:.2f} |", flush=True)
+
+
 def child(options: argparse.Namespace, what: str, n: int, made: str) -> str:
     command = [sys.executable, "-m", "bench.run", "--probe", what, "--n", str(n), "--batch-of", str(options.n)]
     command += ["--made", made, "--data", str(options.data), "--cores", str(options.cores)]
@@ -218,12 +233,26 @@ def child(options: argparse.Namespace, what: str, n: int, made: str) -> str:
 
 
 def probe(options: argparse.Namespace) -> None:
-    """Build the table in --made, or upsert the `spread` batch of a table of --batch-of rows; in a JVM of 2 GB."""
+    """Do the step of that name with the table in --made and the `spread` batch of a table of --batch-of rows.
+
+    In a JVM of 2 GB. build: make the table; logs: and upsert the batch into it; a path: upsert it into a copy so;
+    snapshot: queries, each three times, as the JVM takes some memory for code.
+    """
     spark = session(options, "2g")
     load = workload.prepare(spark, options.n, options.data)
     batch = workload.prepare(spark, options.batch_of, options.data).batch("spread")
     table = Bench(spark, load, options.made, (), (), options.table_type).base_table()
     if options.probe == "build":
+        return
+    if options.probe == "logs":
+        hoodie.open_table(spark, str(table)).upsert(spark.read.parquet(str(batch)))
+        return
+    if options.probe == "snapshot":
+        for what, run in ASKED.items():
+            with Meter() as meter:
+                for _ in range(3):
+                    run(hoodie.open_table(spark, str(table)).snapshot())
+            print(what, json.dumps(asdict(meter.reading)), sep="\t")
         return
     copy = options.made / options.probe
     shutil.copytree(table, copy)

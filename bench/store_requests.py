@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 import pyarrow as pa
 
 from bench.s3_server import BUCKET, RecordingServer
-from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.services.clean import CLEANS
 from hoodie.storage import FsspecStorage, LocalStorage
 from hoodie.storage.protocol import Storage, join

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, InvalidInput
-from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, shapes
 from hoodie.testing.tables import REFUSED, ArrowTable

@@ -19,7 +19,7 @@ from hoodie.formats.parquet.bloom import might_contain
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Action
-from hoodie.reading.scan import plan_scan
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Crash
 from hoodie.testing.strategies import Shape, Step

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.options import Options
-from hoodie.reading.scan import plan_scan
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.schema.schema import without_meta_fields
 from hoodie.schema.types import spark_name
 from hoodie.table.state import TableState

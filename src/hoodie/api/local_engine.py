@@ -11,7 +11,7 @@ from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.reading.change_data_plan import plan_change_data
-from hoodie.reading.scan import plan_scan
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.state import TableState

@@ -19,7 +19,8 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
 from hoodie.reading.change_data_plan import CHANGE_COLUMNS
 from hoodie.reading.predicate import ANY, Test, Tests, tests_of
-from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.selection import Filters, check_columns, read_filter, sure_tests
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.after_commit import after_commit

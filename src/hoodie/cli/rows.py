@@ -21,7 +21,8 @@ from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.change_data import change_data_batches, select_changes
 from hoodie.reading.change_data_plan import plan_change_data
-from hoodie.reading.scan import Scan, ScanKind, plan_scan
+from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.selection import check_columns
 from hoodie.reading.snapshot import read_scan
 from hoodie.schema.schema import with_meta_fields

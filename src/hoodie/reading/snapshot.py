@@ -25,7 +25,8 @@ from hoodie.reading.column_types import base_types
 from hoodie.reading.file_slice_reader import SliceReader, merged_batches
 from hoodie.reading.predicate import ANY, Tests
 from hoodie.reading.row_groups import row_groups
-from hoodie.reading.scan import Scan, plan_scan
+from hoodie.reading.scan import Scan
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.selection import Filters, check_columns, read_filter
 from hoodie.schema.conform import conform
 from hoodie.storage import storage_at

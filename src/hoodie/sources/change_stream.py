@@ -19,7 +19,8 @@ from hoodie.config.read import IncrementalFormat, QueryOptions, StreamOptions
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.change_data_plan import plan_change_data
-from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.stream_offsets import (
     StreamOffset,
     begin_of,

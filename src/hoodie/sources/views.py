@@ -25,7 +25,8 @@ from hoodie.config.options import Options
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import FileGone, InvalidOption
 from hoodie.reading.change_data_plan import ChangeData, plan_change_data
-from hoodie.reading.scan import Scan, ScanKind, plan_scan
+from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.sources.answers import source_options
 from hoodie.sources.change_stream import ChangeStream, stream_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows

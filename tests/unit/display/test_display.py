@@ -18,7 +18,7 @@ from hoodie.model.files import BaseFile, FileGroupId, FileSlice, FileSlices, Log
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import InstantRef, RestorePlan, RollbackPlan, RollbackRequest
 from hoodie.plan.write import PartitionProfile, TaskKind, WritePlan, WriteTask
-from hoodie.reading.scan import plan_scan
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.recovery.restore import RestoreResult
 from hoodie.recovery.rollback import RollbackResult
 from hoodie.recovery.savepoint import Savepoint, Savepoints

@@ -12,7 +12,9 @@ from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.files import parse_data_file
 from hoodie.reading.incremental import changed_rows
-from hoodie.reading.scan import Pruned, PruneReason, Scan, ScanKind, plan_scan
+from hoodie.reading.pruned import Pruned, PruneReason
+from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction

@@ -15,7 +15,7 @@ from hoodie.config.options import Options
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
 from hoodie.reading.column_types import mislabelled
-from hoodie.reading.scan import plan_scan
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_table
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import ALSO_TEXT

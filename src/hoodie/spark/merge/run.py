@@ -19,7 +19,8 @@ from hoodie.errors import FileGone, InvalidInput, UnsupportedTable, WriteConflic
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.reading.scan import Scan, plan_scan
+from hoodie.reading.scan import Scan
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark import record_keys
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted, tick

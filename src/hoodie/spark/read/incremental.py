@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 from hoodie.config.options import Options
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.change_plan import CommitTimes
-from hoodie.reading.scan import ScanKind, plan_scan
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark.read.snapshot import scan_frames
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point

@@ -1,0 +1,171 @@
+"""Plans a read of a table into a `Scan`.
+
+What the read needs to know is learned here, once: the files that readers of the instant take, whether all of them are
+there and were not cleaned, the table's columns, how logs are merged.
+
+Source: docs/format/table-services.md 8 (queries).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+import pyarrow as pa
+
+from hoodie.config.options import Options
+from hoodie.errors import InvalidInput
+from hoodie.model.meta import COMMIT_TIME
+from hoodie.reading.change_plan import plan_changes
+from hoodie.reading.column_types import mislabelled
+from hoodie.reading.complete_view import complete_view
+from hoodie.reading.file_slice_reader import slice_reader
+from hoodie.reading.partition_tests import slices_that_may_pass
+from hoodie.reading.predicate import ANY, Tests, both
+from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.selection import Filters, RowFilter, check_columns, read_filter
+from hoodie.reading.table_schema import read_schema
+from hoodie.table.state import TableState
+from hoodie.timeline.points import Point, query_instant
+from hoodie.view.missing import read_optimized_files, snapshot_files
+
+
+def plan_scan(
+    state: TableState,
+    kind: ScanKind | str = ScanKind.SNAPSHOT,
+    *,
+    columns: Sequence[str] | None = None,
+    partitions: Collection[str] | None = None,
+    filters: Filters | None = None,
+    as_of: Point | None = None,
+    begin: Point | None = None,
+    end: Point | None = None,
+    options: Options | None = None,
+    for_spark: bool = False,
+    tests: Tests = ANY,
+) -> Scan:
+    """Plan a read of a table.
+
+    kind        a snapshot with `as_of` is one as of that instant
+    columns     names of top-level columns, in the order wanted; None: all, meta columns first where the table has them
+    partitions  partition paths to look at, others are not listed; None: all. Not for changes
+    filters     rows to keep; may name columns that are not among `columns`
+    as_of       a point in time (`query_instant`), inclusive; None: now
+    begin, end  of changes: see `plan_changes`
+    options     `hoodie.*` options of reads
+    for_spark   find out which base files Spark's own Parquet reader would read as other values; what that costs: see
+                `mislabelled`
+    tests       of rows that the caller drops itself, with those of `filters`. Not for changes
+    Raises      InvalidInput on an unknown column or kind, a malformed filter or instant, and as of an instant before
+                the first commit, or whose files were cleaned; UnsupportedTable when there is no rule to merge the
+                table's rows; MissingFile when a file is gone that a commit published; CorruptFile; as `plan_changes`
+    """
+    kind = _kind(kind, partitions, as_of, begin, end)
+    if kind is ScanKind.CHANGES:
+        assert begin is not None  # `_kind` saw to it
+        scan = _plan_changes(state, begin, end, columns, filters, options)
+    else:
+        scan = _plan_state(state, kind, columns, partitions, filters, as_of, options, tests)
+    if for_spark and scan.base_files:
+        scan = replace(scan, mislabelled=mislabelled(scan.state, scan.base_files, scan.schema, scan.read))
+    return replace(scan, options=options or Options())
+
+
+def _plan_state(
+    state: TableState,
+    kind: ScanKind,
+    columns: Sequence[str] | None,
+    partitions: Collection[str] | None,
+    filters: Filters | None,
+    as_of: Point | None,
+    options: Options | None,
+    tests: Tests,
+) -> Scan:
+    """The rows at one moment."""
+    moment = None if as_of is None else query_instant(as_of, state.config.timezone)
+    taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
+    state, view = complete_view(state, partitions, taken, options, moment)
+    schema = read_schema(state, view, moment)
+    wanted, read, rows = _selected(schema, columns, filters)
+    tests = tests if rows is None else both(rows.tests, tests)
+    slices = tuple(slices_that_may_pass(taken(view), tests, schema, state.config.properties))
+    reader = slice_reader(state, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
+    return Scan(
+        kind,
+        state,
+        schema,
+        wanted,
+        read,
+        slices,
+        asked=None if partitions is None else frozenset(partitions),
+        filter=None if rows is None else rows.expression,
+        tests=tests,
+        as_of=moment,
+        reader=reader,
+        view=view,
+        view_as_of=moment,
+    )
+
+
+def _plan_changes(
+    state: TableState,
+    begin: Point,
+    end: Point | None,
+    columns: Sequence[str] | None,
+    filters: Filters | None,
+    options: Options | None,
+) -> Scan:
+    """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
+    plan = plan_changes(state, begin, end, options)
+    wanted, read, rows = _selected(plan.schema, columns, filters)
+    return Scan(
+        ScanKind.CHANGES,
+        plan.state,
+        plan.schema,
+        wanted,
+        tuple(dict.fromkeys([*read, COMMIT_TIME])),
+        plan.slices,
+        asked=None if plan.whole else frozenset(group.partition for group in plan.view.groups),
+        filter=None if rows is None else rows.expression,
+        tests=ANY if rows is None else rows.tests,
+        times=plan.times,
+        reader=plan.reader,
+        view=plan.view,
+        view_as_of=plan.as_of,
+    )
+
+
+def _kind(
+    kind: ScanKind | str,
+    partitions: Collection[str] | None,
+    as_of: Point | None,
+    begin: Point | None,
+    end: Point | None,
+) -> ScanKind:
+    """The kind of a read, seen to fit what else is asked."""
+    try:
+        found = ScanKind(kind)
+    except ValueError as problem:
+        raise InvalidInput(f"kind {kind!r}: expected one of {', '.join(ScanKind)}") from problem
+    if found is ScanKind.CHANGES:
+        if begin is None:
+            raise InvalidInput("changes need begin: an instant, which is not included, or 'earliest'")
+        if partitions is not None or as_of is not None:
+            raise InvalidInput("changes take begin and end, no partitions and no as_of")
+        return found
+    if begin is not None or end is not None:
+        raise InvalidInput(f"begin and end are for changes, this is a read of kind {found}: take as_of")
+    if found is ScanKind.AS_OF and as_of is None:
+        raise InvalidInput("a read of kind as_of needs as_of: an instant, which is included")
+    return ScanKind.AS_OF if found is ScanKind.SNAPSHOT and as_of is not None else found
+
+
+def _selected(
+    schema: pa.Schema, columns: Sequence[str] | None, filters: Filters | None
+) -> tuple[tuple[str, ...], tuple[str, ...], RowFilter | None]:
+    """The columns wanted, those that are read, and the filter. Raises InvalidInput."""
+    wanted = tuple(schema.names if columns is None else columns)
+    rows = read_filter(filters, schema)
+    read = tuple(dict.fromkeys([*wanted, *(rows.columns if rows else ())]))
+    check_columns(read, schema)
+    return wanted, read, rows
