@@ -152,7 +152,7 @@ class Bench:
         """Queries on a Merge-on-Read snapshot as people write them: no columns are named for the read.
 
         snapshot       logs of the spread batch in every file group, by what the session kept of the queries before, and
-                       by the positions that the logs have
+                       by the positions that the logs have; beside them the table once it is compacted, without logs
         snapshot-keys  the same, where the logs have no positions, and keys are compared
         snapshot-few   logs on 5% of the file groups
         """
@@ -167,12 +167,12 @@ class Bench:
         if kind == "snapshot-keys":
             table, ways = self._after_spread_without_positions(), {"by keys": kept_nothing}
 
-        def asks(name: str, options: Mapping[str, object], run: Callable[[DataFrame], object]) -> Contender:
+        def asks(name: str, path: Path, options: Mapping[str, object], run: Callable[[DataFrame], object]) -> Contender:
             def of_table(_: Path) -> Phases:
-                run(hoodie.open_table(self.spark, str(table), options=options).snapshot())
+                run(hoodie.open_table(self.spark, str(path), options=options).snapshot())
                 return {}
 
-            return Contender(name, _nothing, of_table, self._rows_of_table(table))
+            return Contender(name, _nothing, of_table, self._rows_of_table(path))
 
         def asks_plain(run: Callable[[DataFrame], object]) -> Contender:
             def of_plain(_: Path) -> Phases:
@@ -181,8 +181,11 @@ class Bench:
 
             return Contender(PLAIN, _nothing, of_plain, self._rows_of_plain(plain))
 
+        tables = [(name, table, options) for name, options in ways.items()]
+        if kind == "snapshot":
+            tables.append(("compacted", self._compacted(), {}))
         for what, run in ASKED.items():
-            contenders = [asks_plain(run), *(asks(name, options, run) for name, options in ways.items())]
+            contenders = [asks_plain(run), *(asks(name, path, options, run) for name, path, options in tables)]
             yield Case(f"snapshot: {what}, {told}", 0, tuple(contenders))
 
     def _query(self, name: str, query: Query, table: Path, plain: Path, view: str = "snapshot") -> Case:
@@ -245,6 +248,16 @@ class Bench:
             new = changes.where(F.col("ts") >= FIRST_INSERTED + self.workload.n)
             normaliser.rewrite(self.spark, self.workload.base, new, inserted)
         return table, plain, inserted
+
+    def _compacted(self) -> Path:
+        """The table of `after_spread` without logs."""
+        table = self.made / "compacted"
+        if not table.exists():
+            shutil.copytree(self.after_spread()[0], table)
+            opened = hoodie.open_table(self.spark, str(table), options={"hoodie.compact.inline.max.delta.commits": 1})
+            opened.schedule_compaction()
+            opened.compact()
+        return table
 
     def _after_spread_without_positions(self) -> Path:
         table = self.made / "logged-unplaced"

@@ -52,10 +52,10 @@ def _all_logs(bench: Bench) -> Case:
         normaliser.rewrite(bench.spark, bench.workload.base, changes, folder / "table")
         return {}
 
-    def near(folder: Path) -> Phases:
+    def on_driver(folder: Path) -> Phases:
         return compacted(folder, {})
 
-    def spread(folder: Path) -> Phases:
+    def on_executors(folder: Path) -> Phases:
         return compacted(folder, {"hoodie.spark.driver.max.batch.bytes": 0})
 
     def compacted(folder: Path, options: Mapping[str, object]) -> Phases:
@@ -72,8 +72,8 @@ def _all_logs(bench: Bench) -> Case:
         size(bench.workload.batch("spread")),
         (
             Contender(PLAIN, lambda folder: None, rewrite, plain_rows),
-            Contender("compact, near", copy, near, rows),
-            Contender("compact, spread", copy, spread, rows),
+            Contender("compact, driver", copy, on_driver, rows),
+            Contender("compact, executors", copy, on_executors, rows),
         ),
     )
 

@@ -84,7 +84,7 @@ def make_table(path: Path, groups: int, rows: int, order: str, buckets: bool) ->
 
 
 def tag(table: Table, kind: IndexType, batch: pa.Table) -> IndexStats:
-    """As a near write does it, the listing of files included."""
+    """As a write on the driver does it, the listing of files included."""
     index = make_index(
         kind, {"hoodie.bucket.index.num.buckets": str(len(table.state.slices()[""]))}, table.state.config
     )
