@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
@@ -167,19 +167,24 @@ class Bench:
         if kind == "snapshot-keys":
             table, ways = self._after_spread_without_positions(), {"by keys": kept_nothing}
 
+        @cache
+        def held(path: Path) -> object:
+            """The rows, which are the same for all that is asked of them."""
+            return (self._rows_of_plain if path == plain else self._rows_of_table)(path)(path)
+
         def asks(name: str, path: Path, options: Mapping[str, object], run: Callable[[DataFrame], object]) -> Contender:
             def of_table(_: Path) -> Phases:
                 run(hoodie.open_table(self.spark, str(path), options=options).snapshot())
                 return {}
 
-            return Contender(name, _nothing, of_table, self._rows_of_table(path))
+            return Contender(name, _nothing, of_table, lambda _: held(path))
 
         def asks_plain(run: Callable[[DataFrame], object]) -> Contender:
             def of_plain(_: Path) -> Phases:
                 run(normaliser.read(self.spark, plain))
                 return {}
 
-            return Contender(PLAIN, _nothing, of_plain, self._rows_of_plain(plain))
+            return Contender(PLAIN, _nothing, of_plain, lambda _: held(plain))
 
         tables = [(name, table, options) for name, options in ways.items()]
         if kind == "snapshot":

@@ -77,11 +77,11 @@ class PositionOptions:
     )
     kept: int = option(
         "hoodie.spark.read.cache.max.log.bytes",
-        256 * MiB,
+        1024 * MiB,
         "Of so many bytes of log files the Spark session keeps what a snapshot read in its cache (memory and disk), "
         "for further queries of the same files; the least recent ones give way. 0: nothing is kept, and each query "
         "reads the logs.",
-        expected="bytes, such as 268435456",
+        expected="bytes, such as 1073741824",
         check=lambda size: size >= 0,
     )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pickle
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
+from itertools import chain
 from typing import TypeVar
 
 import pyarrow as pa
@@ -64,6 +65,17 @@ def packed_rows(
     read: Callable[[T], Iterator[pa.Table]],
 ) -> DataFrame:
     """What a picklable function makes of items, so many bytes each, as rows of a schema, when an action asks for it."""
+    return packed_tasks(session, items, size, schema, partial(_each, read))
+
+
+def packed_tasks(
+    session: SparkSession,
+    items: Sequence[T],
+    size: Callable[[T], int],
+    schema: pa.Schema,
+    read: Callable[[Sequence[T]], Iterator[pa.Table]],
+) -> DataFrame:
+    """As `packed_rows`, of a function that gets all items of a task."""
     target = nullable(to_spark(schema))
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     arrow = in_session_zone(to_arrow(target), zone)
@@ -102,14 +114,17 @@ def _merged(reader: SliceReader, columns: Sequence[str], keep: Keep | None, slic
     return batches if keep is None else map(keep, batches)
 
 
+def _each(read: Callable[[T], Iterator[pa.Table]], items: Iterable[T]) -> Iterator[pa.Table]:
+    return chain.from_iterable(map(read, items))
+
+
 def _read(
-    read: Callable[[T], Iterator[pa.Table]],
+    read: Callable[[Sequence[T]], Iterator[pa.Table]],
     tasks: Sequence[bytes],
     schema: pa.Schema,
     numbers: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     for batch in numbers:
         for number in batch.column(0).to_pylist():
-            for item in pickle.loads(zlib.decompress(tasks[number])):
-                for rows in read(item):
-                    yield from conform(rows, schema).to_batches(max_chunksize=BATCH_ROWS)
+            for rows in read(pickle.loads(zlib.decompress(tasks[number]))):
+                yield from conform(rows, schema).to_batches(max_chunksize=BATCH_ROWS)

@@ -21,7 +21,7 @@ from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.spark.columns import tick
-from hoodie.spark.read.merged_slices import packed_rows, slice_bytes, slice_rows
+from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
 
 # No column of a table has a dot in its name.
 _FILE = "hoodie.file"  # name of a base file
@@ -58,7 +58,7 @@ def changes_of(
     stored = (reader.schema.field(name).with_nullable(True) for name in columns)
     schema = pa.schema([*stored, *_BITS, pa.field(_SLICE, pa.int32())])
     read = partial(_changes, reader, tuple(columns), schema)
-    return packed_rows(session, list(enumerate(slices)), lambda item: slice_bytes(item[1]), schema, read)
+    return packed_tasks(session, list(enumerate(slices)), lambda item: slice_bytes(item[1]), schema, read)
 
 
 def changes_among(changes: DataFrame, count: int, numbers: Sequence[int], columns: Sequence[str]) -> DataFrame:
@@ -106,16 +106,20 @@ _STAYS = f"shiftright({_WORD}, cast(`{_ROW}` & 63 as int)) & 1 = 0"
 
 
 def _changes(
-    reader: SliceReader, columns: Sequence[str], schema: pa.Schema, item: tuple[int, FileSlice]
+    reader: SliceReader, columns: Sequence[str], schema: pa.Schema, items: Sequence[tuple[int, FileSlice]]
 ) -> Iterator[pa.Table]:
-    number, slice_ = item
-    changes = SliceChanges(reader, slice_, columns)
-    for rows in changes.rows():
-        none = [pa.nulls(rows.num_rows, field.type) for field in _BITS]
-        numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
-        yield pa.Table.from_arrays([*rows.columns, *none, numbers], schema=schema)
-    if slice_.base is not None:
-        yield _bits(slice_.base, changes.replaced, schema, number)
+    """What the logs of a task's slices change. What is gone comes last: of rows that are kept in Spark's cache it then
+    passes over the batches that hold none of it."""
+    gone = []
+    for number, slice_ in items:
+        changes = SliceChanges(reader, slice_, columns)
+        for rows in changes.rows():
+            none = [pa.nulls(rows.num_rows, field.type) for field in _BITS]
+            numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+            yield pa.Table.from_arrays([*rows.columns, *none, numbers], schema=schema)
+        if slice_.base is not None:
+            gone.append(_bits(slice_.base, changes.replaced, schema, number))
+    yield from gone
 
 
 def _positions(reader: SliceReader, schema: pa.Schema, slice_: FileSlice) -> Iterator[pa.Table]:
