@@ -17,10 +17,12 @@ from hoodie import create_table, open_table, read_arrow
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.file_slice_reader import merged_batches, slice_reader
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.read import kept_changes
 from hoodie.spark.read.merged_slices import pack, slice_bytes
+from hoodie.spark.read.positioned_slices import changes_of
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.view.load import load_view
@@ -105,6 +107,18 @@ def test_a_session_keeps_what_it_read_of_logs(spark: SparkSession, fixture_table
     spark.catalog.clearCache()
     with pytest.raises(TASK_FAILED, match=rf"{log.name} at byte 0"):
         table.snapshot().toArrow()
+
+
+def test_a_task_tells_what_is_gone_after_all_its_rows(spark: SparkSession, fixture_table: Unpack) -> None:
+    """Spark then passes over most of what it keeps, when it asks for what is gone."""
+    scan = plan_scan(load_state(LocalStorage(fixture_table("mor_logs"))))
+    assert scan.reader is not None
+    changes = changes_of(spark, scan.reader, scan.logged, scan.columns)
+    tasks: dict[int, list[bool]] = {}
+    for row in changes.selectExpr("spark_partition_id() as task", "`hoodie.file` is not null as gone").collect():
+        tasks.setdefault(row.task, []).append(row.gone)
+    assert any(told.count(True) > 1 and told.count(False) > 1 for told in tasks.values())
+    assert all(told == sorted(told) for told in tasks.values())
 
 
 def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
