@@ -151,46 +151,47 @@ class Bench:
     def _snapshots(self, kind: str) -> Iterator[Case]:
         """Queries on a Merge-on-Read snapshot as people write them: no columns are named for the read.
 
-        snapshot       logs of the spread batch in every file group, by what the session kept of the queries before, and
-                       by the positions that the logs have; beside them the table once it is compacted, without logs
+        snapshot       logs of the spread batch in every file group: by the positions that the logs have; then by what
+                       the session kept of the queries before, and beside it the table once it is compacted
         snapshot-keys  the same, where the logs have no positions, and keys are compared
         snapshot-few   logs on 5% of the file groups
         """
-        kept_nothing = {"hoodie.spark.read.cache.max.log.bytes": 0}
-        ways: dict[str, Mapping[str, object]] = {"by positions": kept_nothing, "what is kept": {}}
-        told = "logs of spread"
         if kind == "snapshot-few":
             table, plain = self._wide_after_updates()
-            ways, told = {"what is kept": {}}, f"{SLOTS} files, logs on 5%"
-        else:
-            table, plain, _ = self.after_spread()
+            yield from self._asked(f"{SLOTS} files, logs on 5%", plain, {"what is kept": table})
+            return
+        logged, plain, _ = self.after_spread()
         if kind == "snapshot-keys":
-            table, ways = self._after_spread_without_positions(), {"by keys": kept_nothing}
+            yield from self._asked("logs of spread", plain, {"by keys": self._after_spread_without_positions()}, False)
+            return
+        yield from self._asked("logs of spread", plain, {"by positions": logged}, False)
+        yield from self._asked("logs of spread", plain, {"what is kept": logged, "compacted": self._compacted()})
+
+    def _asked(self, told: str, plain: Path, tables: Mapping[str, Path], keep: bool = True) -> Iterator[Case]:
+        """All that is asked of some rows, of each table that has them; keep: a session keeps what it read of logs."""
+        options = {} if keep else {"hoodie.spark.read.cache.max.log.bytes": 0}
+
+        def forget(_: Path) -> None:
+            if not keep:  # Spark would find what is kept in the plan of a query that keeps nothing
+                self.spark.catalog.clearCache()
 
         @cache
         def held(path: Path) -> object:
             """The rows, which are the same for all that is asked of them."""
             return (self._rows_of_plain if path == plain else self._rows_of_table)(path)(path)
 
-        def asks(name: str, path: Path, options: Mapping[str, object], run: Callable[[DataFrame], object]) -> Contender:
-            def of_table(_: Path) -> Phases:
-                run(hoodie.open_table(self.spark, str(path), options=options).snapshot())
+        def asks(name: str, path: Path, run: Callable[[DataFrame], object]) -> Contender:
+            def ask(_: Path) -> Phases:
+                if path == plain:
+                    run(normaliser.read(self.spark, plain))
+                else:
+                    run(hoodie.open_table(self.spark, str(path), options=options).snapshot())
                 return {}
 
-            return Contender(name, _nothing, of_table, lambda _: held(path))
+            return Contender(name, forget, ask, lambda _: held(path))
 
-        def asks_plain(run: Callable[[DataFrame], object]) -> Contender:
-            def of_plain(_: Path) -> Phases:
-                run(normaliser.read(self.spark, plain))
-                return {}
-
-            return Contender(PLAIN, _nothing, of_plain, lambda _: held(plain))
-
-        tables = [(name, table, options) for name, options in ways.items()]
-        if kind == "snapshot":
-            tables.append(("compacted", self._compacted(), {}))
         for what, run in ASKED.items():
-            contenders = [asks_plain(run), *(asks(name, path, options, run) for name, path, options in tables)]
+            contenders = [asks(name, path, run) for name, path in {PLAIN: plain, **tables}.items()]
             yield Case(f"snapshot: {what}, {told}", 0, tuple(contenders))
 
     def _query(self, name: str, query: Query, table: Path, plain: Path, view: str = "snapshot") -> Case:
