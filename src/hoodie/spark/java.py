@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import errno
 import hashlib
 import importlib.util
 import os
@@ -14,6 +15,8 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+import tenacity
 
 from hoodie.errors import JavaNotFound
 
@@ -66,9 +69,7 @@ def ensure_java() -> str | None:
 def java_version(java: Path) -> int | None:
     """The major version that `java -version` tells: 8 for "1.8.0_292"; None if it cannot be run or tells none."""
     try:
-        told = subprocess.run(
-            [str(java), "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
-        )
+        told = _asked_for_version(java)
     except (OSError, subprocess.TimeoutExpired):
         return None
     found = re.search(r'version "(\d+)(?:\.(\d+))?', told.stderr + told.stdout)
@@ -76,6 +77,23 @@ def java_version(java: Path) -> int | None:
         return None
     major, minor = int(found[1]), int(found[2] or 0)
     return minor if major == 1 else major
+
+
+def _is_busy(error: BaseException) -> bool:
+    return isinstance(error, OSError) and error.errno == errno.ETXTBSY
+
+
+# A process that another thread starts meanwhile has the file that was just written open for a moment.
+@tenacity.retry(
+    retry=tenacity.retry_if_exception(_is_busy),
+    wait=tenacity.wait_fixed(0.05),
+    stop=tenacity.stop_after_delay(10),
+    reraise=True,
+)
+def _asked_for_version(java: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(java), "-version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 def shim_home(java: Path) -> str:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Timer
 
 import pytest
 
@@ -99,6 +100,17 @@ def test_the_launcher_is_made_once_however_many_ask_at_once(tmp_path: Path) -> N
     made = launcher.stat().st_mtime_ns
     java.shim_home(bundled)
     assert launcher.stat().st_mtime_ns == made
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems run a file that is open for writing")
+def test_a_launcher_that_is_open_for_writing_for_a_moment_is_asked_again(tmp_path: Path) -> None:
+    """As it is in a process that another thread starts while the launcher is written."""
+    launcher = fake_java(tmp_path / "wheel", "25.0.2") / "bin" / "java"
+    writing = launcher.open("a")
+    ending = Timer(0.2, writing.close)
+    ending.start()
+    assert java.java_version(launcher) == 25
+    ending.join()
 
 
 def test_a_cache_folder_that_cannot_be_written_does_not_matter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
