@@ -8,12 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import hoodie
 from bench import compaction, floor, peers, reading, workload
@@ -22,8 +22,11 @@ from bench.meter import Meter, Reading
 from hoodie.spark.session import local_session
 
 UPSERTS = ("spread", "recent", "tiny")
-MEMORY = ("memory", "memory-snapshot")
-CASES = ("bulk", *UPSERTS, "peers", "floor", "query", *SNAPSHOTS, "incremental", "keys", "compaction", *MEMORY)
+SMALL = ("tiny", "recent")
+NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": 0}
+#: In processes of their own.
+APART = ("memory", "memory-snapshot", "growth")
+CASES = ("bulk", *UPSERTS, "peers", "floor", "query", *SNAPSHOTS, "incremental", "keys", "compaction", *APART)
 OF_LOGS = (*SNAPSHOTS, "compaction", "memory-snapshot")
 MiB = 2**20
 
@@ -50,7 +53,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(f"\n{options.n:,} rows, {options.table_type}, {options.rounds} rounds, {options.cores} cores\n")
         print(HEADER, flush=True)
         for name in options.cases:
-            if name not in MEMORY:
+            if name not in APART:
                 for case in _cases(bench, name):
                     report(case, measure(spark, case, options.rounds, made, options.warm_ups))
         spark.stop()
@@ -58,6 +61,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
             memory(options)
         if "memory-snapshot" in options.cases:
             memory_of_snapshots(options)
+        if "growth" in options.cases:
+            growth(options)
     finally:
         shutil.rmtree(made, ignore_errors=True)
 
@@ -104,7 +109,7 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--table-type", default="COPY_ON_WRITE", choices=("COPY_ON_WRITE", "MERGE_ON_READ"))
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--data", type=Path, default=Path("bench-data"), help="where rows are kept between runs")
-    parser.add_argument("--probe", choices=("build", "logs", "snapshot", *PATHS), help=argparse.SUPPRESS)
+    parser.add_argument("--probe", choices=("build", "logs", "snapshot", "growth", *PATHS), help=argparse.SUPPRESS)
     parser.add_argument("--batch-of", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--made", type=Path, help=argparse.SUPPRESS)
     options = parser.parse_args(arguments)
@@ -225,6 +230,19 @@ def memory_of_snapshots(options: argparse.Namespace) -> None:
                 print(f"| {n:,} | {what} | {peaks([reading])} | {reading.wall:.2f} |", flush=True)
 
 
+def growth(options: argparse.Namespace) -> None:
+    """The same batches upserted into a table, and into one ten times as large."""
+    print("\n| growth: table rows | batch | wall s | CPU s |\n|---|---|---|---|", flush=True)
+    for n in (options.n, 10 * options.n):
+        with tempfile.TemporaryDirectory(prefix="made-", dir=options.data) as made:
+            child(options, "build", n, made)
+            for line in child(options, "growth", n, made).splitlines()[-len(SMALL) :]:
+                batch, told = line.split("\t")
+                readings = [Reading(**one) for one in json.loads(told)]
+                wall, cpu = median(one.wall for one in readings), median(one.cpu for one in readings)
+                print(f"| {n:,} | {batch} | {wall:.2f} | {cpu:.2f} |", flush=True)
+
+
 def child(options: argparse.Namespace, what: str, n: int, made: str) -> str:
     command = [sys.executable, "-m", "bench.run", "--probe", what, "--n", str(n), "--batch-of", str(options.n)]
     command += ["--made", made, "--data", str(options.data), "--cores", str(options.cores)]
@@ -233,14 +251,18 @@ def child(options: argparse.Namespace, what: str, n: int, made: str) -> str:
 
 
 def probe(options: argparse.Namespace) -> None:
-    """Do the step of that name with the table in --made and the `spread` batch of a table of --batch-of rows.
+    """Do the step of that name with the table in --made, and batches of a table of --batch-of rows; in a JVM of 2 GB.
 
-    In a JVM of 2 GB. build: make the table; logs: and upsert the batch into it; a path: upsert it into a copy so;
-    snapshot: queries, each three times, as the JVM takes some memory for code.
+    build     make the table
+    logs      and upsert `spread` into it
+    snapshot  queries, each three times, as the JVM takes some memory for code
+    growth    upsert small batches, each into three copies
+    a path    upsert `spread` into a copy so
     """
     spark = session(options, "2g")
     load = workload.prepare(spark, options.n, options.data)
-    batch = workload.prepare(spark, options.batch_of, options.data).batch("spread")
+    batches = workload.prepare(spark, options.batch_of, options.data)
+    batch = batches.batch("spread")
     table = Bench(spark, load, options.made, (), (), options.table_type).base_table()
     if options.probe == "build":
         return
@@ -254,12 +276,27 @@ def probe(options: argparse.Namespace) -> None:
                     run(hoodie.open_table(spark, str(table)).snapshot())
             print(what, json.dumps(asdict(meter.reading)), sep="\t")
         return
-    copy = options.made / options.probe
+    if options.probe == "growth":
+        for name in SMALL:
+            changes = spark.read.parquet(str(batches.batch(name)))
+            copies = [options.made / f"{name}-{number}" for number in range(3)]
+            readings = [_upsert(spark, table, copy, changes, NO_SMALL_FILES) for copy in copies]
+            print(name, json.dumps([asdict(reading) for reading in readings]), sep="\t")
+        return
+    rows = spark.read.parquet(str(batch))
+    reading = _upsert(spark, table, options.made / options.probe, rows, PATHS[options.probe])
+    print(json.dumps(asdict(reading)))
+
+
+def _upsert(
+    spark: SparkSession, table: Path, copy: Path, rows: DataFrame, options: Mapping[str, object] | None = None
+) -> Reading:
+    """What an upsert into a copy of a table takes."""
     shutil.copytree(table, copy)
-    opened = hoodie.open_table(spark, str(copy), options=PATHS[options.probe])
+    opened = hoodie.open_table(spark, str(copy), options=options)
     with Meter() as meter:
-        opened.upsert(spark.read.parquet(str(batch)))
-    print(json.dumps(asdict(meter.reading)))
+        opened.upsert(rows)
+    return meter.reading
 
 
 if __name__ == "__main__":
