@@ -15,7 +15,7 @@ from hoodie.merge.base import BaseMerge
 from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.payloads import rule_for
-from support.incoming import incoming_rows
+from support.incoming import PAYLOAD_COLUMNS, incoming_rows
 
 Row = dict[str, Any]
 
@@ -23,14 +23,7 @@ META = ("_hoodie_commit_time", "_hoodie_record_key", "_hoodie_partition_path")
 SCHEMA = pa.schema(
     [
         *((name, pa.string()) for name in META),
-        ("ts", pa.int64()),
-        ("v", pa.string()),
-        ("n", pa.int32()),
-        ("_hoodie_is_deleted", pa.bool_()),
-        ("Op", pa.string()),
-        ("_change_operation_type", pa.string()),
-        ("_event_seq", pa.string()),
-        ("_event_lsn", pa.int64()),
+        *PAYLOAD_COLUMNS,
         ("tags", pa.list_(pa.string())),
     ]
 )

@@ -11,6 +11,7 @@ from hoodie.api import spark_keys
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch, TableMismatch, TableNotFound, UnsupportedTable
 from support.nightly import nightly
 from support.oracles import assert_same_rows
+from support.tagging import assert_tagged
 
 SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
 ROUTES = pytest.mark.parametrize("route", [{}, SPREAD], ids=["driver", "executors"])
@@ -71,17 +72,8 @@ def test_a_client_finds_just_the_rows_that_a_snapshot_has(spark, tmp_path, kind,
     assert client.read(batch, columns=["v", "id"]).rows.columns == ["v", "id"]
     assert found.stats.files_opened > 0
 
-    slices = {(s.group.partition, s.group.file_id): s for s in one.file_slices()}
-    tagged = {row["id"]: row for row in client.tag_location(batch).collect()}
-    assert len(tagged) == 20
-    for key in ("k0007", "k0089"):
-        place = slices[tagged[key]["p"], tagged[key]["_hoodie_file_id"]]
-        assert tagged[key]["_hoodie_instant_time"] == place.base_instant
-        assert tagged[key]["_hoodie_partition_path"] == tagged[key]["p"]
-    assert (tagged["k0092"]["_hoodie_file_id"], tagged["k0092"]["_hoodie_instant_time"]) == (None, None)
-    assert tagged["k0092"]["_hoodie_record_key"] == "k0092"
-    # An upsert would find the row of a deleted key in its base file.
-    assert (tagged["k0001"]["_hoodie_file_id"] is None) == (kind == "COPY_ON_WRITE")
+    tagged = (row.asDict() for row in client.tag_location(batch).collect())
+    assert_tagged(tagged, one.file_slices(), deleted_is_new=kind == "COPY_ON_WRITE")
 
 
 @ROUTES

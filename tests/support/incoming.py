@@ -9,6 +9,20 @@ from hoodie.merge.base import Incoming, tombstones
 from hoodie.merge.rows import as_array, as_table
 from hoodie.model.meta import RECORD_KEY
 
+#: Those that the payload classes look at, and some that they only carry.
+PAYLOAD_COLUMNS = pa.schema(
+    [
+        ("ts", pa.int64()),
+        ("v", pa.string()),
+        ("n", pa.int32()),
+        ("_hoodie_is_deleted", pa.bool_()),
+        ("Op", pa.string()),
+        ("_change_operation_type", pa.string()),
+        ("_event_seq", pa.string()),
+        ("_event_lsn", pa.int64()),
+    ]
+)
+
 
 def incoming_rows(rows: pa.Table | pa.RecordBatch, keys: pa.Array | pa.ChunkedArray | None = None) -> Incoming:
     """Rows to be written, by their column `_hoodie_record_key` or, on tables without it, the keys given."""

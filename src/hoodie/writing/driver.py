@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 
@@ -112,25 +112,39 @@ def plan_on_driver(
     checked: Checked, state: TableState, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor
 ) -> DriverPlan:
     """Decide which task each row goes to. Arguments as of `tag_on_driver`."""
-    tagged = tag_on_driver(checked, state, rows, files, pool)
+    tagged = tag_on_driver(checked, state, rows, files, pool, tagger(checked, state, partitions_of(rows), files))
     profiled = profile(tagged.batch, tagged.located, tagged.insert)
     return DriverPlan(plan_batch(checked, state, tagged.files, profiled, tagged.located.stats), tagged)
 
 
+def tagger(checked: Checked, state: TableState, partitions: Iterable[str], files: TableFiles) -> TagKeys | None:
+    """What asks the index about keys of a batch, one for all of it; None: they are not looked up by key."""
+    look_up = checked.index.look_up
+    if not checked.operation_rules.locate or isinstance(look_up, ByFile):
+        return None
+    return look_up.tagger(index_context(state, sorted(partitions), files))
+
+
 def tag_on_driver(
-    checked: Checked, state: TableState, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor
+    checked: Checked,
+    state: TableState,
+    rows: pa.Table,
+    files: TableFiles,
+    pool: ThreadPoolExecutor,
+    tag: TagKeys | None,
 ) -> TaggedBatch:
     """Combine duplicates, and look keys up.
 
-    rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`
+    rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`; of a batch, or of a part of it
     files   what a writer sees: `Checked.files` of the batch's partitions
+    tag     `tagger` of the batch
     """
     operation_rules, rule = checked.operation_rules, checked.rule
     batch = order_by_partition(combine(rows, rule, operation_rules, checked.key))
     located = unlocated()
     statuses: KeyStatuses | None = None
     if operation_rules.locate:
-        located, files = _locate(checked, state, batch, files, pool)
+        located, files = _locate(checked, state, batch, files, pool, tag)
         if checked.index.is_global:
             batch, located, statuses = _resolve(checked, state, batch, located, pool)
     insert = located.inserts(len(batch.rows))
@@ -153,19 +167,16 @@ def tag_on_driver(
 
 
 def _locate(
-    checked: Checked, state: TableState, batch: Batch, files: TableFiles, pool: ThreadPoolExecutor
+    checked: Checked,
+    state: TableState,
+    batch: Batch,
+    files: TableFiles,
+    pool: ThreadPoolExecutor,
+    tag: TagKeys | None,
 ) -> tuple[KeyLocations, TableFiles]:
     """Where the keys are, and what a writer sees of the partitions that they are in."""
-    look_up = checked.index.look_up
-    if isinstance(look_up, ByFile):
+    if tag is None:
         return locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool), files
-    return ask_index(checked, state, batch, look_up.tagger(index_context(state, batch.partitions, files)), files)
-
-
-def ask_index(
-    checked: Checked, state: TableState, batch: Batch, tag: TagKeys, files: TableFiles
-) -> tuple[KeyLocations, TableFiles]:
-    """Where an index by key has the keys, and what a writer sees of the file groups that it names."""
     located = locate_by_key(batch, tag)
     files = checked.files_of_hits(state, files, located.places)
     if checked.lookup.names_new and checked.operation_rules.delete:

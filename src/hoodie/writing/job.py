@@ -92,6 +92,11 @@ class Checked:
         return self.operation_rules.locate and asked
 
     @property
+    def locates_staged(self) -> bool:
+        """Whether the keys of staged rows are looked up a base file at a time; else each row has to be tagged."""
+        return self.operation_rules.locate and self.lookup.by_file and not self.keeps_statuses
+
+    @property
     def keeps_positions(self) -> bool:
         """Whether rows take along where they are in the base file of their group, for the logs beside it."""
         rules = self.operation_rules

@@ -10,26 +10,19 @@ from functools import partial
 from itertools import chain
 from typing import TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import BulkInsertSort, WriteOperation
-from hoodie.index.contract import ByKey
-from hoodie.index.pruning import IndexStats
-from hoodie.lookup.batch import Batch
-from hoodie.lookup.index_choice import index_context
-from hoodie.lookup.key_status import KeyStatus, with_statuses
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
-from hoodie.model.files import FileGroupId
-from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableFiles, TableState
+from hoodie.table.state import TableState
 from hoodie.writing.arrow_batch import ArrowRows, check_rows
-from hoodie.writing.driver import ask_index, bulk_rows, check_keys, prepared_files, write_bulk, write_on_driver
+from hoodie.writing.driver import bulk_rows, check_keys, prepared_files, write_bulk, write_on_driver
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.job import Checked, WriteJob
@@ -51,11 +44,9 @@ from hoodie.writing.stage import (
 from hoodie.writing.staging import (
     StagedTask,
     by_partition,
-    hits_path,
     read_pieces,
     rows_of,
     stage_rows,
-    write_hits,
 )
 from hoodie.writing.task_results import TaskResults
 
@@ -183,61 +174,25 @@ def _write_spilled(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJo
     with phases.time("locate"):
         files = prepared_files(checked, job.state, partitions)
         hits = StagedHits()
-        tagged = rules.locate and not _by_partition(checked)
-        if tagged:
-            stage, hits, files = tag_staged(job, stage, files)
-        elif rules.locate and checked.lookup.by_file:
+        if checked.locates_staged:
             calls = lookup_calls(stage, files.bases)
             costs = _on_threads(staged_lookup(checked, stage), calls, checked.settings.engine.threads)
             hits = staged_hits(stage, calls, enumerate(costs))
         elif rules.locate:
-            hits, files = _locate_by_key(job, stage, files)
+            stage, hits, files = tag_staged(job, stage, files)
         rows = profile(stage.measured(), hits.updates, not rules.delete)
         planned = plan_batch(checked, job.state, files, rows, hits.cost)
     job = announce(job, planned)
     with phases.time("write"):
         work = staged_tasks(stage, planned.plan, hits, rules.delete)
-        run = partial(_run_task, stage, task_runner(job, job.spec), checked.keeps_statuses and not tagged)
+        run = partial(_run_task, stage, task_runner(job, job.spec))
         done = _on_threads(run, work, _threads(checked, work))
     return job, TaskResults.on_driver(done, partitions, planned.index)
 
 
-def _locate_by_key(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[StagedHits, TableFiles]:
-    """As `ask_index`, with the keys of one partition at a time in memory."""
-    look_up = job.checked.index.look_up
-    assert isinstance(look_up, ByKey)
-    pieces = by_partition(stage.pieces)
-    tag = look_up.tagger(index_context(job.state, tuple(pieces), files))
-    found: dict[FileGroupId, tuple[int, str]] = {}
-    total = IndexStats()
-    for partition, part in pieces.items():
-        batches = [batch for _, batch in read_pieces(stage.storage, part, [RECORD_KEY, PARTITION_PATH])]
-        keys = pa.Table.from_batches(batches)
-        batch = Batch(keys, (partition,), np.array([0, len(keys)]))
-        located, files = ask_index(job.checked, job.state, batch, tag, files)
-        total += located.stats
-        for group, rows in located.by_place():
-            found[group] = (len(rows), hits_path(stage.folder, len(found)))
-            write_hits(stage.storage, found[group][1], rows)
-    return StagedHits.of(found, total), files
-
-
-def _by_partition(checked: Checked) -> bool:
-    """Whether keys can be looked up a partition at a time. A global index may send rows to other partitions, and an
-    index that records writes wants to know of each row whether its key was there.
-
-    An index that names file groups for new keys, too, does not tell them from others: all count as found.
-    """
-    index = checked.index
-    names_all = isinstance(index.look_up, ByKey) and index.look_up.names_new and index.record_writes is None
-    return not index.is_global and (names_all or not checked.keeps_statuses)
-
-
-def _run_task(stage: Stage, run: TaskRunner, all_found: bool, work: tuple[WriteTask, StagedTask]) -> TaskResult:
+def _run_task(stage: Stage, run: TaskRunner, work: tuple[WriteTask, StagedTask]) -> TaskResult:
     task, staged = work
     rows = rows_of(stage.storage, staged)
-    if all_found:
-        rows = with_statuses(rows, np.full(rows.num_rows, KeyStatus.UPDATE, np.int8))
     return run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
 
 

@@ -1,5 +1,6 @@
 """A staged batch whose rows must be tagged before they are handed to partitions: those of a global index, which may
-send them elsewhere, and of an index that records writes, which wants to know of each row whether its key was there.
+send them elsewhere, of an index that records writes, which wants to know of each row whether its key was there, and of
+any index that is asked by key.
 
 The batch is split by hashes of its keys, so that all rows of a key are in one part. Each part is in memory in its turn,
 is tagged as a batch that fits into memory is, and staged again.
@@ -22,7 +23,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
-from hoodie.writing.driver import TaggedBatch, tag_on_driver, thread_pool
+from hoodie.writing.driver import TaggedBatch, tag_on_driver, tagger, thread_pool
 from hoodie.writing.job import WriteJob
 from hoodie.writing.stage import Stage, StagedHits
 from hoodie.writing.staging import Piece, hits_path, read_pieces, stage_rows, write_hits
@@ -45,9 +46,10 @@ def tag_staged(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[Stage, S
     laid: dict[str, int] = {}  # rows by partition path
     hits: dict[FileGroupId, list[np.ndarray]] = {}
     cost = IndexStats()
+    tag = tagger(job.checked, job.state, stage.measured().rows, files)
     with thread_pool(job.checked.settings) as pool:
         for number, rows in enumerate(_parts(stage, count)):
-            tagged = _with_effect(tag_on_driver(job.checked, job.state, rows, files, pool))
+            tagged = _with_effect(tag_on_driver(job.checked, job.state, rows, files, pool, tag))
             files, cost = tagged.files, cost + tagged.located.stats
             batch = tagged.batch
             starts = dict(zip(batch.partitions, batch.offsets.tolist(), strict=False))

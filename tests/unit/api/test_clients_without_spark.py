@@ -12,6 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, SchemaMismatch, TableNotFound
+from support.tagging import assert_tagged
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 
@@ -65,17 +66,8 @@ def test_a_read_client_knows_which_keys_a_table_holds(tmp_path: Path, kind: str,
     assert client.read(batch, columns=["v", "id"]).rows.schema.names == ["v", "id"]
     assert found.stats.files_opened > 0
 
-    slices = {(s.group.partition, s.group.file_id): s for s in table.file_slices()}
-    tagged = {row["id"]: row for row in client.tag_location(batch).to_arrow().to_pylist()}
-    assert len(tagged) == 20
-    for key in names(7, 89):
-        place = slices[tagged[key]["p"], tagged[key]["_hoodie_file_id"]]
-        assert tagged[key]["_hoodie_instant_time"] == place.base_instant
-        assert tagged[key]["_hoodie_partition_path"] == tagged[key]["p"]
-    assert (tagged["k0092"]["_hoodie_file_id"], tagged["k0092"]["_hoodie_instant_time"]) == (None, None)
-    assert tagged["k0092"]["_hoodie_record_key"] == "k0092"
-    # An upsert would find the row of a deleted key in its base file.
-    assert (tagged["k0001"]["_hoodie_file_id"] is None) == (kind == "COPY_ON_WRITE")
+    tagged = client.tag_location(batch).to_arrow().to_pylist()
+    assert_tagged(tagged, table.file_slices(), deleted_is_new=kind == "COPY_ON_WRITE")
     assert client.get_pending_compactions() == []
 
 

@@ -18,22 +18,11 @@ from hoodie.merge import payloads
 from hoodie.merge.payloads import rule_for, rule_for_mode, table_rule
 from hoodie.merge.rules import Choice, MergeRule, Survivor
 from hoodie.schema.schema import AVRO_DEFAULT
+from support.incoming import PAYLOAD_COLUMNS
 
+COLUMNS = pa.schema([pa.field("id", pa.string()), *PAYLOAD_COLUMNS])
 VECTORS = json.loads((Path(__file__).parents[2] / "vectors" / "payload_merge.json").read_text())
 
-COLUMNS = pa.schema(
-    [
-        ("id", pa.string()),
-        ("ts", pa.int64()),
-        ("v", pa.string()),
-        ("n", pa.int32()),
-        ("_hoodie_is_deleted", pa.bool_()),
-        ("Op", pa.string()),
-        ("_change_operation_type", pa.string()),
-        ("_event_seq", pa.string()),
-        ("_event_lsn", pa.int64()),
-    ]
-)
 AVRO = json.dumps(
     {
         "type": "record",

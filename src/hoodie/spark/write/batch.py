@@ -247,8 +247,7 @@ def plan_on_executors(session: SparkSession, staged: SparkStage, checked: Checke
         partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
         for partition, count in measured.rows.items()
     }
-    looks_into_files = checked.lookup.by_file and not checked.keeps_statuses
-    readable = reads_stay_few(staged.pieces, most_tasks) and (looks_into_files or not operation_rules.locate)
+    readable = (checked.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
     tagged: LocatedRows | None = None
     hits = StagedHits()
     start = time.perf_counter()
