@@ -28,7 +28,7 @@ rows = [(f"k{n:02}", n % 3, n) for n in range(30)]
 frame = spark.createDataFrame(rows, "id string, city int, ts long")
 for kind, limit in (("MERGE_ON_READ", "268435456"), ("COPY_ON_WRITE", "0")):
     table = hoodie.create_table(
-        spark, f"s3://lake/{kind}", name="t", record_key="id", partition_by="city", ordering="ts", table_type=kind,
+        spark, f"s3://web-ui/{kind}", name="t", record_key="id", partition_by="city", ordering="ts", table_type=kind,
         options={"hoodie.spark.driver.max.batch.bytes": limit}, storage_options=storage,
     )
     table.bulk_insert(frame)
@@ -38,15 +38,15 @@ for kind, limit in (("MERGE_ON_READ", "268435456"), ("COPY_ON_WRITE", "0")):
 hoodie.register(spark)
 given = {f"hoodie.storage.{name}": json.dumps(v) if isinstance(v, dict) else v for name, v in storage.items()}
 job = {"hoodie.datasource.write.recordkey.field": "id", **given}
-frame.write.format("hudi").options(**job).save("s3://lake/job")
-read = spark.read.format("hudi").options(**given).load("s3://lake/job")
+frame.write.format("hudi").options(**job).save("s3://web-ui/job")
+read = spark.read.format("hudi").options(**given).load("s3://web-ui/job")
 read.createOrReplaceTempView("of_a_job")
 assert spark.sql("SELECT count(*) FROM of_a_job").first()[0] == 30
 try:
-    spark.read.format("hudi").options(**given).load("s3://lake/nothing").count()
+    spark.read.format("hudi").options(**given).load("s3://web-ui/nothing").count()
 except Exception as error:
     out.write(str(error))
-stream = spark.readStream.format("hudi").options(**given).load("s3://lake/job").writeStream.format("noop")
+stream = spark.readStream.format("hudi").options(**given).load("s3://web-ui/job").writeStream.format("noop")
 stream.trigger(availableNow=True).start().awaitTermination(60)
 assert len(spark.range(3).selectExpr("concat('shown-in-', id) AS text").collect()) == 3  # what plans do show
 
@@ -73,7 +73,7 @@ spark.stop()
 
 def test_the_ui_shows_no_credentials(tmp_path: Path) -> None:
     out = tmp_path / "shown"
-    with running_s3("lake", KEY, SECRET) as storage:
+    with running_s3("web-ui", KEY, SECRET) as storage:
         said = shown(storage, out)
     assert said.returncode == 0, said.stderr[-3000:]
     pages, runs = map(int, said.stdout.split()[-2:])

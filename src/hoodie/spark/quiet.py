@@ -13,8 +13,8 @@ from threading import Thread
 
 #: Lines of the JVM and of Spark that tell the user nothing: printed before any logging is set up.
 _NOISE = re.compile(
-    rb"WARNING: Using incubator modules: |Using Spark's default log4j profile|Setting default log level to |"
-    rb"To adjust logging level use sc\.setLogLevel"
+    rb"WARNING: Using incubator modules: |WARNING: package sun\.security\.action not in java\.base|"
+    rb"Using Spark's default log4j profile|Setting default log level to |To adjust logging level use sc\.setLogLevel"
 )
 _PANDAS = "PySpark does not yet fully support pandas"
 
