@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -126,6 +127,20 @@ def test_keys_without_their_partition_are_refused_by_an_index_that_is_not_global
 def test_an_index_type_that_is_not_there_is_refused(spark, tmp_path):
     with pytest.raises(InvalidOption, match=r"hoodie.index.type='BLOM': expected one of AUTO, BLOOM, SIMPLE"):
         table(spark, tmp_path / "t", "COPY_ON_WRITE", **{"hoodie.index.type": "BLOM"})
+
+
+def test_files_are_counted_once_however_many_tasks_look_into_them(spark, tmp_path, monkeypatch):
+    options = {"hoodie.index.type": "BLOOM", "hoodie.parquet.small.file.limit": "0"}
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **options)
+    for low in (1000, 1030, 1060):
+        one.insert(rows(spark, low, low + 30, 1).selectExpr("id", "'0' as p", "ts", "v", "at"))
+    batch = rows(spark, 1020, 1040, 2).selectExpr("id", "'0' as p", "ts", "v", "at")
+    by_driver = one.explain_upsert(batch).index
+    monkeypatch.setattr(stage, "LARGEST_PARTITION", 0)
+    cut = {**SPREAD, "hoodie.bloom.index.keys.per.bucket": 2}
+    by_tasks = one.explain_upsert(batch, options=cut).index
+    assert replace(by_tasks, seconds=0) == replace(by_driver, seconds=0)
+    assert (by_tasks.files, by_tasks.files_read, by_tasks.files_pruned_by_range) == (3, 2, 1)
 
 
 def test_a_key_that_a_batch_holds_twice_is_one_hit_however_the_look_up_is_cut(spark, tmp_path, monkeypatch):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -65,16 +65,18 @@ class KeyLookup:
         """Keys found per partition path and file id, and what it cost to find them: one job."""
         by = [PARTITION_PATH, FILE_ID, *([COST] if self.context.by_file else [])]
         updates: Updates = {}
-        told = IndexStats()
+        told: dict[tuple[str, str], IndexStats] = {}
         for row in collect(self.hits.groupBy(*by).agg(F.count(RECORD_KEY).alias("keys"))).to_pylist():
-            if row.get(COST) is not None:
-                told += IndexStats(**json.loads(row[COST]))
+            partition, file_id = row[PARTITION_PATH], row[FILE_ID]
+            if row.get(COST) is not None:  # of each task that looked into the file
+                cost = IndexStats(**json.loads(row[COST])[1])
+                told[partition, file_id] = told.get((partition, file_id), IndexStats()) + cost
             else:
-                updates.setdefault(row[PARTITION_PATH], {})[row[FILE_ID]] = row["keys"]
-        return updates, self._cost(told, sum(sum(rows.values()) for rows in updates.values()))
+                updates.setdefault(partition, {})[file_id] = row["keys"]
+        return updates, self._cost(list(told.values()), sum(sum(rows.values()) for rows in updates.values()))
 
-    def _cost(self, told: IndexStats, found: int) -> IndexStats:
-        """told  by the tasks that looked into files"""
+    def _cost(self, told: Sequence[IndexStats], found: int) -> IndexStats:
+        """told  a file each: what those that were looked into cost"""
         look_up, files = self.context.index.look_up, self.files.bases
         if isinstance(look_up, ByKey):
             total = sum(self.rows.values())
@@ -82,13 +84,17 @@ class KeyLookup:
         asked = _asked(self.context, self.rows, self.files)
         if not look_up.pruned:
             return join_cost(asked, files, found)
+        cost = sum(told, IndexStats())
         pairs = sum(asked[partition] * len(part) for partition, part in files.items())
-        number = sum(len(part) for part in files.values())
-        return told + IndexStats(
-            files=number - told.files,
-            files_pruned_by_range=number - told.files,
-            candidates=pairs - told.candidates,
-            pruned_by_range=pairs - told.candidates,
+        number, read = sum(len(part) for part in files.values()), sum(cost.files_read > 0 for cost in told)
+        return replace(
+            cost,
+            files=number,
+            files_pruned_by_range=number - len(told),
+            files_pruned_by_filter=len(told) - read,
+            files_read=read,
+            candidates=pairs,
+            pruned_by_range=pairs - cost.candidates,
         )
 
 

@@ -12,6 +12,7 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import LongType, StringType, StructField, StructType
@@ -227,7 +228,7 @@ def _asked(rows: pa.RecordBatch, files: Iterable[str], is_global: bool) -> Itera
 
 
 def _check(storage: Storage, files: Sequence[BaseFile], batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Hits among pairs that come ordered by file, then one row of cost per file. One file is open at a time."""
+    """Hits among pairs that come ordered by file, then a row of cost for each. One file is open at a time."""
     current: _FileCheck | None = None
     for batch in batches:
         numbers = batch.column("file").to_numpy()
@@ -256,7 +257,7 @@ class _FileCheck:
         self.count = 0
         self.read = 0
         self.told: list[pa.Array] = []
-        self.cost = IndexStats(files=1)
+        self.cost = IndexStats()
 
     def add(self, keys: pa.Array) -> Iterator[pa.RecordBatch]:
         kept = prune_by_filter(self.bloom, KeyHashes.of(keys), np.arange(len(keys)))
@@ -268,8 +269,9 @@ class _FileCheck:
 
     def finish(self) -> Iterator[pa.RecordBatch]:
         yield from self._look_up()
-        self.cost += IndexStats(files_read=self.read, files_pruned_by_filter=1 - self.read)
-        cost = json.dumps(asdict(self.cost))
+        self.cost += IndexStats(files_read=self.read)
+        context = TaskContext.get()  # several tasks may look into a file, and their rows stay apart
+        cost = json.dumps([context.partitionId() if context else 0, asdict(self.cost)])
         yield _hit_rows(pa.nulls(1, pa.string()), self.file, cost, pa.nulls(1, pa.int64()))
 
     def _look_up(self) -> Iterator[pa.RecordBatch]:
