@@ -12,8 +12,8 @@ from pathlib import Path
 
 from support.hive12 import hive_jars
 from support.metastore import EXPORTS, OPENS, free_port, hive_site
+from support.older_java import java_for_hadoop_2
 from support.servers import Server, running
-from support.zookeeper import java
 
 _LOG4J = """\
 log4j.rootLogger=INFO,out
@@ -60,7 +60,7 @@ class Hdfs:
 
     def _command(self, name: str) -> list[str]:
         return [
-            *(java(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENS, *EXPORTS),
+            *(java_for_hadoop_2(), "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *OPENS, *EXPORTS),
             *("-cp", f"{self.conf}:.:{hive_jars()}/*", f"{_SERVERS}.{name}"),
         ]
 

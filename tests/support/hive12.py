@@ -1,7 +1,7 @@
 """Hive 1.2 itself: its command line with local MapReduce, from the jars of pyspark 2.4.8.
 
 `HOODIE_TEST_HIVE_JARS` names the folder of these jars; without it they are downloaded once (221 MB, from PyPI). It
-needs a JDK of version 17 to 23: one with a compiler, for the launcher, and with what Hadoop 2 asks of Java's security.
+needs a JDK of version 17 to 22: one with a compiler, for the launcher, and with what Hadoop 2 asks of Java's security.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from hoodie.spark.java import java_version
 from support.metastore import EXPORTS, OPENS, hive_site
+from support.older_java import CACHE, runs_hadoop_2
 from support.zookeeper import java
 
-_CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hoodie-tests"
-_NEWEST = 23
 _LAUNCHER = """\
 import java.io.File;
 import java.net.URL;
@@ -99,19 +97,19 @@ def hive_12(folder: Path, uri: str, queries: Sequence[str]) -> list[list[list[st
 
 def _require_jdk() -> None:
     modules = subprocess.run([java(), "--list-modules"], capture_output=True, text=True, check=True).stdout
-    if "jdk.compiler" not in modules or (java_version(Path(java())) or 0) > _NEWEST:
-        pytest.skip(f"Hive 1.2 needs a JDK with a compiler, up to version {_NEWEST}")
+    if "jdk.compiler" not in modules or not runs_hadoop_2():
+        pytest.skip("Hive 1.2 needs a JDK with a compiler, of version 17 to 22")
 
 
 def hive_jars() -> Path:
     """The folder of the jars."""
     if given := os.environ.get("HOODIE_TEST_HIVE_JARS"):
         return Path(given)
-    jars = _CACHE / "pyspark-2.4.8" / "deps" / "jars"
+    jars = CACHE / "pyspark-2.4.8" / "deps" / "jars"
     if not jars.is_dir():
         fetch = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-build-isolation"]
-        subprocess.run([*fetch, "--no-binary", ":all:", "-d", str(_CACHE), "pyspark==2.4.8"], check=True)
-        with tarfile.open(_CACHE / "pyspark-2.4.8.tar.gz") as archive:
+        subprocess.run([*fetch, "--no-binary", ":all:", "-d", str(CACHE), "pyspark==2.4.8"], check=True)
+        with tarfile.open(CACHE / "pyspark-2.4.8.tar.gz") as archive:
             wanted = [member for member in archive if member.name.startswith("pyspark-2.4.8/deps/jars/")]
-            archive.extractall(_CACHE, wanted, filter="data")
+            archive.extractall(CACHE, wanted, filter="data")
     return jars
