@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from hoodie.errors import InvalidInput
 from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
-from hoodie.model.instant import Action, State
+from hoodie.model.instant import Action
 from hoodie.model.plans import CleanMetadata
 from hoodie.storage.protocol import join
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState
-from hoodie.timeline.archive import archived_cleans, replaced_in_archive
+from hoodie.timeline.archive import archived_cleans, newest_archived, replaced_in_archive
 from hoodie.timeline.load import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -43,9 +43,17 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
         raise InvalidInput(
             f"as of {as_of} the table has no rows yet: its first commit is {first}. Take that or a later instant."
         )
-    saved = timeline.find(as_of, Action.SAVEPOINT)
-    if saved is not None and saved.state is State.COMPLETED:
+    saved = [savepoint.requested for savepoint in timeline.completed({Action.SAVEPOINT})]
+    if as_of in saved:
         return  # it keeps what is needed; of a compaction that was completed later, not the new base file
+    before = max((time for time in saved if time < as_of), default="")
+    if before and as_of < timeline.first_commit:
+        archived = newest_archived(state.storage, state.config, timeline.first_commit)
+        if archived > before:
+            raise InvalidInput(
+                f"as of {as_of} the table cannot be read: commits after the savepoint {before}, up to {archived}, are "
+                f"archived. Take {before}, or {timeline.first_commit} or a later instant."
+            )
     gone = _gone(state, view, as_of)
     if gone:
         path, earliest = gone

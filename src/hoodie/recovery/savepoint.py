@@ -152,29 +152,16 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
     return _read(storage, begun)
 
 
-@typed_errors()
-def delete_savepoint(storage: Storage, options: Options, instant: str) -> None:
-    """Delete a savepoint: the next cleaning may remove its files.
-
-    Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending
-    """
-    settings = Settings.read(options)
-    with lock_for(options, storage):
-        timeline = writable_state(storage, settings, places_keys=False).timeline
-        refuse_during_restore(timeline)
-        _delete(storage, timeline, instant)
-        _log.info("savepoint %s deleted", instant)
-
-
-def _delete(storage: Storage, timeline: Timeline, instant: str) -> None:
+def find_savepoint(timeline: Timeline, instant: str) -> Instant:
+    """Raises InstantNotFound"""
     savepoint = timeline.find(instant, Action.SAVEPOINT)
     if savepoint is None:
         known = ", ".join(other.requested for other in timeline.completed({Action.SAVEPOINT}))
         raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}.")
-    _remove(storage, instant)
+    return savepoint
 
 
-def _remove(storage: Storage, instant: str) -> None:
+def remove_savepoint(storage: Storage, instant: str) -> None:
     begun = uncomplete(storage, Instant(instant, Action.SAVEPOINT, State.COMPLETED))
     remove_pending(storage, begun)
 
@@ -274,5 +261,5 @@ def _require_kept(storage: Storage, commit: Instant, view: FileSystemView) -> No
             raise WriteConflict(f"instant {commit.requested} is being rolled back, or the table restored")
         _require_not_cleaned(state, view, commit.requested)
     except HoodieError:
-        _remove(storage, commit.requested)
+        remove_savepoint(storage, commit.requested)
         raise

@@ -130,13 +130,22 @@ def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
         # A name has the times of all instants in the file: at least as new as its newest commit.
         times = (name.split("_")[1] for name in history_files(storage, config.history_folder))
         return max((time for time in times if time < before), default="")
-    newest = file = ""
+    newest = newest_archived_entry(storage, config, before)
+    return "" if newest is None else newest.instant.requested
+
+
+def newest_archived_entry(storage: Storage, config: TableConfig, before: str) -> ArchivedEntry | None:
+    """The entry of the commit that `newest_archived` names, in layout 1."""
+    newest: ArchivedEntry | None = None
+    file = ""
     for entry in archived_entries(storage, config):
-        if newest and entry.path != file:
+        if newest is not None and entry.path != file:
             break
         file, instant = entry.path, entry.instant
-        if instant.state is State.COMPLETED and instant.action in COMMITS and newest < instant.requested < before:
-            newest = instant.requested
+        if instant.state is not State.COMPLETED or instant.action not in COMMITS or instant.requested >= before:
+            continue
+        if newest is None or newest.instant.requested < instant.requested:
+            newest = entry
     return newest
 
 
