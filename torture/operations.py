@@ -5,11 +5,12 @@ from __future__ import annotations
 from hoodie.config.options import Options
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
-from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.archive import archive
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.savepoint import delete_savepoint
 from hoodie.table.create import create
 from hoodie.testing.tables import ArrowTable
 from torture.crash import MERGE_ON_READ, Case, Rows, batch, rows_of_now

@@ -11,12 +11,13 @@ from hoodie.doctor.repair import repair
 from hoodie.locks import Lock, lock_for
 from hoodie.recovery.restore import RestoreResult, restore
 from hoodie.recovery.rollback import RollbackResult, rollback
-from hoodie.recovery.savepoint import Savepoint, delete_savepoint, make_savepoint, read_savepoints
+from hoodie.recovery.savepoint import Savepoint, make_savepoint, read_savepoints
 from hoodie.report.make import Report, make_report
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.faults import typed_calls
 from hoodie.sync.hive import SyncResult, sync_table
 from hoodie.table.state import load_state
@@ -101,7 +102,8 @@ class TableServices(TableHandle[Frame]):
         return make_savepoint(self.storage, self._options(options), instant, comment, user)
 
     def delete_savepoint(self, instant: str, *, options: Options | None = None) -> None:
-        """Let the files of a savepoint be cleaned as all others. Raises InstantNotFound when there is none."""
+        """Let the files of a savepoint be cleaned as all others. Raises InstantNotFound when there is none; InvalidPlan
+        when commits after it are archived, and files that its own replaced are not cleaned yet"""
         delete_savepoint(self.storage, self._options(options), instant)
 
     def savepoints(self) -> list[Savepoint]:

@@ -10,6 +10,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
@@ -43,12 +44,14 @@ class Target:
 class Call:
     """What every command is given.
 
-    paths    as on the command line, and from --from
+    paths    as on the command line
+    listed   from --from
     options  `hoodie.*`, checked
     """
 
     command: str
     paths: tuple[str, ...] = ()
+    listed: tuple[str, ...] = ()
     options: Options = field(default_factory=Options)
     storage_options: dict[str, Any] = field(default_factory=dict, repr=False)
     jobs: int = 1
@@ -68,14 +71,13 @@ class Call:
 
             options = door_options(dict(given.pop("options")), props=given.pop("props"))
         listed, paths = given.pop("listed", None), given.pop("paths", None)
-        if paths is not None:
-            lines = [line.split("#")[0].strip() for line in listed] if listed else []
-            paths = (*paths, *filter(None, lines))
-            if not paths:
-                raise click.UsageError("no table: give a path, a glob, or --from FILE", context)
+        lines = tuple(filter(None, (line.split("#")[0].strip() for line in listed or ())))
+        if paths is not None and not paths and not lines:
+            raise click.UsageError("no table: give a path, a glob, or --from FILE", context)
         return cls(
             " ".join(words),
             paths or (),
+            lines,
             options,
             storage_options,
             given.pop("jobs", 1),
@@ -84,10 +86,19 @@ class Call:
         )
 
     def split_instant(self, instant: str | None) -> tuple[Call, str | None]:
-        """The last argument as the instant that is meant, where it is all digits, and no option names one."""
-        if instant is None and len(self.paths) > 1 and self.paths[-1].isdecimal():
-            return dataclasses.replace(self, paths=self.paths[:-1]), self.paths[-1]
-        return self, instant
+        """The last argument as the instant that is meant, where it is all digits, and no option names one.
+
+        Raises UsageError when it is neither that nor like a path: an instant that is mistyped would be a table that is
+        missing, and of the others the newest commit be meant
+        """
+        if instant is not None or not self.paths or len(self.paths) + len(self.listed) == 1:
+            return self, instant
+        *others, last = self.paths
+        if last.isdecimal():
+            return dataclasses.replace(self, paths=tuple(others)), last
+        if not re.search(r"[/\\*?\[]", last) and not Path(last).exists():
+            raise click.UsageError(f"{last!r} is neither an instant, which is digits only, nor the folder of a table")
+        return self, None
 
     def one(self) -> Target:
         """The table of a command that takes one only. Raises UsageError"""
@@ -99,7 +110,7 @@ class Call:
     def targets(self) -> list[Target]:
         """The tables, globs expanded, each once. Raises UsageError at a glob that no table matches"""
         paths: dict[str, None] = {}
-        for path in self.paths:
+        for path in (*self.paths, *self.listed):
             paths.update(dict.fromkeys(self._matching(path) if re.search(r"[*?\[]", path) else [path]))
         return [Target(path, self.options, self.storage_options) for path in paths]
 

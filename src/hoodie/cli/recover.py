@@ -133,7 +133,8 @@ def show(call: Call) -> int:
 def delete(call: Call, instant: str | None, dry_run: bool, yes: bool) -> int:
     """Let the files of a savepoint be cleaned as all others."""
     from hoodie.errors import InstantNotFound
-    from hoodie.recovery.savepoint import delete_savepoint, read_savepoints
+    from hoodie.recovery.savepoint import read_savepoints
+    from hoodie.services.savepoint import delete_savepoint
     from hoodie.table.state import load_state
 
     call, instant = call.split_instant(instant)

@@ -218,6 +218,8 @@ def _sink(file: str | None, stdout: Callable[[], BinaryIO]) -> Iterator[BinaryIO
         yield stdout()
         return
     temporary = f"{file}.{os.getpid()}.tmp"
+    if not os.path.isdir(folder := os.path.dirname(file) or os.curdir):
+        raise InvalidInput(f"--output {file}: there is no folder {folder}")
     try:
         with open(temporary, "xb") as sink:
             yield sink

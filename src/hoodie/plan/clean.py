@@ -112,7 +112,7 @@ def scope_of(
     saved_then = {time for time in last.extra.get(SAVEPOINTS, "").split(",") if time}
     # Both policies say up to where the last clean looked, each in a field of its own.
     since = last.last_completed if by_versions and not last.earliest else "" if by_versions else last.earliest
-    if not since or since < commits[0].requested or not saved_then <= set(savepoints):
+    if not since or since < timeline.first_commit or not saved_then <= set(savepoints):
         return Scope(None)
     if by_versions:
         return Scope(tuple(c for c in commits if c.requested > since))

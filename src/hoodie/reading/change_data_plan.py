@@ -5,6 +5,7 @@ Source: docs/format/cdc.md 4.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -15,14 +16,16 @@ from hoodie.config.table import LoggedImages, TableConfig
 from hoodie.errors import HistoryGone, UnsupportedTable
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.row_changes import AFTER, BEFORE, OP, image_type
+from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.reading.change_plan import commits_between
 from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
+from hoodie.reading.time_travel import cleans_after
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
 from hoodie.timeline.points import Point
 from hoodie.timeline.timeline import Timeline
-from hoodie.view.change_data import ChangeStep, ImagesIn, change_steps, touched_partitions
+from hoodie.view.change_data import ChangeStep, GoneFile, ImagesIn, change_steps, touched_partitions
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView
 
@@ -110,12 +113,31 @@ def plan_change_data(
     if partitions:
         view = load_view(state.storage, span.timeline, state.config, partitions)
     steps, gone = change_steps(view, commits, _images_in(state.config.logged_images))
+    gone += _cleaned_before(state, steps)
     if gone:
         problem = f"{len(gone)} files with their images are gone, such as {gone[0].name}: cleaned away or lost"
         raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in gone))
     as_text = wanted.images is ChangeImages.JSON
     groups = tuple(tuple(steps[group]) for group in sorted(steps))
     return ChangeData(state, groups, _reader(state, span.timeline, as_text, options), span.begin, span.end)
+
+
+def _cleaned_before(state: TableState, steps: Mapping[FileGroupId, Sequence[ChangeStep]]) -> list[GoneFile]:
+    """The files of the slices that overwrites took away and cleaning removed, where an older slice is still there: of a
+    savepoint, say. No statistic of the overwrite names them."""
+    taken = {group: of_group[-1] for group, of_group in steps.items() if of_group[-1].takes_away}
+    if not taken:
+        return []
+    gone = []
+    for clean in cleans_after(state, min(step.instant for step in taken.values())):
+        for partition, done in clean.partitions.items():
+            for file in (parse_data_file(partition, name, 0) for name in done.deleted):
+                if file is None or (step := taken.get(file.group)) is None or step.before is None:
+                    continue
+                base = file.instant if isinstance(file, BaseFile) else file.base_instant
+                if step.before.base_instant < base < step.instant:
+                    gone.append(GoneFile(step.instant, file.name))
+    return gone
 
 
 def _reader(state: TableState, timeline: Timeline, as_text: bool, options: Options) -> ChangeReader:

@@ -216,7 +216,7 @@ def commits_between(
     by_completion = timeline.layout == 2 or holes is HolePolicy.USE_TRANSITION_TIME
     completions = completion_times(state.storage, state.config, timeline) if by_completion else {}
     now = _now(state, clock)
-    first = min((instant.requested for instant in timeline.commits), default="")
+    first = timeline.first_commit
     zone = state.config.timezone
     old = _before(begin, first, zone) or _before(end, first, zone)
     archived = newest_archived(state.storage, state.config, first) if old else ""

@@ -5,13 +5,17 @@ Without it such a read would give fewer rows, and say nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hoodie.errors import InvalidInput
 from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action
+from hoodie.model.plans import CleanMetadata
 from hoodie.storage.protocol import join
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState
+from hoodie.timeline.archive import archived_cleans, newest_archived, replaced_in_archive
 from hoodie.timeline.load import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
@@ -23,7 +27,7 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
     as_of   instant, inclusive
     Raises  InvalidInput naming a file that cleaning removed, and the earliest instant that it left; or when the instant
             is older than the active timeline, or than the first commit; CorruptFile
-    Cleans that are archived are not looked at: up to then the timeline was longer than what they left.
+    Cleans that are archived are looked at when commits that are older stayed on the timeline.
     """
     timeline = state.timeline
     refuse_before(state.config, as_of, "read as of")
@@ -39,6 +43,17 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
         raise InvalidInput(
             f"as of {as_of} the table has no rows yet: its first commit is {first}. Take that or a later instant."
         )
+    saved = [savepoint.requested for savepoint in timeline.completed({Action.SAVEPOINT})]
+    if as_of in saved:
+        return  # it keeps what is needed; of a compaction that was completed later, not the new base file
+    before = max((time for time in saved if time < as_of), default="")
+    if before and as_of < timeline.first_commit:
+        archived = newest_archived(state.storage, state.config, timeline.first_commit)
+        if archived > before:
+            raise InvalidInput(
+                f"as of {as_of} the table cannot be read: commits after the savepoint {before}, up to {archived}, are "
+                f"archived. Take {before}, or {timeline.first_commit} or a later instant."
+            )
     gone = _gone(state, view, as_of)
     if gone:
         path, earliest = gone
@@ -51,17 +66,16 @@ def _gone(state: TableState, view: FileSystemView, as_of: str) -> tuple[str, str
     there = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
     present = {base.path for files in view.groups.values() for base in files.bases}
     present |= {log.path for files in view.groups.values() for log in (*files.logs, *files.changes)}
-    found, earliest = "", ""
-    for instant in state.timeline.completed({Action.CLEAN}):
-        if instant.requested <= as_of:
-            continue
-        path = state.timeline.path(instant)
-        metadata = decode_clean_metadata(state.storage.read(path), path)
+    gone: dict[FileGroupId, str] = {}
+    earliest = ""
+    for metadata in cleans_after(state, as_of):
         earliest = max(earliest, metadata.earliest)
+        if metadata.earliest and metadata.earliest <= as_of:
+            continue  # it left what reads as of then need; the overwrites of what it took may be archived
         for partition, done in metadata.partitions.items():
-            for name in () if found else done.deleted:
+            for name in done.deleted:
                 file = parse_data_file(partition, name, 0)
-                if file is None or join(partition, name) in present:
+                if file is None or file.group in gone or join(partition, name) in present:
                     continue
                 if isinstance(file, BaseFile):
                     base = file.instant
@@ -70,8 +84,20 @@ def _gone(state: TableState, view: FileSystemView, as_of: str) -> tuple[str, str
                 else:  # its name does not tell the slice, whose base file goes with it
                     continue
                 if _needed(view, file.group, base, there.get(file.group, ""), as_of):
-                    found = join(partition, name)
-    return (found, earliest) if found else None
+                    gone[file.group] = join(partition, name)
+    if gone:
+        for group in replaced_in_archive(state.storage, state.config, gone, as_of):
+            del gone[group]
+    return (next(iter(gone.values())), earliest) if gone else None
+
+
+def cleans_after(state: TableState, after: str) -> Iterator[CleanMetadata]:
+    """What the completed cleans after an instant did, those in the archive included. Raises CorruptFile"""
+    for instant in state.timeline.completed({Action.CLEAN}):
+        if instant.requested > after:
+            path = state.timeline.path(instant)
+            yield decode_clean_metadata(state.storage.read(path), path)
+    yield from archived_cleans(state.storage, state.config, state.timeline, after)
 
 
 def _needed(view: FileSystemView, group: FileGroupId, base: str, there: str, as_of: str) -> bool:

@@ -236,8 +236,11 @@ def _check(state: TableState, target: Instant, action: Action, metadata: CommitM
         compaction = read_compaction_plan(storage, timeline, planned)
     if reason := why_not(timeline, target, touched(metadata), _plans(state)):
         raise InvalidInput(f"{target.action} {target.requested} cannot be rolled back: {reason}.")
-    alone = len(timeline.commits) == 1 and not timeline.pending_compactions
-    if alone and newest_archived(storage, state.config, target.requested):
+    saved = {savepoint.requested for savepoint in timeline.completed({Action.SAVEPOINT})}
+    others = {commit.requested for commit in timeline.commits} - {target.requested}
+    # The newest savepoint shows what is archived before it.
+    alone = others <= saved and not timeline.pending_compactions
+    if alone and newest_archived(storage, state.config, target.requested) > max(others, default=""):
         raise InvalidPlan(
             f"{target.action} {target.requested} cannot be rolled back: all commits before it are archived, and a "
             "timeline without a commit shows no files. Restore the table to a savepoint, or write rows that undo it."

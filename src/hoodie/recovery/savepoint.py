@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -26,13 +26,14 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import lock_for
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, parse_data_file
 from hoodie.model.instant import COMMITS, Action, Instant, State
-from hoodie.model.plans import SavepointMetadata
+from hoodie.model.plans import CleanMetadata, SavepointMetadata
 from hoodie.reading.complete_view import require_published
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
+from hoodie.timeline.archive import archived_cleans, replaced_in_archive
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, instant_path, remove_pending, to_inflight, uncomplete
 from hoodie.view.load import load_view
@@ -151,29 +152,16 @@ def _make(state: TableState, instant: str | None, comment: str, user: str, milli
     return _read(storage, begun)
 
 
-@typed_errors()
-def delete_savepoint(storage: Storage, options: Options, instant: str) -> None:
-    """Delete a savepoint: the next cleaning may remove its files.
-
-    Raises InstantNotFound without one at the instant; WriteConflict while a restore is pending
-    """
-    settings = Settings.read(options)
-    with lock_for(options, storage):
-        timeline = writable_state(storage, settings, places_keys=False).timeline
-        refuse_during_restore(timeline)
-        _delete(storage, timeline, instant)
-        _log.info("savepoint %s deleted", instant)
-
-
-def _delete(storage: Storage, timeline: Timeline, instant: str) -> None:
+def find_savepoint(timeline: Timeline, instant: str) -> Instant:
+    """Raises InstantNotFound"""
     savepoint = timeline.find(instant, Action.SAVEPOINT)
     if savepoint is None:
         known = ", ".join(other.requested for other in timeline.completed({Action.SAVEPOINT}))
         raise InstantNotFound(f"instant {instant} is not a savepoint. Savepoints: {known or 'none'}.")
-    _remove(storage, instant)
+    return savepoint
 
 
-def _remove(storage: Storage, instant: str) -> None:
+def remove_savepoint(storage: Storage, instant: str) -> None:
     begun = uncomplete(storage, Instant(instant, Action.SAVEPOINT, State.COMPLETED))
     remove_pending(storage, begun)
 
@@ -211,20 +199,22 @@ def _require_not_cleaned(state: TableState, view: FileSystemView, instant: str) 
     for when, earliest, paths in cleanings(state, instant):
         # One that counts versions does not say how far back the table can be read. Files older than the slice that a
         # reader uses were removed for their age.
-        gone = [
-            path
+        gone = {
+            group: path
             for path, group, base in _slices_of(() if earliest else paths)
             if group not in replaced and current.get(group, "") <= base <= instant
-        ]
+        }
+        for group in replaced_in_archive(state.storage, state.config, gone, instant) if gone else ():
+            del gone[group]
         if gone or (earliest > instant and instant != state.timeline.newest_commit):  # the newest slice stays
-            what = f"removes {gone[0]}" if gone else f"keeps nothing older than {earliest}"
+            what = f"removes {next(iter(gone.values()))}" if gone else f"keeps nothing older than {earliest}"
             raise InvalidPlan(
                 f"the table as of {instant} cannot be kept: the cleaning {when} {what}. Take a newer commit."
             )
 
 
 def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[str]]]:
-    """What cleanings after an instant removed or will remove. Raises CorruptFile.
+    """What cleanings after an instant removed or will remove, those in the archive included. Raises CorruptFile.
 
     returns  of each its instant, the oldest commit that it keeps ("" when it counts versions), and paths of files
     """
@@ -236,17 +226,20 @@ def cleanings(state: TableState, after: str) -> list[tuple[str, str, frozenset[s
         path = instant_path(Instant(instant.requested, Action.CLEAN, State.COMPLETED if done else State.REQUESTED))
         data = state.storage.read(path)
         if done:
-            metadata = decode_clean_metadata(data, path)
-            names = {partition: part.deleted + part.failed for partition, part in metadata.partitions.items()}
-            earliest = metadata.earliest
-        elif not data:  # its planner died: it is planned again
-            continue
-        else:
+            removals.append(_removal(decode_clean_metadata(data, path)))
+        elif data:  # without a plan its planner died: it is planned again
             plan = decode_clean_plan(data, path)
-            names, earliest = dict(plan.files), plan.earliest[0] if plan.earliest else ""
-        paths = frozenset(join(partition, name) for partition, part in names.items() for name in part)
-        removals.append((instant.requested, earliest, paths))
-    return removals
+            removals.append((instant.requested, plan.earliest[0] if plan.earliest else "", _paths(plan.files)))
+    return [*removals, *map(_removal, archived_cleans(state.storage, state.config, state.timeline, after))]
+
+
+def _removal(done: CleanMetadata) -> tuple[str, str, frozenset[str]]:
+    names = {partition: part.deleted + part.failed for partition, part in done.partitions.items()}
+    return done.start, done.earliest, _paths(names)
+
+
+def _paths(names: Mapping[str, Iterable[str]]) -> frozenset[str]:
+    return frozenset(join(partition, name) for partition, part in names.items() for name in part)
 
 
 def _slices_of(paths: Iterable[str]) -> list[tuple[str, FileGroupId, str]]:
@@ -268,5 +261,5 @@ def _require_kept(storage: Storage, commit: Instant, view: FileSystemView) -> No
             raise WriteConflict(f"instant {commit.requested} is being rolled back, or the table restored")
         _require_not_cleaned(state, view, commit.requested)
     except HoodieError:
-        _remove(storage, commit.requested)
+        remove_savepoint(storage, commit.requested)
         raise

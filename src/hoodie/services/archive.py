@@ -24,7 +24,7 @@ from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.formats.timeline.commit_json import decode_commit
-from hoodie.locks import lock_for
+from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
@@ -34,7 +34,7 @@ from hoodie.services.clean import last_clean, service_state
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Entry, Storage, join
 from hoodie.table.state import KEEPS_SCHEMA, TableState, load_state
-from hoodie.timeline.archive import archive_files, archive_name, archived_commits, read_archive_file
+from hoodie.timeline.archive import ArchivedEntry, archive_files, archive_name, archived_commits, read_archive_file
 from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
@@ -128,11 +128,7 @@ def archive(
         chosen = choose(state, options, clock)
         if dry_run or not chosen:
             return ArchiveResult(chosen, dry_run=dry_run)
-        files = _state_files(state, chosen)
-        lock.check()
-        path = _write(state, files, how.batch)
-        lock.check()
-        _remove(storage, files)
+        path = move_to_archive(state, chosen, how, lock)
     _log.info(
         "%s: %d instants archived to %s in %.3f s",
         state.config.name,
@@ -141,6 +137,22 @@ def archive(
         monotonic() - started,
     )
     return ArchiveResult(chosen, path)
+
+
+def move_to_archive(
+    state: TableState, chosen: Iterable[Instant], how: ArchiveOptions, lock: Lock, again: ArchivedEntry | None = None
+) -> str:
+    """Write instants to the archive, then remove them from the timeline.
+
+    again    an entry that the archive has, to be in the new file, too: the newest file with commits has the newest
+    returns  the archive file that was written; "" when the newest one has them
+    """
+    files = _state_files(state, chosen)
+    lock.check()
+    path = _write(state, files, how.batch, again)
+    lock.check()
+    _remove(state.storage, files)
+    return path
 
 
 def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple[Instant, ...]:
@@ -154,7 +166,7 @@ def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple
     )
     delta_commits = options.read(CompactionOptions).delta_commits if state.config.merge_on_read else None
     chosen = instants_to_archive(timeline, options.read(ArchiveOptions), cleaning, delta_commits)
-    bounds = (_schema_bound(state, chosen), _replaced_bound(state, chosen), _missing_bound(state, chosen))
+    bounds = (_schema_bound(state, chosen), replaced_bound(state, chosen), _missing_bound(state, chosen))
     bound = min((b for b in bounds if b), default="")
     return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))
 
@@ -171,7 +183,7 @@ def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     return ""
 
 
-def _replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
+def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
     """The oldest of the chosen whose replaced file groups still have files: without it they would be read again."""
     for instant in chosen:
         if instant.action is not Action.REPLACE_COMMIT:
@@ -232,7 +244,7 @@ def _changed(state: TableState, entry: Entry) -> str:
     return format_time(utc if state.config.timezone is TimelineZone.UTC else utc.astimezone())
 
 
-def _write(state: TableState, files: Iterable[_StateFile], batch: int) -> str:
+def _write(state: TableState, files: Iterable[_StateFile], batch: int, again: ArchivedEntry | None) -> str:
     """Write the content of timeline files into a new archive file, except what the newest one has already.
 
     returns  its path; "" when there is nothing to add
@@ -247,7 +259,8 @@ def _write(state: TableState, files: Iterable[_StateFile], batch: int) -> str:
             return ""
         path = join(folder, archive_name(max(archived, default=0) + 1))
         try:
-            storage.create_new(path, encode_entries([_entry(storage, file) for file in missing], batch))
+            entries = [_entry(storage, file) for file in missing] + ([] if again is None else [_copy(again)])
+            storage.create_new(path, encode_entries(entries, batch))
         except FileExistsError:  # another process archives: skip what it wrote
             continue
         return path
@@ -281,6 +294,18 @@ def _entry(storage: Storage, file: _StateFile) -> dict[str, object]:
     }
     content = _content(instant, storage.read(file.path), file.path)
     return entry if content is None else {**entry, content[0]: content[1]}
+
+
+def _copy(entry: ArchivedEntry) -> dict[str, object]:
+    instant = entry.instant
+    copy: dict[str, object] = {
+        "commitTime": instant.requested,
+        "actionType": instant.action.value,
+        "version": 1,
+        "actionState": instant.state.name,
+        "stateTransitionTime": entry.changed,
+    }
+    return {**copy, entry.column: entry.record} if entry.column else copy
 
 
 def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str, object]] | None:

@@ -7,7 +7,7 @@ Source: docs/format/table-and-timeline.md 8.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,11 +19,14 @@ from hoodie.errors import CorruptFile
 from hoodie.formats.avro.container import read_one
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_of, decode_entries
-from hoodie.formats.timeline.services import decode_avro_commit
+from hoodie.formats.timeline.services import clean_metadata_of, decode_avro_commit
 from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.model.plans import CleanMetadata
 from hoodie.storage.protocol import Storage, join
 from hoodie.timeline.load import history_files
+from hoodie.timeline.timeline import Timeline
 
 _NAME = re.compile(r"\.commits_\.archive\.(\d+)(_\d+-\d+-\d+)?", re.ASCII)
 _MERGE_PLAN = "mergeArchivePlan"
@@ -127,14 +130,60 @@ def newest_archived(storage: Storage, config: TableConfig, before: str) -> str:
         # A name has the times of all instants in the file: at least as new as its newest commit.
         times = (name.split("_")[1] for name in history_files(storage, config.history_folder))
         return max((time for time in times if time < before), default="")
-    newest = file = ""
+    newest = newest_archived_entry(storage, config, before)
+    return "" if newest is None else newest.instant.requested
+
+
+def newest_archived_entry(storage: Storage, config: TableConfig, before: str) -> ArchivedEntry | None:
+    """The entry of the commit that `newest_archived` names, in layout 1."""
+    newest: ArchivedEntry | None = None
+    file = ""
     for entry in archived_entries(storage, config):
-        if newest and entry.path != file:
+        if newest is not None and entry.path != file:
             break
         file, instant = entry.path, entry.instant
-        if instant.state is State.COMPLETED and instant.action in COMMITS and newest < instant.requested < before:
-            newest = instant.requested
+        if instant.state is not State.COMPLETED or instant.action not in COMMITS or instant.requested >= before:
+            continue
+        if newest is None or newest.instant.requested < instant.requested:
+            newest = entry
     return newest
+
+
+def archived_cleans(storage: Storage, config: TableConfig, timeline: Timeline, after: str) -> Iterator[CleanMetadata]:
+    """What completed cleans after an instant did that left the timeline: cleans are archived separately, so commits
+    that are older than these may still be on it. Of layout 1; the archive is read back to the instant only.
+
+    Raises CorruptFile
+    """
+    if config.layout == 2 or any(clean.requested <= after for clean in timeline.completed({Action.CLEAN})):
+        return  # those in the archive are older than all on the timeline
+    file, older = "", False
+    for entry in archived_entries(storage, config):
+        if entry.path != file and older:
+            return
+        file, instant = entry.path, entry.instant
+        if instant.action is not Action.CLEAN or instant.state is not State.COMPLETED:
+            continue
+        older = older or instant.requested <= after
+        if instant.requested > after and entry.record is not None:
+            yield clean_metadata_of(entry.record, entry.path)
+
+
+def replaced_in_archive(
+    storage: Storage, config: TableConfig, groups: Collection[FileGroupId], by: str
+) -> set[FileGroupId]:
+    """Those of the file groups that a commit up to an instant replaced which left the timeline: without their files it
+    makes no difference to readers. Reads the archive back to the oldest of them. Of layout 1. Raises CorruptFile
+    """
+    found: set[FileGroupId] = set()
+    for entry in archived_entries(storage, config) if config.layout == 1 else ():
+        if found >= set(groups):
+            break
+        instant = entry.instant
+        if instant.action is Action.REPLACE_COMMIT and instant.state is State.COMPLETED and instant.requested <= by:
+            replaced = commit_of(entry.record or {}, entry.path).replaced
+            found |= {group for group in groups if group.file_id in replaced.get(group.partition, ())}
+    return found
 
 
 def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:

@@ -20,7 +20,8 @@ class Visible(Short):
     completed  instants of completed writes, in the active timeline or (layout 2) the history
     open       instants of pending compactions: their slices take logs, their base files do not count yet
     pending    instants of other pending writes of the active timeline
-    first      the oldest of `completed` and `open` in the active timeline; "" when there is none
+    first      the oldest of `completed` and `open` in the active timeline from which on none is archived; "" when there
+               is none
     archived   whether an instant before `first` counts as completed: up to table version 6, where the archive is not
                consulted
     """
@@ -82,6 +83,17 @@ class Timeline(Short):
         return self.completed()
 
     @property
+    def first_commit(self) -> str:
+        """Time of the commit from which on none is archived; "" when there is none. Commits of savepoints stay, and
+        those between and after them may be archived: they count only where there are no others."""
+        return self._oldest(instant.requested for instant in self.commits)
+
+    def _oldest(self, times: Iterable[str]) -> str:
+        known = set(times)
+        saved = {instant.requested for instant in self.instants if instant.action is Action.SAVEPOINT}
+        return min(known - saved, default="") or max(known, default="")
+
+    @property
     def pending_compactions(self) -> tuple[Instant, ...]:
         return self.pending({Action.COMPACTION})
 
@@ -123,6 +135,6 @@ class Timeline(Short):
             completed=completed | cut(self.history),
             open=compactions,
             pending=frozenset(i.requested for i in self.pending()) - compactions,
-            first=min(known, default=""),
+            first=self._oldest(known),
             archived=self.layout == 1,
         )

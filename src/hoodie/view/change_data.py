@@ -38,6 +38,11 @@ class ChangeStep:
     cdc: tuple[LogFile, ...] = ()
 
     @property
+    def takes_away(self) -> bool:
+        """Whether the commit took the file group away."""
+        return self.base is None and not self.logs and not self.cdc
+
+    @property
     def size(self) -> int:
         """Bytes of the files that may be read."""
         before = self.before

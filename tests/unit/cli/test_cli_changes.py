@@ -103,6 +103,25 @@ def test_archive_moves_old_instants(dirty: Path, hoodie: Terminal) -> None:
     assert len(every) - len(left) == len(done["instants"])
 
 
+@pytest.mark.parametrize("mistyped", ["2026-01-31", "20260131120000000.commit", "2026O131120000000"])
+def test_an_instant_that_is_mistyped_is_not_a_table(lake: Path, hoodie: Terminal, mistyped: str) -> None:
+    """The newest commit of the others would be taken back."""
+    before = files_of(lake)
+    _, err = hoodie.both("rollback", lake / "a", mistyped, "--yes", status=2)
+    assert f"{mistyped!r} is neither an instant" in err
+    assert files_of(lake) == before
+    (lake / "tables.txt").write_text(f"{lake / 'a'}\n")
+    hoodie("rollback", "--from", lake / "tables.txt", mistyped, "--yes", status=2)
+
+
+def test_an_instant_may_stand_before_a_list_of_tables(lake: Path, hoodie: Terminal) -> None:
+    before = files_of(lake)
+    (lake.parent / "tables.txt").write_text(f"{lake / 'a'}\n{lake / 'b'}\n")
+    document = hoodie.document("rollback", "20200101000000000", "--from", lake.parent / "tables.txt", "--yes", status=3)
+    assert [table["error"]["type"] for table in document["tables"]] == ["InstantNotFound", "InstantNotFound"]
+    assert files_of(lake) == before
+
+
 def test_rollback_takes_the_newest_commit_back(lake: Path, hoodie: Terminal) -> None:
     storage, before = LocalStorage(lake / "a"), files_of(lake / "a")
     newest = hoodie.result("show", lake / "a")["last"]["instant"]

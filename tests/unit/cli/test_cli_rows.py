@@ -215,3 +215,9 @@ def test_an_export_that_fails_leaves_nothing(
     assert hoodie.result("export", lake / "a", "--to", to)["rows"] == 4  # the folder is as if nothing had been
     before = hoodie.both("export", lake / "a", "--to", to, status=3)[1]
     assert "there is something in this folder" in before
+
+
+def test_an_output_in_a_folder_that_is_not_there_is_named(lake: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    file = tmp_path / "none" / "rows.csv"
+    _, err = hoodie.both("query", lake / "a", "--format", "csv", "--output", file, status=3)
+    assert f"--output {file}: there is no folder {file.parent}" in err

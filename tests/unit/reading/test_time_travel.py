@@ -6,7 +6,8 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.options import Options
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, InvalidPlan
+from hoodie.model.instant import Action
 from hoodie.reading.snapshot import read_arrow
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
@@ -113,3 +114,47 @@ def test_the_reader_without_a_session_says_so_as_well(tmp_path):
     table.clean()
     with pytest.raises(InvalidInput, match="cleaning removed"):
         read_arrow(tmp_path, as_of=first)
+
+
+def test_cleans_that_were_archived_before_the_commits_they_reach_are_known():
+    """Cleans are archived separately from commits, which a savepoint holds on the timeline."""
+    options = {"hoodie.cleaner.commits.retained": "1", "hoodie.keep.min.commits": "1", "hoodie.keep.max.commits": "2"}
+    table, instants = history(1, **options)
+    make_savepoint(table.storage, table.options)
+    for n in range(1, 7):
+        instants.append(table.upsert(pa.table({"id": ["a"], "ts": [n]})).instant)
+        table.clean()
+        table.archive()
+    timeline = table.state().timeline
+    assert [commit.requested for commit in timeline.commits] == instants
+    assert timeline.completed({Action.CLEAN})[0].requested > instants[4]
+    assert values(table, instants) == [0, None, None, None, None, 5, 6]
+    with pytest.raises(InvalidInput, match=f"cleaning removed .*Take {instants[6]} or a later"):
+        table.as_of(instants[2])
+    with pytest.raises(InvalidPlan, match="keeps nothing older"):
+        make_savepoint(table.storage, table.options, instants[2])
+
+
+@pytest.mark.parametrize("policy", ["KEEP_LATEST_COMMITS", "KEEP_LATEST_FILE_VERSIONS"])
+def test_file_groups_whose_overwrite_is_archived_are_not_in_the_way(policy: str):
+    table, _ = history(2)
+    overwritten = table.insert_overwrite(pa.table({"id": ["b"], "ts": [2]})).instant
+    instants = [table.upsert(pa.table({"id": [f"c{n}"], "ts": [n]}), OVERWRITES).instant for n in range(4)]
+    options = {**table.options, "hoodie.keep.min.commits": "2", "hoodie.cleaner.policy": policy}
+    assert table.clean(options).paths
+    table.archive(options)
+    assert overwritten not in {commit.requested for commit in table.state().timeline.commits}
+    assert [len(table.as_of(instant)) for instant in instants[2:]] == [4, 5]
+    make_savepoint(table.storage, table.options, instants[2])
+
+
+def test_a_savepoint_is_read_though_a_compaction_that_it_saw_planned_was_completed_and_cleaned():
+    table, _ = history(2, **MERGE_ON_READ)
+    planning = Options({**table.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    schedule_compaction(table.storage, planning)
+    saved = table.upsert(pa.table({"id": ["b"], "ts": [2]}), OVERWRITES).instant
+    make_savepoint(table.storage, table.options)
+    table.insert_overwrite_table(pa.table({"id": ["c"], "ts": [3]}))
+    compact(table.storage, table.options)
+    assert table.clean({**table.options, "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}).paths
+    assert sorted(table.as_of(saved)["id"].to_pylist()) == ["a", "b"]

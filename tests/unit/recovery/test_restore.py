@@ -20,9 +20,10 @@ from hoodie.model.files import BaseFile, LogFile, parse_data_file
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
-from hoodie.recovery.savepoint import delete_savepoint, make_savepoint, savepointed_files
+from hoodie.recovery.savepoint import make_savepoint, savepointed_files
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage

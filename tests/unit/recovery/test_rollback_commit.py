@@ -31,9 +31,10 @@ from hoodie.model.plans import (
     ReplacePlan,
 )
 from hoodie.recovery.rollback import rollback
-from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage

@@ -15,9 +15,10 @@ from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPla
 from hoodie.formats.timeline.services import encode_clean_metadata, encode_clean_plan
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
-from hoodie.recovery.savepoint import delete_savepoint, make_savepoint, read_savepoints, savepointed_files
+from hoodie.recovery.savepoint import make_savepoint, read_savepoints, savepointed_files
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage, split
 from hoodie.table.state import load_state

@@ -19,10 +19,11 @@ from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CleanMetadata, CleanPlan
 from hoodie.plan.clean import CHECKPOINT, earliest_retained, emptied, files_to_delete, scope_of
-from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.clean import clean, resume
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.protocol import Storage, join
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Crash, CrashAfter, Dying, MemoryStorage

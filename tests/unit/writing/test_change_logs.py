@@ -14,7 +14,7 @@ import hoodie
 from hoodie.config.options import Options
 from hoodie.doctor.examine import examine
 from hoodie.doctor.findings import Fault
-from hoodie.errors import InvalidInput, InvalidOption, TableMismatch
+from hoodie.errors import HistoryGone, InvalidInput, InvalidOption, TableMismatch
 from hoodie.formats.log.blocks import LogBlock, read_blocks
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.local import LocalStorage
@@ -305,3 +305,16 @@ def test_a_log_that_cannot_be_finished_fails_the_write_and_leaves_nothing(
     assert next(calls, None) is None
     assert sorted(path.name for path in tmp_path.iterdir()) == there
     assert table.snapshot().count() == 100
+
+
+def test_rows_that_an_overwrite_took_and_cleaning_removed_are_not_passed_over(tmp_path: Path) -> None:
+    """A savepoint keeps an older slice of the file group: its rows are not those that were there."""
+    table = new(tmp_path / "t", **{"hoodie.clean.automatic": "false"})
+    first = table.upsert(rows("a", n=1)).instant
+    table.savepoint(first)
+    second = table.upsert(rows("b", n=2)).instant
+    table.insert_overwrite_table(rows("c", n=3))
+    assert ops(table, second) == [("d", "a"), ("d", "b"), ("i", "c")]
+    table.clean(options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"})
+    with pytest.raises(HistoryGone, match="are gone"):
+        ops(table, second)

@@ -17,8 +17,9 @@ from hoodie.doctor.examine import examine
 from hoodie.errors import InvalidInput, WriteConflict
 from hoodie.reading.snapshot import read_table
 from hoodie.recovery.rollback import rollback
-from hoodie.recovery.savepoint import delete_savepoint, make_savepoint
+from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.clean import clean
+from hoodie.services.savepoint import delete_savepoint
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit

@@ -121,7 +121,11 @@ def encode_clean_metadata(metadata: CleanMetadata) -> bytes:
 
 
 def decode_clean_metadata(data: bytes, path: str) -> CleanMetadata:
-    record = read_one(data, schemas.CLEAN_METADATA, path)
+    return clean_metadata_of(read_one(data, schemas.CLEAN_METADATA, path), path)
+
+
+def clean_metadata_of(record: Record, path: str) -> CleanMetadata:
+    """What a record of HoodieCleanMetadata says, in a file of the timeline or of the archive."""
     partitions = {
         partition: CleanedPartition(
             policy=found["policy"],
