@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -113,7 +114,9 @@ def _struct(array: pa.StructArray, kind: pa.StructType, path: str, drop_extra: b
 
 
 def _list(array: pa.Array, kind: pa.ListType, path: str, drop_extra: bool) -> pa.ListArray:
-    if not pa.types.is_list(array.type):
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        array = _without_view(array)
+    elif not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     dotted, item = f"{path}.element", kind.value_field
     if not item.nullable and array.values.null_count and (count := array.flatten().null_count):
@@ -124,6 +127,14 @@ def _list(array: pa.Array, kind: pa.ListType, path: str, drop_extra: bool) -> pa
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
     )
+
+
+def _without_view(array: pa.Array) -> pa.ListArray:
+    """The lists of a view, one behind the other. Arrow's own cast leaves the last offset out."""
+    ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    offsets = pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(offsets, array.flatten(), pa.list_(array.type.value_field), mask=mask)
 
 
 def _map(array: pa.MapArray, kind: pa.MapType, path: str, drop_extra: bool) -> pa.MapArray:

@@ -168,6 +168,12 @@ def test_partitions_that_a_filter_rules_out_are_not_read(tmp_path: Path) -> None
     assert "in partitions that the filter rules out" in str(table.explain_snapshot(filters="city = 'oslo'"))
 
 
+def test_a_partition_path_that_may_be_escaped_or_not_rules_nothing_out(tmp_path: Path) -> None:
+    table = make(tmp_path, options={"hoodie.datasource.write.hive_style_partitioning": True})
+    table.insert(ROWS.slice(0, 1).set_column(1, "city", pa.array(["%2F"])))
+    assert ids(table.snapshot(filters="city = '%2F'")) == ids(table.snapshot(filters=[("city", "=", "%2F")])) == [1]
+
+
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_stream_has_the_rows_that_the_whole_has(tmp_path: Path, table_type: str) -> None:
     table = make(tmp_path, table_type=table_type)
