@@ -46,6 +46,17 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
     return pa.Table.from_arrays(columns, schema=schema)
 
 
+def decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary encoded array, one for each row. Arrow decodes no views, as Polars' categories are."""
+    plain = _PLAIN.get(array.type.value_type)
+    if plain is not None:
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain))
+    return array.dictionary_decode()
+
+
+_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+
+
 def _check_names(have: list[str], want: list[str], path: str, drop_extra: bool) -> None:
     if len(set(have)) < len(have):
         twice = sorted({name for name in have if have.count(name) > 1})
@@ -186,7 +197,7 @@ def _solid(array: pa.Array) -> pa.Array:
 def _leaf(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     have = array.type
     if pa.types.is_dictionary(have):
-        return _cast(array.dictionary_decode(), kind, path, False)
+        return _cast(decoded(array), kind, path, False)
     if not _castable(have, kind):
         raise _mismatch(path, have, kind)
     if pa.types.is_timestamp(have) and pa.types.is_timestamp(kind):
