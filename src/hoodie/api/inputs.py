@@ -32,14 +32,18 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
 
     rows    anything with `__arrow_c_stream__`: pyarrow.Table, RecordBatchReader, Polars, DuckDB relations; pandas
             DataFrames, without their index; a pyarrow.RecordBatch
-    Raises  InvalidInput on anything else; while it is read SchemaMismatch where nanoseconds would be lost
+    Raises  InvalidInput on anything else; SchemaMismatch on what makes no table of Arrow's; while it is read
+            SchemaMismatch where nanoseconds would be lost
     """
-    if type(rows).__module__.partition(".")[0] == "pandas":
-        reader = pa.Table.from_pandas(rows, preserve_index=False).to_reader()
+    if type(rows).__module__.partition(".")[0] == "pandas" and hasattr(rows, "columns"):
+        reader = _of_pandas(rows).to_reader()
     elif isinstance(rows, pa.RecordBatch):
         reader = pa.Table.from_batches([rows]).to_reader()
     elif hasattr(rows, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(rows)
+        try:
+            reader = pa.RecordBatchReader.from_stream(rows)
+        except pa.ArrowException as problem:
+            raise SchemaMismatch(f"the rows make no table of Arrow's: {problem}") from problem
     else:
         raise InvalidInput(
             f"expected rows, not {type(rows).__name__}: a Spark DataFrame, or what speaks Arrow: pyarrow.Table, "
@@ -49,6 +53,16 @@ def arrow_stream(rows: Any) -> pa.RecordBatchReader:
     if schema.types == reader.schema.types:
         return reader
     return pa.RecordBatchReader.from_batches(schema, _cast(reader, schema))
+
+
+def _of_pandas(frame: Any) -> pa.Table:
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError, ValueError) as problem:
+        said = ". ".join(str(part).rstrip(".") for part in problem.args)
+        raise SchemaMismatch(
+            f"the DataFrame makes no table of Arrow's: {said}. Columns need names that differ, and values of one type"
+        ) from problem
 
 
 def _cast(reader: pa.RecordBatchReader, schema: pa.Schema) -> Iterator[pa.RecordBatch]:

@@ -12,6 +12,7 @@ from pyarrow import types as arrow
 
 from hoodie.errors import SchemaMismatch
 from hoodie.keygen import calendar
+from hoodie.schema.conform import decoded
 from hoodie.schema.types import spark_name
 
 #: Days since 1970 of 0001-01-01 and 9999-12-31: dates whose text Arrow and Java agree on.
@@ -19,7 +20,10 @@ _PLAIN_DATES = (-719_162, 2_932_896)
 
 
 def column_at(rows: pa.Table, path: str) -> pa.Array:
-    """The column of a name, which may be nested ("a.b"): null where a struct on the way is. Raises SchemaMismatch."""
+    """The column of a name, which may be nested ("a.b"): null where a struct on the way is. No dictionary is left.
+
+    Raises SchemaMismatch when it is missing
+    """
     first, *rest = path.split(".")
     if rows.schema.names.count(first) != 1:
         raise SchemaMismatch(f"column {path!r} is missing; the columns are {', '.join(rows.schema.names)}")
@@ -30,7 +34,7 @@ def column_at(rows: pa.Table, path: str) -> pa.Array:
         if not arrow.is_struct(column.type) or column.type.get_field_index(name) < 0:
             raise SchemaMismatch(f"column {path!r} is missing: {column.type} has no {name!r}")
         column = pc.struct_field(column, name)
-    return column
+    return decoded(column) if arrow.is_dictionary(column.type) else column
 
 
 def type_at(schema: pa.Schema, path: str) -> pa.DataType | None:
@@ -60,9 +64,6 @@ def text_of(column: pa.Array, name: str, *, millis: bool = False, consistent: bo
     Raises      SchemaMismatch on a type that has no text form
     """
     kind = column.type
-    if arrow.is_dictionary(kind):
-        column = column.dictionary_decode()
-        return text_of(column, name, millis=millis, consistent=consistent, zone=zone)
     if arrow.is_floating(kind) and not arrow.is_float16(kind):
         width = np.float32 if arrow.is_float32(kind) else np.float64
         return by_distinct_value(column, lambda value: _java_float(width(value)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
-from hoodie.keygen.keygen import FieldKind, KeyGenerator, partition_values, stored_key_generator
+from hoodie.keygen.keygen import FieldKind, KeyGenerator, partition_values, stored_key_generator, unescape_path
 from hoodie.model.files import FileSlice
 from hoodie.reading.predicate import ANY, Bounds, Tests, may_pass
 
@@ -33,6 +33,8 @@ def slices_that_may_pass(
 
 
 def _may_pass(path: str, tests: Tests, schema: pa.Schema, keygen: KeyGenerator) -> bool:
+    if keygen.hive_style and not keygen.url_encode and unescape_path(path) != path:
+        return True  # Spark SQL escapes such paths, other writers do not: "%41" is what it says, or "A"
     known: dict[str, Bounds] = {}
     for field, text in zip(keygen.partition_fields, partition_values(path, keygen), strict=True):
         if field.kind is FieldKind.SIMPLE and text is not None and field.name in schema.names:

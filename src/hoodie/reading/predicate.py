@@ -60,7 +60,7 @@ class Bounds:
 def tests_of(filters: Sequence[Any]) -> Tests:
     """The tests of filters in pyarrow's tuples: see `selection.Filters`. They are well formed."""
     clauses = filters if isinstance(filters[0], list) else [filters]
-    return tuple(tuple(Test(*part) for part in clause) for clause in clauses)
+    return tuple(tuple(Test(column, op, value) for column, op, value in clause) for clause in clauses)
 
 
 def both(one: Tests, other: Tests) -> Tests:
@@ -108,7 +108,8 @@ def _between(test: Test, bounds: Bounds) -> bool:
         case ">" | ">=":
             return _COMPARE[test.op](high, value)
         case "in":
-            return any(low <= one <= high for one in _each(value))
+            holds_null = bounds.nulls != 0 and None in value  # of tuples, as pyarrow has it
+            return holds_null or any(low <= one <= high for one in _each(value))
         case _:
             return True
 

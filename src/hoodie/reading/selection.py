@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import difflib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import pyarrow as pa
@@ -13,6 +15,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
+from hoodie.reading.exact_numbers import fitted, is_exact, members, number_beside
 from hoodie.reading.predicate import ANY, Test, Tests, tests_of
 
 #: Which rows to keep. Text is a condition in SQL, "amount > 3 and city in ('oslo', 'rome')"; else as pyarrow.parquet
@@ -44,15 +47,48 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     if isinstance(filters, str):
         from hoodie.reading.sql_filter import parse_condition  # its parser is an extra
 
-        return RowFilter(*parse_condition(filters, schema))
+        return _fitting(filters, RowFilter(*parse_condition(filters, schema)), schema)
     if isinstance(filters, pc.Expression):
-        return RowFilter(filters, schema.names)  # an expression does not tell which columns are in it
+        return _fitting(filters, RowFilter(filters, schema.names), schema)  # it does not tell which columns are in it
     try:
-        expression = pq.filters_to_expression(filters)
         tests = tests_of(filters)
-    except (ValueError, TypeError, IndexError, KeyError) as problem:
+        exact = [[_exact(test, schema) for test in clause] for clause in tests]
+        expression = pq.filters_to_expression([[(test.column, test.op, test.value) for test in c] for c in exact])
+    except (ValueError, TypeError, IndexError, KeyError, OverflowError) as problem:
         raise InvalidInput(f"filters={filters!r}: expected tuples (column, operator, value), {problem}") from problem
-    return RowFilter(expression, [test.column for clause in tests for test in clause], tests)
+    return _fitting(filters, RowFilter(expression, [test.column for clause in tests for test in clause], tests), schema)
+
+
+def _exact(test: Test, schema: pa.Schema) -> Test:
+    """The test with a value, of Arrow's, that Arrow compares with the column without rounding."""
+    at = schema.get_field_index(test.column)
+    if at < 0:
+        return test
+    kind = schema.field(at).type
+    if pa.types.is_floating(kind) and isinstance(test.value, Integral) and not isinstance(test.value, bool):
+        return replace(test, value=float(Decimal(int(test.value))))
+    if not is_exact(kind):
+        return test
+    if test.op not in ("in", "not in"):
+        number = number_beside(kind, test.value)
+        return test if number is None else Test(test.column, *fitted(test.op, number, kind))
+    values = list(test.value)
+    numbers = [number_beside(kind, value) for value in values if value is not None]
+    held = [number for number in numbers if number is not None]
+    if len(held) < len(numbers):
+        return test
+    nulls = [None] if None in values else []
+    return replace(test, value=pa.array([*members(held, kind), *nulls], kind))
+
+
+def _fitting(filters: Filters, found: RowFilter, schema: pa.Schema) -> RowFilter:
+    """The filter, seen to be one of these columns' types. Columns that are not there are for the caller."""
+    if all(name in schema.names for name in found.columns):
+        try:
+            schema.empty_table().filter(found.expression)
+        except pa.ArrowException as problem:
+            raise InvalidInput(f"filters={filters!r} do not fit the columns: {problem}") from problem
+    return found
 
 
 def check_columns(names: Iterable[str], schema: pa.Schema) -> None:

@@ -7,14 +7,15 @@ read as one, as Spark does. Nulls are as in SQL: a comparison with null is neith
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput, MissingPackage
+from hoodie.reading.exact_numbers import Number, fitted, is_exact, members
 from hoodie.reading.predicate import ANY, Test, Tests, both, either
 
 try:
@@ -33,6 +34,14 @@ _OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
 }
 #: A node of the parser's tree, whose classes it has named differently from one version to the next.
 Node: TypeAlias = Any
+
+#: What is read of the tree's nodes. A word that says more, as `symmetric` and `escape` do, is in another argument.
+_READ: Mapping[type, frozenset[str]] = {
+    sql.Is: frozenset({"this", "expression"}),
+    sql.In: frozenset({"this", "expressions"}),
+    sql.Between: frozenset({"this", "low", "high"}),
+    sql.Like: frozenset({"this", "expression"}),
+}
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -71,6 +80,11 @@ class _Reader:
         self.text, self.schema = text, schema
 
     def condition(self, node: Node) -> Condition:
+        if node.args.get("negate"):  # `not like`, in trees of newer releases
+            positive = node.copy()
+            positive.set("negate", None)
+            return self._negated(positive)
+        self._refuse_unread(node)
         match node:
             case sql.Paren():
                 return self.condition(node.this)
@@ -105,6 +119,7 @@ class _Reader:
         if isinstance(node, sql.Paren):
             return self._negated(node.this)
         if isinstance(node, sql.Is):
+            self._refuse_unread(node)
             return self._is(node, negated=True)
         found = self.condition(node)
         return Condition(~found.expression, found.columns)
@@ -119,7 +134,12 @@ class _Reader:
         if _is_column(right):
             other = self._column(right)
             return Condition(function(column.field, other.field), (column.name, other.name))
-        value = self._value(right, column)
+        constant = self._constant(right)
+        if _is_number(constant) and is_exact(column.kind):
+            op, value = fitted(op, constant, column.kind)
+            function = _function(op)
+        else:
+            value = self._value(constant, column)
         tests = ANY if column.nested or value.as_py() is None else ((Test(column.name, op, value.as_py()),),)
         return Condition(function(column.field, pc.scalar(value)), (column.name,), tests)
 
@@ -141,15 +161,25 @@ class _Reader:
         column = self._column(node.this)
         if not node.expressions:
             raise self._refused(node)
-        values = [self._value(one, column).as_py() for one in node.expressions]
-        held = [value for value in values if value is not None]
-        found = column.field.isin(pa.array(held, column.kind))
+        constants = [self._constant(one) for one in node.expressions]
+        held, field, kind = self._values(constants, column), column.field, column.kind
+        if pa.types.is_floating(kind):  # `=` compares as doubles, and takes 0.0 and -0.0 for equal
+            field, kind = field.cast(pa.float64()), pa.float64()
+            held += [-0.0] if 0.0 in held else []
+        found = field.isin(pa.array(held, kind))
         unknown = pc.scalar(pa.scalar(None, pa.bool_()))
         known = pc.if_else(column.field.is_valid(), found, unknown)
-        if len(held) < len(values):  # null among them: never false
+        if None in constants:  # never false
             known = pc.if_else(known, known, unknown)
         tests = ANY if column.nested else ((Test(column.name, "in", held),),)
         return Condition(known, (column.name,), tests)
+
+    def _values(self, constants: Sequence[Any], column: _Column) -> list[Any]:
+        """The constants that values of the column can be equal to, without nulls."""
+        if not is_exact(column.kind):
+            return [self._value(one, column).as_py() for one in constants if one is not None]
+        held = members([one for one in constants if _is_number(one)], column.kind)
+        return held + [self._value(one, column).as_py() for one in constants if one is not None and not _is_number(one)]
 
     def _like(self, node: sql.Like) -> Condition:
         column, pattern = self._column(node.this), node.expression
@@ -182,9 +212,10 @@ class _Reader:
             raise InvalidInput(f"the condition {self.text!r}: there is no column {name!r}; there are {names}")
         return found[0]
 
-    def _value(self, node: Node, column: _Column) -> pa.Scalar:
-        """A constant in the type of the column that it stands beside, or one that Arrow compares with it."""
-        given, kind = self._constant(node), column.kind
+    def _value(self, given: Any, column: _Column) -> pa.Scalar:
+        """A constant in the type of the column that it stands beside, or one that Arrow compares with it. No number
+        beside a column of exact numbers."""
+        kind = column.kind
         if given is None:
             return pa.scalar(None, kind)
         try:
@@ -192,11 +223,10 @@ class _Reader:
                 if pa.types.is_timestamp(kind) and kind.tz is not None and not _has_zone(given):
                     return pa.scalar(given).cast(pa.timestamp(kind.unit)).cast(pa.timestamp(kind.unit, "UTC"))
                 return pa.scalar(given).cast(kind)
-            if (pa.types.is_boolean(kind), pa.types.is_string(kind)) != (type(given) is bool, type(given) is str):
+            kinds = (pa.types.is_boolean(kind), pa.types.is_string(kind), pa.types.is_floating(kind))
+            if kinds != (type(given) is bool, type(given) is str, _is_number(given)):
                 raise InvalidInput(f"the condition {self.text!r} compares {column.name} ({kind}) with {given!r}")
-            if isinstance(given, Decimal) and not pa.types.is_decimal(kind):
-                return pa.scalar(float(given))
-            return pa.scalar(given)
+            return pa.scalar(float(Decimal(given)) if _is_number(given) else given)
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as problem:
             raise InvalidInput(
                 f"the condition {self.text!r}: {given!r} is no value of {column.name} ({kind}): {problem}"
@@ -216,17 +246,27 @@ class _Reader:
                 return int(node.this) if node.this.isdigit() else Decimal(node.this)
             case sql.Neg():
                 value = self._constant(node.this)
-                if isinstance(value, (int, Decimal)) and not isinstance(value, bool):
-                    return -value
+                if _is_number(value):
+                    return value.copy_negate() if isinstance(value, Decimal) else -value  # `-` rounds to 28 digits
             case sql.Cast() if isinstance(node.this, sql.Literal) and node.this.is_string:  # date '2024-01-31'
                 return node.this.this
         raise self._refused(node)
+
+    def _refuse_unread(self, node: Node) -> None:
+        """Refuse a node that says more than is read of it."""
+        read = _READ.get(type(node))
+        if read is not None and any(value for name, value in node.args.items() if name not in read):
+            raise self._refused(node)
 
     def _refused(self, node: Node) -> InvalidInput:
         return InvalidInput(
             f"the condition {self.text!r}: {node.sql(dialect='spark')!r} is not supported: compare columns with "
             "constants (=, <>, <, <=, >, >=, between, in, like, is null), joined by and, or, not"
         )
+
+
+def _is_number(constant: object) -> TypeGuard[Number]:
+    return isinstance(constant, (int, Decimal)) and not isinstance(constant, bool)
 
 
 def _is_column(node: Node) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -43,6 +44,17 @@ def conform(rows: pa.Table | pa.RecordBatch, schema: pa.Schema, *, drop_extra: b
         chunks = [_array(chunk, field, field.name, drop_extra) for chunk in column.chunks]
         columns.append(pa.chunked_array(chunks, field.type))
     return pa.Table.from_arrays(columns, schema=schema)
+
+
+def decoded(array: pa.DictionaryArray) -> pa.Array:
+    """The values of a dictionary encoded array, one for each row. Arrow decodes no views, as Polars' categories are."""
+    plain = _PLAIN.get(array.type.value_type)
+    if plain is not None:
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(plain))
+    return array.dictionary_decode()
+
+
+_PLAIN = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
 
 
 def _check_names(have: list[str], want: list[str], path: str, drop_extra: bool) -> None:
@@ -113,7 +125,9 @@ def _struct(array: pa.StructArray, kind: pa.StructType, path: str, drop_extra: b
 
 
 def _list(array: pa.Array, kind: pa.ListType, path: str, drop_extra: bool) -> pa.ListArray:
-    if not pa.types.is_list(array.type):
+    if pa.types.is_list_view(array.type) or pa.types.is_large_list_view(array.type):
+        array = _without_view(array)
+    elif not pa.types.is_list(array.type):
         array = array.cast(pa.list_(array.type.value_field))
     dotted, item = f"{path}.element", kind.value_field
     if not item.nullable and array.values.null_count and (count := array.flatten().null_count):
@@ -124,6 +138,14 @@ def _list(array: pa.Array, kind: pa.ListType, path: str, drop_extra: bool) -> pa
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
     )
+
+
+def _without_view(array: pa.Array) -> pa.ListArray:
+    """The lists of a view, one behind the other. Arrow's own cast leaves the last offset out."""
+    ends = np.cumsum(pc.list_value_length(array).fill_null(0).to_numpy(zero_copy_only=False), dtype=np.int64)
+    offsets = pa.array(np.concatenate([np.zeros(1, np.int64), ends])).cast(pa.int32())
+    mask = array.is_null() if array.null_count else None
+    return pa.ListArray.from_arrays(offsets, array.flatten(), pa.list_(array.type.value_field), mask=mask)
 
 
 def _map(array: pa.MapArray, kind: pa.MapType, path: str, drop_extra: bool) -> pa.MapArray:
@@ -175,7 +197,7 @@ def _solid(array: pa.Array) -> pa.Array:
 def _leaf(array: pa.Array, kind: pa.DataType, path: str) -> pa.Array:
     have = array.type
     if pa.types.is_dictionary(have):
-        return _cast(array.dictionary_decode(), kind, path, False)
+        return _cast(decoded(array), kind, path, False)
     if not _castable(have, kind):
         raise _mismatch(path, have, kind)
     if pa.types.is_timestamp(have) and pa.types.is_timestamp(kind):

@@ -143,6 +143,37 @@ def test_times_in_nanoseconds_are_taken_where_nothing_is_lost(tmp_path: Path) ->
         table.upsert(finer)
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_categories_are_text_in_columns_keys_and_partition_paths(tmp_path: Path, table_type: str) -> None:
+    table = make(tmp_path, table_type=table_type, options={"hoodie.datasource.write.partitionpath.urlencode": True})
+    texts = {"id": [1, 2], "city": ["a/b", "oslo"], "ts": [1, 1], "note": ["x", None], "notes": [["x"], ["y", None]]}
+    kinds = {"city": pl.Categorical, "note": pl.Enum(["x", "y"]), "notes": pl.List(pl.Categorical)}
+    rows = pl.DataFrame(texts, schema_overrides=kinds)
+    assert table.upsert(rows).inserted == 2
+    assert table.upsert(rows.to_arrow()).updated == 2
+    found = table.snapshot(columns=list(texts)).to_arrow().sort_by("id")
+    assert found.to_pylist() == [dict(zip(texts, values, strict=True)) for values in zip(*texts.values(), strict=True)]
+    assert found.schema.field("city").type == found.schema.field("note").type == pa.string()
+    assert ids(table.read(rows).rows) == [1, 2]
+    assert ids(hoodie.HoodieReadClient(tmp_path / "t").filter_exists(rows)) == []
+    assert table.delete(rows).deleted == 2
+
+
+def test_rows_that_make_no_arrow_table_are_refused(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    one = pd.DataFrame({"id": [1, 2], "city": ["oslo", "rome"], "ts": [1, 1]})
+    for frame, problem in (
+        (one.assign(x=[1, "a"]), "Conversion failed for column x"),
+        (one.assign(x=pd.arrays.SparseArray([1, 2])), r"column x\) not supported"),
+        (pd.concat([one, one], axis=1), "Duplicate column names"),
+        (one["id"], "no table of Arrow's"),
+        (pl.DataFrame({"id": [1]}, schema={"id": pl.Int128}), "no table of Arrow's"),
+    ):
+        with pytest.raises(SchemaMismatch, match=problem):
+            table.upsert(frame)
+    assert table.history() == []
+
+
 def test_rows_go_by_a_condition(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.insert(ROWS)
@@ -166,6 +197,12 @@ def test_partitions_that_a_filter_rules_out_are_not_read(tmp_path: Path) -> None
         assert ids(rows) == [1, 3]
     assert ids(table.snapshot(filters="city is null")) == [4]
     assert "in partitions that the filter rules out" in str(table.explain_snapshot(filters="city = 'oslo'"))
+
+
+def test_a_partition_path_that_may_be_escaped_or_not_rules_nothing_out(tmp_path: Path) -> None:
+    table = make(tmp_path, options={"hoodie.datasource.write.hive_style_partitioning": True})
+    table.insert(ROWS.slice(0, 1).set_column(1, "city", pa.array(["%2F"])))
+    assert ids(table.snapshot(filters="city = '%2F'")) == ids(table.snapshot(filters=[("city", "=", "%2F")])) == [1]
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])

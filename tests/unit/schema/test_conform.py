@@ -108,6 +108,8 @@ STAMP = dt.datetime(2024, 1, 2, 3, 4, 5, 678000)
         ([dt.date(2020, 1, 1), None, None], pa.date64(), pa.date32(), [dt.date(2020, 1, 1), None, None]),
         ([[1, None], None, []], pa.large_list(pa.int32()), items(pa.int64()), [[1, None], None, []]),
         ([[1, None], None, [2, 3]], pa.list_(pa.int32(), 2), items(pa.int64()), [[1, None], None, [2, 3]]),
+        ([[1, None], None, [], [2]], pa.list_view(pa.int16()), items(pa.int64()), [[1, None], None, [], [2]]),
+        ([["a"], [None], None], pa.large_list_view(pa.string_view()), items(pa.string()), [["a"], [None], None]),
         ([[1], None, []], items(pa.int32(), False), items(pa.int32()), [[1], None, []]),
         ([[1], None, []], items(pa.int32()), items(pa.int32(), False), [[1], None, []]),
     ],
@@ -117,6 +119,14 @@ def test_values_of_other_forms_come_out_equal(
 ) -> None:
     expected = pa.array(values, have).cast(want).to_pylist() if result is None else result
     assert cast(values, have, want) == expected
+
+
+def test_views_of_lists_that_overlap_or_lie_in_any_order_are_copied() -> None:
+    offsets, sizes, values = pa.array([3, 0, 1, 9], pa.int32()), pa.array([2, 2, 3, 1], pa.int32()), pa.array(range(10))
+    views = pa.ListViewArray.from_arrays(offsets, sizes, values, mask=pa.array([False, False, True, False]))
+    found = conform(pa.table({"c": views.slice(1)}), one(items(pa.int64())))
+    found.validate(full=True)
+    assert found.column("c").to_pylist() == [[0, 1], None, [9]]
 
 
 def test_timestamps_keep_their_moment_with_or_without_a_zone() -> None:

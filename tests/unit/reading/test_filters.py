@@ -1,0 +1,166 @@
+"""What filters keep: conditions as SQL has them, tuples as pyarrow has them, and none that a column's type breaks."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import hoodie
+from hoodie.errors import InvalidInput
+from hoodie.reading.predicate import Bounds, may_pass
+from hoodie.reading.selection import read_filter
+
+FINEST = "-12345678901234567890.123456789012345678"
+EPOCH = dt.datetime(1970, 1, 1)
+ROWS = pa.table(
+    {
+        "id": [0, 1, 2, 3, 4],
+        "i": pa.array([-(2**31), 1, 2, 2**31 - 1, None], pa.int32()),
+        "l": pa.array([-(2**63), 1, 2**53 + 1, 2**63 - 1, None], pa.int64()),
+        "price": pa.array([Decimal(n) for n in ("-1.50", "0.10", "1.00", "999.99")] + [None], pa.decimal128(5, 2)),
+        "fine": pa.array([Decimal(n) for n in (FINEST, "0", "1", "9e18")] + [None], pa.decimal128(38, 18)),
+        "f": pa.array([-1.0, 0.1, -0.0, 2.0**24, None], pa.float32()),
+        "d": pa.array([-1.0, 0.1, -0.0, 2.0**53, None], pa.float64()),
+        "s": ["a", "ab", "it's", "%", None],
+        "day": pa.array([dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2024, 2, 29), dt.date.max, None]),
+        "at": pa.array([EPOCH, EPOCH, None, None, None], pa.timestamp("us", "UTC")),
+    }
+)  # fmt: skip
+
+
+def kept(filters: Any) -> list[int]:
+    found = read_filter(filters, ROWS.schema)
+    assert found is not None
+    return list(ROWS.filter(found.expression).column("id").to_pylist())
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("s like 'a%'", [0, 1]),
+        ("s not like 'a%'", [2, 3]),
+        ("not (s not like 'a%')", [0, 1]),
+        ("s not like '%'", []),
+        ("s not in ('a', '%')", [1, 2]),
+        ("id not between 1 and 3", [0, 4]),
+    ],
+)
+def test_a_negated_word_keeps_the_other_rows(condition: str, expected: list[int]) -> None:
+    assert kept(condition) == expected
+
+
+@pytest.mark.parametrize(
+    "condition", ["id between symmetric 3 and 1", "s like 'a!%' escape '!'", "s like any ('a', 'b')"]
+)
+def test_what_a_condition_says_beyond_what_is_understood_is_refused(condition: str) -> None:
+    with pytest.raises(InvalidInput, match="is not supported"):
+        kept(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
+        ("i > 1.5", [2, 3]),
+        ("i >= -2147483648.5", [0, 1, 2, 3]),
+        ("i <= 1.9", [0, 1]),
+        ("i = 1.5", []),
+        ("i <> 1.5", [0, 1, 2, 3]),
+        ("i = 1.0", [1]),
+        ("i in (1.5, 2)", [2]),
+        ("i not in (1.5, 2)", [0, 1, 3]),
+        ("i in (2147483648, 1)", [1]),
+        ("i < 2147483648", [0, 1, 2, 3]),
+        ("l < 99999999999999999999", [0, 1, 2, 3]),
+        ("l > 99999999999999999999", []),
+        ("l >= -1e400", [0, 1, 2, 3]),
+        ("l between -1e999999999 and 1e-999999999", [0]),
+        ("not (l = 9223372036854775808)", [0, 1, 2, 3]),
+        ("l = 9007199254740993", [2]),
+        ("l = 9007199254740992.5", []),
+        ("price > 0", [1, 2, 3]),
+        ("price >= 1", [2, 3]),
+        ("price in (1, 0.1, 0.001)", [1, 2]),
+        ("price < 0.101", [0, 1]),
+        ("price < 12345678901234567890123", [0, 1, 2, 3]),
+        ("fine >= 1", [2, 3]),
+        (f"fine = {FINEST}", [0]),
+        ("fine > 0.0000000000000000001", [2, 3]),
+        ("d in (0, 0.1)", [1, 2]),
+        ("d not in (0)", [0, 1, 3]),
+        ("f = 0", [2]),
+        ("f in (0)", [2]),
+        ("f in (0.1)", []),
+        ("f < 16777217", [0, 1, 2, 3]),
+        ("d < 9007199254740993", [0, 1, 2]),
+    ],
+)
+def test_numbers_are_compared_exactly(condition: str, expected: list[int]) -> None:
+    assert kept(condition) == expected
+    assert kept(f"({condition}) or id = 4") == [*expected, 4]
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ([("i", ">", 1.5)], [2, 3]),
+        ([("i", "<", float("inf"))], [0, 1, 2, 3]),
+        ([("i", "in", [1.5, 2])], [2]),
+        ([("i", "in", [2**40, None])], [4]),
+        ([("i", "not in", {1, 2})], [0, 3, 4]),
+        ([("l", "<", 2**70)], [0, 1, 2, 3]),
+        ([("price", ">=", 1)], [2, 3]),
+        ([("price", "<", Decimal("0.101"))], [0, 1]),
+        ([("price", "=", 0.1)], [1]),
+        ([[("fine", "=", 1)], [("fine", "<", 0)]], [0, 2]),
+        ([("f", "<", 2**24 + 1)], [0, 1, 2, 3]),
+        ([("d", "<", 2**53 + 1)], [0, 1, 2]),
+    ],
+)
+def test_numbers_of_tuples_are_compared_exactly(filters: Any, expected: list[int]) -> None:
+    assert kept(filters) == expected
+
+
+@pytest.mark.parametrize(
+    ("filters", "problem"),
+    [
+        ("day = 1", "compares day"),
+        ("at > 5", "compares at"),
+        ("i", "evaluate to bool"),
+        ("day < at and s = i", "do not fit the columns"),
+        ([("day", "=", 1)], "do not fit the columns"),
+        ([("s", ">", 1)], "do not fit the columns"),
+        (pc.field("i"), "evaluate to bool"),
+        (pc.field("nope") > 1, "nope"),
+    ],
+)
+def test_filters_that_do_not_fit_a_columns_type_are_refused_before_rows_are_read(filters: Any, problem: str) -> None:
+    with pytest.raises(InvalidInput, match=problem):
+        kept(filters)
+
+
+@pytest.mark.parametrize("filters", [[("i", "=")], [("i", "~", 1)], [], [["i", "=", 1]], [("d", "in", [2**70])]])
+def test_tuples_that_are_malformed_are_refused(filters: Any) -> None:
+    with pytest.raises(InvalidInput, match=r"filters=\["):
+        kept(filters)
+
+
+def test_a_null_among_the_values_of_a_tuple_leaves_no_row_group_out_that_has_nulls() -> None:
+    found = read_filter([("i", "in", [1, None])], ROWS.schema)
+    assert found is not None
+    assert may_pass(found.tests, {"i": Bounds(5, 9, nulls=1)}.get)
+    assert not may_pass(found.tests, {"i": Bounds(5, 9, nulls=0)}.get)
+
+
+def test_a_delete_by_what_is_not_like_a_pattern_leaves_the_rows_that_are(tmp_path: Path) -> None:
+    table = hoodie.create_table(tmp_path / "t", name="t", record_key="id")
+    table.insert(
+        pa.table({"id": [1, 2, 3], "s": ["tmp_a", "b", "c"], "price": pa.array([1, 2, 3], pa.decimal128(5, 2))})
+    )
+    assert table.delete("s not like 'tmp%' and price > 2").deleted == 1
+    assert sorted(table.snapshot().to_arrow().column("id").to_pylist()) == [1, 2]
