@@ -163,6 +163,36 @@ def test_a_merge_that_deletes_takes_nothing_but_the_keys(spark, tmp_path, table_
     assert [row[0] for row in rows(strict)] == ["k0", "k2"]
 
 
+@TYPES
+def test_keys_of_another_type_match_where_they_are_equal(spark, tmp_path, table_type):
+    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id", table_type=table_type)
+    first = [(1, 1), (2, 2), (3, 3)]
+    table.upsert(spark.createDataFrame(first, "id int, n int"))
+    source = spark.createDataFrame([(1.5, "02", 8), (3.0, "x", 9)], "id double, text string, n int")
+    table.merge(source, "target.id = source.id").when_matched_update_all().execute()
+    assert values(table) == [(1, 1), (2, 2), (3, 9)]
+    table.merge(source.where("id < 2"), "target.id = source.id").when_matched_delete().execute()
+    table.merge(source.where("id < 2"), "target.id = source.text").when_matched_delete().execute()
+    assert values(table) == [(1, 1), (3, 9)]
+
+
+def values(table: HoodieTable) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in table.snapshot().select("id", "n").collect())
+
+
+def test_values_of_clauses_keep_their_digits_beside_others_of_a_wider_type(spark, tmp_path):
+    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id")
+    large = 2**53 + 1
+    table.upsert(spark.createDataFrame([(1, large), (2, large), (3, large)], "id int, n long"))
+    source = spark.createDataFrame([(1, 5.0), (2, 6.0)], "id int, x double")
+    merge = table.merge(source, "target.id = source.id")
+    merge = merge.when_matched_update({"n": "source.x"}, condition="source.id = 1").when_matched_update(
+        {"n": "target.n"}
+    )
+    merge.when_not_matched_by_source_update({"n": "target.n"}).execute()
+    assert values(table) == [(1, 5), (2, large), (3, large)]
+
+
 def test_a_merge_by_another_column_joins(spark, tmp_path):
     table = new_table(spark, tmp_path / "t")
     prices = spark.createDataFrame([(1.0, 100.0), (3.0, 300.0)], "old double, new double")

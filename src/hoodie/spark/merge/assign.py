@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -14,7 +15,8 @@ from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.spark.columns import tick
 from hoodie.spark.merge.clauses import Act, MergeClause
 
-_NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType)
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_NUMBERS = (*_INTEGERS, T.FloatType, T.DoubleType, T.DecimalType)
 _TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _TEXT = (T.StringType, T.CharType, T.VarcharType)
 
@@ -71,7 +73,8 @@ def in_types(rows: Mapping[str, Column], given: T.StructType, wanted: T.StructTy
 
     rows    by column of `wanted`
     given   the types that the values have
-    Raises  SchemaMismatch, one for all columns whose values would lose their meaning: text for a number, and so on
+    Raises  SchemaMismatch, one for all columns whose values would lose their meaning: text for a number, and so on.
+            A number that its column cannot hold fails the job with InvalidInput, in any mode of Spark's
     """
     problems = [
         f"column {field.name!r} is {field.dataType.simpleString()}, and the value {kind.simpleString()}"
@@ -80,7 +83,43 @@ def in_types(rows: Mapping[str, Column], given: T.StructType, wanted: T.StructTy
     ]
     if problems:
         raise SchemaMismatch(f"Values do not fit the table: {'; '.join(problems)}. Cast them.")
-    return [rows[field.name].cast(field.dataType).alias(field.name) for field in wanted]
+    return [_cast(rows[field.name], given[field.name].dataType, field).alias(field.name) for field in wanted]
+
+
+def refused(problem: str | Column) -> Column:
+    """A value whose row fails the job, with an InvalidInput: see `worker_errors`. A Column's text has no quotes."""
+    text = F.lit(json.dumps(problem)[1:-1]) if isinstance(problem, str) else problem
+    return F.raise_error(F.concat(F.lit('hoodie-error ["InvalidInput", "'), text, F.lit('"]'))).cast("string")
+
+
+def holds_all(column: T.DataType, value: T.DataType) -> bool:
+    """Whether a column of one type holds each value of another, and equal ones are equal in both."""
+    if isinstance(value, T.NullType) or value == column:
+        return True
+    if isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS):
+        return _INTEGERS.index(type(value)) <= _INTEGERS.index(type(column))
+    if isinstance(value, T.DecimalType) and isinstance(column, T.DecimalType):
+        whole = column.precision - column.scale, value.precision - value.scale
+        return whole[0] >= whole[1] and column.scale >= value.scale
+    return isinstance(value, T.FloatType) and isinstance(column, T.DoubleType)
+
+
+def equal_alike(column: T.DataType, value: T.DataType) -> bool:
+    """Whether a value equals one of a column where it does so once it is cast to the column's type. A number that is
+    too large is refused by the cast."""
+    return holds_all(column, value) or (isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS))
+
+
+def _cast(value: Column, given: T.DataType, wanted: T.StructField) -> Column:
+    kind = wanted.dataType
+    numbers = isinstance(given, _NUMBERS) and isinstance(kind, (*_INTEGERS, T.DecimalType))
+    if not numbers or holds_all(kind, given):
+        return value.cast(kind)
+    fitting = value.try_cast(kind)
+    problem = F.concat(
+        F.lit(f"column {wanted.name} is {kind.simpleString()}, and cannot hold the value "), value.cast("string")
+    )
+    return F.when(value.isNotNull() & fitting.isNull(), refused(problem).cast(kind)).otherwise(fitting)
 
 
 def _assignable(value: T.DataType, column: T.DataType) -> bool:
