@@ -338,6 +338,7 @@ def test_bad_statements_say_where_and_change_nothing(spark, orders):
         (InvalidInput, f"UPDATE {orders} SET cost = 5 WHERE id = 1"),
         (SchemaMismatch, f"UPDATE {orders} SET price = 'dear' WHERE id = 1"),
         (SchemaMismatch, f"INSERT INTO {orders} VALUES (1, 2)"),
+        (InvalidInput, f"INSERT OVERWRITE {orders} PARTITION (price = 5) SELECT 1, 1, 'oslo'"),
         (
             KeyMatchedTwice,
             f"MERGE INTO {orders} t USING {twice} s ON t.id = s.id AND t.city = s.city "

@@ -22,6 +22,7 @@ from hoodie.spark.merge.clauses import MergeClause, MergeRequest
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
 from hoodie.statements.rows import views_of, with_tables
+from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 
 INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
@@ -81,6 +82,7 @@ def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
 
 @_run.register
 def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
+    _refuse_other_than_partitions(statement, table)
     query = with_tables(session, statement.query)
     rows = session.sql(statement.query) if query is None else query
     frame = _placed(statement, rows, _columns(table))
@@ -89,6 +91,18 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFra
     if statement.partition or str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic":
         return table.insert_overwrite(frame)
     return table.insert_overwrite_table(frame)
+
+
+def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFrame]) -> None:
+    if not statement.partition:
+        return
+    columns = [name.partition(":")[0] for name in load_state(table.storage).config.partition_by]
+    known = {name.lower() for name in columns}
+    if others := [name for name in statement.partition if name.lower() not in known]:
+        raise InvalidInput(
+            f"PARTITION names {', '.join(others)}, and {statement.table} is partitioned by "
+            f"{', '.join(columns) or 'nothing'}"
+        )
 
 
 def _inserted(session: SparkSession, table: HoodieTable[DataFrame], frame: DataFrame) -> WriteResult:
@@ -145,7 +159,8 @@ def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> D
     )
     if columns is None:
         return whole
-    return whole.select(*in_types({name: quoted(name) for name in names}, whole.schema, columns))
+    values = {name: quoted(name) for name in names}
+    return whole.select(*in_types(values, whole.schema, columns, fields_by_name=statement.by_name))
 
 
 def _null(name: str) -> Column:

@@ -29,7 +29,7 @@ from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
-from hoodie.spark.types import to_arrow, to_spark
+from hoodie.spark.types import nullable_type, to_arrow, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire, require_columns
 from hoodie.storage.protocol import Storage
@@ -295,7 +295,7 @@ def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFr
     if target.declared is None:
         return rows, StructType([given[name] for name in columns])
     wanted = to_spark(pa.schema([target.declared.field(name) for name in columns]))
-    if all(given[field.name].dataType == field.dataType for field in wanted):
+    if all(nullable_type(given[field.name].dataType) == nullable_type(field.dataType) for field in wanted):
         return rows, wanted
     others = [quoted(name) for name in rows.columns if name not in columns]
     return rows.select(*in_types({name: quoted(name) for name in columns}, given, wanted), *others), wanted
