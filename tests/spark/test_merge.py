@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 import hoodie
 from hoodie.api.table import HoodieTable
-from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, WriteConflict
+from hoodie.errors import FileGone, InvalidInput, KeyMatchedTwice, SchemaMismatch, WriteConflict
 from support import spark_tables
 
 EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": "0"}
@@ -161,6 +161,63 @@ def test_a_merge_that_deletes_takes_nothing_but_the_keys(spark, tmp_path, table_
     result = strict.merge(gone).when_matched_delete(condition="source.city = 'oslo'").execute()
     assert counts(result) == (0, 0, 1)
     assert [row[0] for row in rows(strict)] == ["k0", "k2"]
+
+
+@TYPES
+def test_keys_of_another_type_match_where_they_are_equal(spark, tmp_path, table_type):
+    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id", table_type=table_type)
+    first = [(1, 1), (2, 2), (3, 3)]
+    table.upsert(spark.createDataFrame(first, "id int, n int"))
+    source = spark.createDataFrame([(1.5, "02", 8), (3.0, "x", 9)], "id double, text string, n int")
+    table.merge(source, "target.id = source.id").when_matched_update_all().execute()
+    assert values(table) == [(1, 1), (2, 2), (3, 9)]
+    table.merge(source.where("id < 2"), "target.id = source.id").when_matched_delete().execute()
+    table.merge(source.where("id < 2"), "target.id = source.text").when_matched_delete().execute()
+    assert values(table) == [(1, 1), (3, 9)]
+
+
+def values(table: HoodieTable) -> list[tuple[object, ...]]:
+    return sorted(tuple(row) for row in table.snapshot().select("id", "n").collect())
+
+
+def test_values_of_clauses_keep_their_digits_beside_others_of_a_wider_type(spark, tmp_path):
+    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id")
+    large = 2**53 + 1
+    table.upsert(spark.createDataFrame([(1, large), (2, large), (3, large)], "id int, n long"))
+    source = spark.createDataFrame([(1, 5.0), (2, 6.0)], "id int, x double")
+    merge = table.merge(source, "target.id = source.id")
+    merge = merge.when_matched_update({"n": "source.x"}, condition="source.id = 1").when_matched_update(
+        {"n": "target.n"}
+    )
+    merge.when_not_matched_by_source_update({"n": "target.n"}).execute()
+    assert values(table) == [(1, 5), (2, large), (3, large)]
+
+
+@TYPES
+def test_fields_of_structs_are_assigned_by_name_and_in_their_types(spark, tmp_path, table_type):
+    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="k.id", table_type=table_type)
+    made = "named_struct('id', id) k, 1L n, named_struct('x', 1, 'y', 2) s, array(named_struct('q', 1, 'r', 2)) l"
+    table.upsert(spark.sql(f"SELECT {made} FROM range(2)"))  # fields and elements that take no nulls
+    table.update("k.id = 0", {"n": "5"})
+    table.update("k.id = 1", {"s": "named_struct('y', 7L, 'x', s.y)", "l": "array(named_struct('r', 8, 'q', 9))"})
+    assert nested(table) == [(0, 5, (1, 2), [(1, 2)]), (1, 1, (2, 7), [(9, 8)])]
+    source = spark.sql("SELECT 6 n, named_struct('id', 0) k, array() l, named_struct('Y', 3, 'X', 4L) s")
+    table.merge(source, "target.k.id = source.k.id").when_matched_update_all().execute()
+    assert nested(table) == [(0, 6, (4, 3), []), (1, 1, (2, 7), [(9, 8)])]
+    for value, error in (
+        ("named_struct('y', 7, 'z', 1)", SchemaMismatch),
+        ("named_struct('y', 7)", SchemaMismatch),
+        ("named_struct('y', 7, 'x', 'one')", SchemaMismatch),
+        ("named_struct('y', 7, 'x', 3000000000)", InvalidInput),
+        ("named_struct('y', 7, 'x', CAST(NULL AS INT))", SchemaMismatch),
+    ):
+        with pytest.raises(error, match=r"column '?s"):
+            table.update(None, {"s": value})
+
+
+def nested(table: HoodieTable) -> list[tuple[object, ...]]:
+    found = table.snapshot().select("k.id", "n", "s", "l").collect()
+    return sorted((row.id, row.n, tuple(row.s), [tuple(item) for item in row.l]) for row in found)
 
 
 def test_a_merge_by_another_column_joins(spark, tmp_path):

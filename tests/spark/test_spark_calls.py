@@ -91,6 +91,7 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
         (SchemaMismatch, lambda: df.drop("ts").write.format("hudi").options(**OPTIONS).mode("append").save(path)),
         (TableNotFound, lambda: spark.read.format("hudi").load(str(tmp_path / "nowhere"))),
         (InvalidInput, lambda: read.load([path, path])),
+        (InvalidInput, lambda: spark.read.format("hudi").schema("uuid string, nope int").load(path)),
         (InvalidOption, lambda: spark.read.format("hudi").option("hoodie.datasource.query.type", "x").load(path)),
         (
             InvalidOption,
@@ -101,6 +102,8 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
         with pytest.raises(error):
             act()
     assert len(table.history()) == 1
+    named = "`fare` decimal(10, 2) COMMENT 'in, all', uuid string"
+    assert spark.read.format("hudi").schema(named).load(path).columns == ["fare", "uuid"]
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING hudi OPTIONS (path '{path}')")
     columns = "uuid, partitionpath, ts, fare"
     with pytest.raises(Exception, match="InvalidInput: 1 rows have a record key that is null"):

@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 
 import hoodie
-from hoodie.errors import InvalidInput, KeyMatchedTwice, SchemaMismatch, StatementError, TableNotFound, UnsupportedTable
+from hoodie.errors import (
+    InvalidInput,
+    KeyMatchedTwice,
+    SchemaMismatch,
+    StatementError,
+    TableMismatch,
+    TableNotFound,
+    UnsupportedTable,
+)
 
 _names = itertools.count()
 
@@ -92,6 +100,73 @@ def test_queries_see_tables_by_path_by_name_and_as_of_an_instant(spark, orders, 
     assert hoodie.sql(spark, shadowed).first()[0] == 5
 
 
+def test_a_with_may_take_the_name_of_a_table_that_it_reads(spark, orders):
+    for query, expected in (
+        (f"WITH {orders} AS (SELECT id FROM {orders} WHERE id > 2) SELECT * FROM {orders}", [(3,)]),
+        (f"WITH a AS (SELECT id FROM {orders}), {orders} AS (SELECT 9) SELECT max(id) FROM a", [(3,)]),
+        (f"SELECT id FROM {orders} WHERE id IN (WITH {orders} AS (SELECT 2 AS id) SELECT id FROM {orders})", [(2,)]),
+        (
+            f"WITH RECURSIVE r AS (SELECT 2 AS id UNION ALL SELECT id + 1 FROM r WHERE id < 3) "
+            f"SELECT id FROM r JOIN {orders} USING (id) ORDER BY id",
+            [(2,), (3,)],
+        ),
+        (f"SELECT max({orders}.id) FROM {orders} TABLESAMPLE (100 PERCENT) REPEATABLE (1)", [(3,)]),
+        (f"SELECT max(id) FROM {orders} WHERE city <> ';'", [(3,)]),
+    ):
+        assert [tuple(row) for row in hoodie.sql(spark, query).collect()] == expected, query
+
+
+def test_a_view_has_the_columns_and_the_reach_that_it_is_given(spark, orders):
+    hoodie.sql(spark, f"CREATE TEMP VIEW `of {orders}` (a, b) COMMENT 'AS' AS SELECT id, city FROM {orders}")
+    assert spark.table(f"`of {orders}`").columns == ["a", "b"]
+    hoodie.sql(spark, f"CREATE GLOBAL TEMPORARY VIEW g_{orders} AS SELECT id FROM {orders}")
+    assert spark.table(f"global_temp.g_{orders}").count() == 3
+    for refused in (f"v_{orders} (a) AS SELECT id, city", f"IF NOT EXISTS v_{orders} AS SELECT id"):
+        with pytest.raises(StatementError, match="line 1, column"):
+            hoodie.sql(spark, f"CREATE TEMPORARY VIEW {refused} FROM {orders}")
+
+
+def test_the_columns_of_an_inserted_query_may_have_any_names(spark, orders, tmp_path):
+    hoodie.sql(spark, f"INSERT INTO {orders} SELECT 4, 4, 4, 'bern'")
+    hoodie.sql(
+        spark,
+        f"INSERT INTO {orders} SELECT a.id + 1, b.id, b.id, b.city FROM {orders} a JOIN {orders} b USING (id) "
+        "WHERE b.id = 4",
+    )
+    assert rows(spark, orders)[3:] == [(4, "bern", 4.0, 4), (5, "bern", 4.0, 4)]
+    for columns in ("(id, ID)", "PARTITION (city = 'x') (id, city)", "BY NAME"):
+        with pytest.raises(InvalidInput, match="twice"):
+            hoodie.sql(spark, f"INSERT INTO {orders} {columns} SELECT 6 AS id, 7 AS id")
+    plain = hoodie.create_table(spark, tmp_path / "plain", name="plain", record_key="id", partition_by="city")
+    hoodie.sql(spark, f"INSERT INTO hudi.`{plain.path}` PARTITION (city = 'bern') (id, price) VALUES (1, 2.5D)")
+    assert plain.snapshot().select("id", "price", "city").first() == (1, 2.5, "bern")
+
+
+@pytest.mark.parametrize("ansi", ["true", "false"])
+def test_a_number_that_its_column_cannot_hold_is_refused(spark, orders, ansi):
+    hoodie.sql(spark, f"ALTER TABLE {orders} ADD COLUMNS (cents DECIMAL(5, 2))")
+    before = rows(spark, orders)
+    spark.conf.set("spark.sql.ansi.enabled", ansi)
+    try:
+        for statement in (
+            f"INSERT INTO {orders} (id, city) VALUES (3000000000, 'oslo')",
+            f"INSERT INTO {orders} (id, city, ts) VALUES (9, 'oslo', 1e30D)",
+            f"UPDATE {orders} SET cents = 12345.678",
+            f"MERGE INTO {orders} t USING (SELECT 4294967297L AS id, 'oslo' AS city) s "
+            "ON t.id = s.id AND t.city = s.city WHEN MATCHED THEN DELETE",
+        ):
+            with pytest.raises(InvalidInput, match="cannot hold the value"):
+                hoodie.sql(spark, statement)
+        assert rows(spark, orders) == before
+        hoodie.sql(spark, f"UPDATE {orders} SET ts = 7.9, cents = 1.005 WHERE id = 1")
+        assert [str(value) for value in hoodie.sql(spark, f"SELECT ts, cents FROM {orders} WHERE id = 1").first()] == [
+            "7",
+            "1.01",
+        ]
+    finally:
+        spark.conf.unset("spark.sql.ansi.enabled")
+
+
 def test_the_changes_of_a_table_are_rows_of_a_query(spark, orders, tmp_path):
     with pytest.raises(UnsupportedTable, match="logged"):
         hoodie.sql(spark, f"SELECT * FROM hudi_table_changes('{orders}', 'cdc', 'earliest')")
@@ -139,6 +214,67 @@ def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):
         hoodie.sql(spark, f"SELECT * FROM {copy}")
     hoodie.sql(spark, f"DROP TABLE {orders}")
     assert (tmp_path / "orders" / ".hoodie").is_dir()  # a table with a location of its own stays
+
+
+def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):
+    def create(name, rest, columns=""):
+        return hoodie.sql(spark, f"CREATE TABLE {name} {columns} USING hudi LOCATION '{tmp_path / 'made'}' {rest}")
+
+    key = "TBLPROPERTIES (primaryKey = 'id')"
+    for error, columns, rest in (
+        (SchemaMismatch, "(id INT, `a b` INT)", key),
+        (StatementError, "(id INT, n INT DEFAULT 5)", key),
+        (Exception, "", f"{key} AS SELECT raise_error('no') AS id"),
+    ):
+        with pytest.raises(error):
+            create("made", rest, columns)
+        assert not (tmp_path / "made" / ".hoodie").exists()
+    create(
+        "made",
+        "TBLPROPERTIES (primaryKey = 'id', type = 'mor', hoodie.index.type = 'BLOOM', "
+        "hoodie.datasource.write.hive_style_partitioning = false) PARTITIONED BY (end) "
+        "SELECT 1 AS id, 2 AS end",
+    )
+    config = hoodie.open_table(spark, "made").detail()
+    assert (config.table_type, rows_of(spark, "made")) == ("MERGE_ON_READ", [(1, 2)])
+    assert (tmp_path / "made" / "2").is_dir()
+    for error, rest in (
+        (TableMismatch, "PARTITIONED BY (end) TBLPROPERTIES (primaryKey = 'end')"),
+        (TableMismatch, key),
+        (TableMismatch, "PARTITIONED BY (end) TBLPROPERTIES (primaryKey = 'id', type = 'cow')"),
+        (StatementError, f"PARTITIONED BY (end) {key} AS SELECT 5 AS id, 6 AS end"),
+    ):
+        with pytest.raises(error):
+            create("again", rest)
+    create("again", f"PARTITIONED BY (end) {key}")
+    assert rows_of(spark, "again") == [(1, 2)]
+    hoodie.sql(spark, f"CREATE TABLE copy_of_made USING hudi {key} AS SELECT * FROM made")
+    assert rows_of(spark, "copy_of_made") == [(1, 2)]
+    with pytest.raises(StatementError, match="PURGE"):
+        hoodie.sql(spark, f"DROP TABLE hudi.`{tmp_path / 'made'}`")
+    hoodie.sql(spark, "DROP TABLE copy_of_made")
+
+
+def rows_of(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
+    return [tuple(row) for row in hoodie.sql(spark, f"SELECT id, end FROM {name}").collect()]
+
+
+def test_partitions_are_named_by_literals(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.sql(
+        spark,
+        f"""CREATE TABLE by_literals USING hudi PARTITIONED BY (d, n, s) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id', hoodie.datasource.write.partitionpath.urlencode = true)
+            AS SELECT id, DATE '2024-01-31' AS d, CAST(-id AS INT) AS n, 'a/b c' AS s FROM range(1, 4)""",
+    )
+    assert [row[0] for row in hoodie.sql(spark, f"SHOW PARTITIONS {path}").collect()][2] == "d=2024-01-31/n=-3/s=a/b c"
+    hoodie.sql(spark, f"ALTER TABLE {path} DROP PARTITION (d = DATE '2024-01-31', n = -1, s = 'a/b c')")
+    hoodie.sql(spark, f"ALTER TABLE {path} DROP IF EXISTS PARTITION (d = '2024-01-31', n = 5, s = 'a/b c')")
+    hoodie.sql(spark, f"TRUNCATE TABLE {path} PARTITION (d = '2024-01-31', n = -2, s = 'a/b c')")
+    assert [row[0] for row in hoodie.sql(spark, f"SELECT id FROM {path}").collect()] == [3]
+    for refused in ("(n = 1 + 1)", "(n)", ""):
+        with pytest.raises(StatementError, match="line 1"):
+            hoodie.sql(spark, f"ALTER TABLE {path} DROP PARTITION {refused}")
 
 
 def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
@@ -202,6 +338,7 @@ def test_bad_statements_say_where_and_change_nothing(spark, orders):
         (InvalidInput, f"UPDATE {orders} SET cost = 5 WHERE id = 1"),
         (SchemaMismatch, f"UPDATE {orders} SET price = 'dear' WHERE id = 1"),
         (SchemaMismatch, f"INSERT INTO {orders} VALUES (1, 2)"),
+        (InvalidInput, f"INSERT OVERWRITE {orders} PARTITION (price = 5) SELECT 1, 1, 'oslo'"),
         (
             KeyMatchedTwice,
             f"MERGE INTO {orders} t USING {twice} s ON t.id = s.id AND t.city = s.city "

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 from pyspark.sql import DataFrame
+from pyspark.sql.types import StructType
 
 from hoodie.errors import InvalidInput
 from hoodie.sources import answers
 from hoodie.sources.calls import SAID, names_in, ours, partition_columns, remembered, said_to, wrap_load
+from hoodie.spark.columns import quoted
 
 
 def _mode(original: Callable[..., Any]) -> Callable[..., Any]:
@@ -27,8 +29,12 @@ def _load(
     frame = answers.load(session, path, {**said_to(reader)["options"], **options})
     if schema is None:
         return frame
-    names = schema.names if hasattr(schema, "names") else [field.strip().split()[0] for field in schema.split(",")]
-    return frame.select(*names)
+    wanted = schema if isinstance(schema, StructType) else StructType.fromDDL(schema)
+    names = [field.name for field in cast("StructType", wanted)]
+    there = {name.lower() for name in frame.columns}
+    if missing := [name for name in names if name.lower() not in there]:
+        raise InvalidInput(f"the table has no columns {', '.join(missing)}, which the schema of the read names")
+    return frame.select(*map(quoted, names))
 
 
 def _save(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -74,16 +74,17 @@ def nullable(schema: sql.StructType) -> sql.StructType:
     For `frame.to(nullable(frame.schema)).toArrow()`, and for frames that we return: Spark 4's `toArrow` fails on a null
     struct whose fields take no nulls.
     """
-    return sql.StructType([sql.StructField(each.name, _nullable(each.dataType), True) for each in schema.fields])
+    return sql.StructType([sql.StructField(each.name, nullable_type(each.dataType), True) for each in schema.fields])
 
 
-def _nullable(kind: sql.DataType) -> sql.DataType:
+def nullable_type(kind: sql.DataType) -> sql.DataType:
+    """The same type, nullable at every level below it."""
     if isinstance(kind, sql.StructType):
         return nullable(kind)
     if isinstance(kind, sql.ArrayType):
-        return sql.ArrayType(_nullable(kind.elementType), True)
+        return sql.ArrayType(nullable_type(kind.elementType), True)
     if isinstance(kind, sql.MapType):
-        return sql.MapType(kind.keyType, _nullable(kind.valueType), True)
+        return sql.MapType(kind.keyType, nullable_type(kind.valueType), True)
     return kind
 
 

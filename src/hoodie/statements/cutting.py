@@ -7,10 +7,15 @@ from dataclasses import dataclass
 
 import sqlglot
 from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token
+from sqlglot.tokenizer_core import Token, TokenType
 
 from hoodie.errors import StatementError
 from hoodie.spark.merge.expressions import DIALECT, depths, tokens_of
+
+_QUOTED = {
+    *(TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BYTE_STRING),
+    *(TokenType.NATIONAL_STRING, TokenType.UNICODE_STRING),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +59,10 @@ class Text:
         return Text(self.whole, start, end, self.tokens)
 
     def word(self, index: int) -> str:
-        """The token at a place as a keyword, in capitals; "" past the end."""
-        return self.tokens[index].text.upper() if -len(self.tokens) <= index < len(self.tokens) else ""
+        """The token at a place as a keyword, in capitals; "" past the end, and of what stands in quotes."""
+        if not -len(self.tokens) <= index < len(self.tokens) or self.is_quoted(index):
+            return ""
+        return self.tokens[index].text.upper()
 
     def words(self, count: int) -> tuple[str, ...]:
         return tuple(self.word(index) for index in range(count))
@@ -63,12 +70,12 @@ class Text:
     def find(self, *words: str, start: int = 0) -> int:
         """The place of the first of these keywords outside brackets; -1: there is none."""
         for index in range(start, len(self.tokens)):
-            if self.depths[index] == 0 and self._is_word(index, words):
+            if self.depths[index] == 0 and self.word(index) in words:
                 return index
         return -1
 
     def every(self, *words: str) -> list[int]:
-        return [i for i in range(len(self.tokens)) if self.depths[i] == 0 and self._is_word(i, words)]
+        return [i for i in range(len(self.tokens)) if self.depths[i] == 0 and self.word(i) in words]
 
     def before(self, index: int) -> Text:
         """The part before a token."""
@@ -87,7 +94,7 @@ class Text:
         """The parts that commas outside brackets separate."""
         start = self.start
         for index in range(len(self.tokens)):
-            if self.depths[index] == 0 and self.tokens[index].text == separator:
+            if self.depths[index] == 0 and self.word(index) == separator:
                 yield self.part(start, self.tokens[index].start)
                 start = self.tokens[index].end + 1
         yield self.part(start, self.end)
@@ -95,14 +102,13 @@ class Text:
     def inside(self, opens: int) -> tuple[Text, int]:
         """The part within the bracket at a place, and the place of the bracket that closes it."""
         for index in range(opens + 1, len(self.tokens)):
-            if self.depths[index] == self.depths[opens] and self.tokens[index].text == ")":
+            if self.depths[index] == self.depths[opens] and self.word(index) == ")":
                 return self.between(opens, index), index
         raise self.unreadable("a bracket is open", opens)
 
     def is_quoted(self, index: int) -> bool:
         """Whether a token is a name in backticks or a text."""
-        token = self.tokens[index]
-        return self.whole[token.start] in "`'\""
+        return self.tokens[index].token_type in _QUOTED
 
     def name(self, index: int = 0) -> tuple[tuple[str, ...], int]:
         """The dotted name that begins at a place, and the place behind it."""
@@ -117,7 +123,7 @@ class Text:
     def table(self) -> Name:
         """The whole piece as the name of a table with its alias."""
         parts, at = self.name()
-        if self.word(at) == "AS" and not self.is_quoted(at):
+        if self.word(at) == "AS":
             at += 1
         if at >= len(self.tokens):
             return Name(parts, "target" if "/" in parts[-1] else parts[-1])
@@ -140,9 +146,6 @@ class Text:
         if token is None or not (token.text.replace("_", "a").isalnum() or self.is_quoted(index)):
             raise self.unreadable("expected a name", min(index, len(self.tokens) - 1))
         return token.text
-
-    def _is_word(self, index: int, words: Sequence[str]) -> bool:
-        return self.tokens[index].text.upper() in words and not self.is_quoted(index)
 
 
 def single(text: str) -> Text:

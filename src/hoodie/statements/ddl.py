@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from urllib.parse import unquote_plus
 
 import pyarrow as pa
 import sqlglot
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 from sqlglot import exp
@@ -14,7 +17,7 @@ from sqlglot import exp
 from hoodie.api.table import HoodieTable, create_table, open_table
 from hoodie.config.datasource import check_options
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FOLDER
-from hoodie.errors import StatementError
+from hoodie.errors import StatementError, TableMismatch
 from hoodie.formats.avro.schema import to_avro
 from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.schema import stored_form
@@ -72,7 +75,7 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
 @dataclass(frozen=True, slots=True)
 class _Create:
     name: Name
-    columns: str  # as DDL; "" for none
+    columns: Text | None  # as DDL
     partitions: tuple[str, ...]
     location: str
     options: Mapping[str, str]
@@ -97,15 +100,12 @@ def _create(session: SparkSession, text: Text) -> DataFrame | None:
         return nothing(session)
     if there is not None and there.entry:
         raise StatementError(f"table {name} is an entry of the session's catalog already, of the table at {there.path}")
-    _create_table(session, _read_create(text, name, at))
+    _create_table(session, _read_create(text, name, at), quiet)
     return nothing(session)
 
 
 def _read_create(text: Text, name: Name, at: int) -> _Create:
-    columns = ""
-    if text.word(at) == "(":
-        inner, _ = text.inside(at)
-        columns = str(inner)
+    columns = text.inside(at)[0] if text.word(at) == "(" else None
     tree = sqlglot.parse_one(str(text), read=DIALECT)
     options: dict[str, str] = {}
     location, partitions = "", tuple[str, ...]()
@@ -115,13 +115,27 @@ def _read_create(text: Text, name: Name, at: int) -> _Create:
         elif isinstance(item, exp.PartitionedByProperty):
             partitions = tuple(part.name for part in item.this.expressions)
         elif type(item) is exp.Property:
-            key = item.this if isinstance(item.this, str) else item.this.name
-            options[key] = item.args["value"].name
-    as_ = text.find("AS")
-    return _Create(name, columns, partitions, location, options, str(text.after(as_)) if as_ >= 0 else "")
+            value = item.args["value"]
+            options[_key(item)] = str(value.this).lower() if isinstance(value, exp.Boolean) else value.name
+    return _Create(name, columns, partitions, location, options, _query(text))
 
 
-def _create_table(session: SparkSession, wanted: _Create) -> None:
+def _key(item: exp.Property) -> str:
+    """The key of an option: 'a.b', or a.b without quotes."""
+    if isinstance(item.this, str):
+        return item.this
+    return item.this.sql(dialect=DIALECT).replace("`", "") if isinstance(item.this, exp.Dot) else item.this.name
+
+
+def _query(text: Text) -> str:
+    """The query behind the other clauses, with or without an AS before it; "" for none."""
+    at = text.find("AS", "SELECT", "WITH", "FROM", "VALUES", start=text.find("USING"))
+    if at < 0:
+        return ""
+    return str(text.after(at) if text.word(at) == "AS" else text.part(text.tokens[at].start, text.end))
+
+
+def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
     options = dict(wanted.options)
     path = options.pop("path", "") or wanted.location or managed_path(session, ".".join(wanted.name.parts))
     kind = options.pop("type", "cow").lower()
@@ -134,6 +148,7 @@ def _create_table(session: SparkSession, wanted: _Create) -> None:
     rows = None
     if wanted.query:
         rows = with_tables(session, wanted.query) or session.sql(wanted.query)
+        rows = rows.drop(*META_COLUMNS)
     schema = _fields(wanted.columns) if wanted.columns else None if rows is None else rows.schema
     if schema is not None:
         _refuse_missing(wanted, schema, keys)
@@ -142,32 +157,59 @@ def _create_table(session: SparkSession, wanted: _Create) -> None:
     there = storage.exists(".hoodie/hoodie.properties")
     if there and not with_location:
         raise StatementError(f"table {wanted.name} is there already, at {path}")
-    given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
+    record_key = [key.strip() for key in keys.split(",")]
     if there:
-        table = open_table(session, path)
-    else:
-        table = create_table(
-            session,
-            path,
-            name=wanted.name.parts[-1],
-            record_key=[key.strip() for key in keys.split(",")],
-            partition_by=wanted.partitions,
-            table_type=_TYPES[kind],
-            options=given,
-        )
-        if schema is not None:
-            columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
-            avro = to_avro(columns, wanted.name.parts[-1])
-            update_properties(table.storage, {"hoodie.table.create.schema": avro})
+        _refuse_other(storage, wanted, record_key, _TYPES[kind] if "type" in wanted.options else "")
+        if rows is not None and not quiet:
+            raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
+    given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
+    avro = ""
+    if schema is not None:
+        columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
+        avro = to_avro(columns, wanted.name.parts[-1])
+    if not there:
+        with ExitStack() as undo:
+            table = create_table(
+                session,
+                path,
+                name=wanted.name.parts[-1],
+                record_key=record_key,
+                partition_by=wanted.partitions,
+                table_type=_TYPES[kind],
+                options=given,
+            )
+            undo.callback(storage.delete_tree, PROPERTIES_FOLDER)
+            if avro:
+                update_properties(table.storage, {"hoodie.table.create.schema": avro})
+            if rows is not None:
+                table.bulk_insert(rows)
+            undo.pop_all()
     if with_location:
         register_table(session, ".".join(wanted.name.parts), path)
-    if rows is not None:
-        table.bulk_insert(rows)
 
 
-def _fields(columns: str) -> StructType:
-    """Columns as DDL has them. Raises what Spark raises on others"""
-    found = StructType.fromDDL(columns)
+def _refuse_other(storage: Storage, wanted: _Create, keys: Sequence[str], kind: str) -> None:
+    """Raises TableMismatch when the table that is there is not the one that the statement describes."""
+    config = load_state(storage).config
+    there = {
+        "primaryKey": (config.record_key, tuple(keys)),
+        "PARTITIONED BY": (tuple(name.partition(":")[0] for name in config.partition_by), wanted.partitions),
+        "type": (config.type.value, kind or config.type.value),
+    }
+    for what, (has, asked) in there.items():
+        if has != asked:
+            raise TableMismatch(f"the table at {storage.root} has {what} {has}, and the statement says {asked}")
+
+
+def _fields(columns: Text) -> StructType:
+    """Columns as DDL has them. Raises StatementError on others"""
+    try:
+        found = StructType.fromDDL(str(columns))
+    except ParseException as problem:
+        raise columns.unreadable(
+            f"expected columns as name TYPE [NOT NULL] [COMMENT 'text'], without DEFAULT, GENERATED or constraints: "
+            f"{str(problem).strip().splitlines()[0]}"
+        ) from problem
     assert isinstance(found, StructType)  # several columns are no single type
     return found
 
@@ -190,6 +232,8 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
     at, quiet = 2, text.words(4)[2:] == ("IF", "EXISTS")
     parts, end = text.name(at + 2 * quiet)
     found = named_table(session, parts)
+    if len(parts) == 2 and parts[0].lower() in PROVIDERS and text.word(end) != "PURGE":
+        raise text.unreadable("a path is no name to forget: DROP TABLE … PURGE removes the table's files", 2)
     if found is None or found.entry:  # entries are Spark's to drop: the table's files stay
         return None
     path, name = found.path, ".".join(parts)
@@ -221,10 +265,10 @@ def _alter(session: SparkSession, text: Text) -> DataFrame | None:
         return None
     if text.word(at) == "ADD" and text.word(at + 1) in ("COLUMN", "COLUMNS"):
         return _add_columns(session, table, text, at + 2)
-    if text.word(at) == "DROP" and text.words(at + 4)[at + 1 : at + 3] == ("IF", "EXISTS"):
-        at += 2
-    if text.word(at) == "DROP" and text.word(at + 1) == "PARTITION":
-        table.delete_partitions([_partition_path(table, text.inside(at + 2)[0])])
+    quiet = text.word(at) == "DROP" and text.words(at + 3)[at + 1 :] == ("IF", "EXISTS")
+    if text.word(at) == "DROP" and text.word(at + 1 + 2 * quiet) == "PARTITION":
+        if paths := _partition_paths(table, text, at + 1 + 2 * quiet, quiet):
+            table.delete_partitions(paths)
         return nothing(session)
     if text.words(at + 2)[at:] == ("SET", "TBLPROPERTIES"):
         return _set_properties(session, table, text, at + 2)
@@ -240,7 +284,7 @@ def _set_properties(session: SparkSession, table: HoodieTable[DataFrame], text: 
             raise item.unreadable("expected 'property' = 'value'")
         if name not in (CDC, CDC_MODE):
             raise item.unreadable(f"of a table that is there, {CDC} can be set, and with it {CDC_MODE}")
-        given[name] = item.word(equals + 1)
+        given[name] = item.tokens[equals + 1].text.upper()
     if given.get(CDC) != "TRUE":
         raise text.unreadable(f"expected {CDC} = true: change data can be turned on, not off", at)
     log_change_data(table.storage, Settings.read(table.options).writers, given.get(CDC_MODE, ""))
@@ -253,7 +297,7 @@ def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], text: Tex
         if item.find("AFTER", "FIRST") >= 0:
             raise item.unreadable("columns are added behind the others: FIRST and AFTER are not supported")
     present = table.snapshot().schema
-    new = _fields(str(added))
+    new = _fields(added)
     lower = {name.lower() for name in present.names}
     if again := [name for name in new.names if name.lower() in lower]:
         raise added.unreadable(f"the table has columns {', '.join(again)} already")
@@ -268,7 +312,7 @@ def _truncate(session: SparkSession, text: Text) -> DataFrame | None:
     if table is None:
         return None
     if text.word(at) == "PARTITION":
-        table.delete_partitions([_partition_path(table, text.inside(at + 1)[0])])
+        table.delete_partitions(_partition_paths(table, text, at))
     elif paths := _paths(table):
         table.delete_partitions(paths)
     return nothing(session)
@@ -279,23 +323,47 @@ def _paths(table: HoodieTable[DataFrame]) -> list[str]:
     return sorted({slice_.group.partition for slice_ in table.file_slices()})
 
 
-def _partition_path(table: HoodieTable[DataFrame], spec: Text) -> str:
-    """The path of `dt = '2024-01-31'`, whose values are literals. Raises StatementError"""
+def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: bool = False) -> list[str]:
+    """The path of `PARTITION (dt = '2024-01-31')`, whose values are literals; none when `quiet` and there is none.
+
+    at      the place of PARTITION
+    Raises  StatementError
+    """
+    if text.word(at + 1) != "(":
+        raise text.unreadable("expected PARTITION (column = value)", at)
+    spec, _ = text.inside(at + 1)
     given = {}
     for item in spec.split():
-        parts, at = item.name()
-        if item.word(at) != "=" or len(item.tokens) != at + 2:
+        parts, behind = item.name()
+        value = _literal(item, behind + 1) if item.word(behind) == "=" else None
+        if value is None:
             raise item.unreadable("expected partition column = value")
-        given[parts[-1].lower()] = item.tokens[at + 1].text
-    for path in discover_partitions(table.storage):
-        if _spec(table, path) == given:
-            return path
+        given[parts[-1].lower()] = value
+    if found := [path for path in discover_partitions(table.storage) if _spec(table, path) == given]:
+        return found
+    if quiet:
+        return []
     raise spec.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
+
+
+def _literal(item: Text, at: int) -> str | None:
+    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7 or -7; None: it is none."""
+    before, last = item.word(at), item.tokens[-1]
+    is_value = item.word(-1) != ""  # not quoted
+    if len(item.tokens) == at + 1:
+        return last.text
+    if len(item.tokens) != at + 2:
+        return None
+    if before == "-" and is_value:
+        return f"-{last.text}"
+    return last.text if before in ("DATE", "TIMESTAMP") and not is_value else None
 
 
 def _spec(table: HoodieTable[DataFrame], path: str) -> dict[str, str]:
     config = load_state(table.storage).config
     values = [part.partition("=")[2] if config.hive_style else part for part in path.split("/")]
+    if config.url_encode:
+        values = [unquote_plus(value) for value in values]
     return dict(zip((name.partition(":")[0].lower() for name in config.partition_by), values, strict=False))
 
 

@@ -13,14 +13,16 @@ from pyspark.sql.types import StructType
 from hoodie.api.table import HoodieTable
 from hoodie.config.datasource import DatasourceOptions, SqlInsert
 from hoodie.config.options import read_options
-from hoodie.errors import SchemaMismatch
+from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.columns import quoted
 from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.assign import column_of, in_types
 from hoodie.spark.merge.clauses import MergeClause, MergeRequest
+from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
 from hoodie.statements.rows import views_of, with_tables
+from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 
 INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
@@ -29,7 +31,8 @@ _DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 def run_dml(session: SparkSession, table: HoodieTable[DataFrame], statement: Dml) -> WriteResult:
     """Carry a statement out. Raises as the calls: `merge`, `update`, `delete_where`, `insert`, `insert_overwrite`"""
-    return _run(statement, session, table)
+    with raise_worker_errors():
+        return _run(statement, session, table)
 
 
 @singledispatch
@@ -79,6 +82,7 @@ def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
 
 @_run.register
 def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
+    _refuse_other_than_partitions(statement, table)
     query = with_tables(session, statement.query)
     rows = session.sql(statement.query) if query is None else query
     frame = _placed(statement, rows, _columns(table))
@@ -87,6 +91,18 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFra
     if statement.partition or str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic":
         return table.insert_overwrite(frame)
     return table.insert_overwrite_table(frame)
+
+
+def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFrame]) -> None:
+    if not statement.partition:
+        return
+    columns = [name.partition(":")[0] for name in load_state(table.storage).config.partition_by]
+    known = {name.lower() for name in columns}
+    if others := [name for name in statement.partition if name.lower() not in known]:
+        raise InvalidInput(
+            f"PARTITION names {', '.join(others)}, and {statement.table} is partitioned by "
+            f"{', '.join(columns) or 'nothing'}"
+        )
 
 
 def _inserted(session: SparkSession, table: HoodieTable[DataFrame], frame: DataFrame) -> WriteResult:
@@ -111,24 +127,28 @@ def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> D
 
     Raises SchemaMismatch when there are more or fewer than the table asks for
     """
-    rows = rows.select(*[quoted(name) for name in rows.columns if name not in META_COLUMNS])
-    if columns is None:
-        return rows
-    names = columns.names
+    given = rows.columns
+    rows = rows.toDF(*(f"_{place}" for place in range(len(given))))  # the query may call two columns alike
+    rows = rows.select(*(f"_{place}" for place, name in enumerate(given) if name not in META_COLUMNS))
+    given = [name for name in given if name not in META_COLUMNS]
+    named_by = statement.columns
+    if not named_by and (statement.by_name or columns is None):
+        named_by = tuple(given)
+    names = columns.names if columns is not None else list(dict.fromkeys([*named_by, *statement.partition]))
     fixed = {
         column_of(name, names, statement.table.alias): value
         for name, value in statement.partition.items()
         if value is not None
     }
-    if statement.by_name:
-        wanted = [column_of(name, names, statement.table.alias) for name in rows.columns]
-    elif statement.columns:
-        wanted = [column_of(name, names, statement.table.alias) for name in statement.columns]
+    if named_by:
+        wanted = [column_of(name, names, statement.table.alias) for name in named_by]
+        if twice := sorted({name for name in [*wanted, *fixed] if [*wanted, *fixed].count(name) > 1}):
+            raise InvalidInput(f"{', '.join(twice)} of {statement.table} is given twice")
     else:
         wanted = [name for name in names if name not in fixed]
-    if len(wanted) != len(rows.columns):
+    if len(wanted) != len(given):
         raise SchemaMismatch(
-            f"the query has {len(rows.columns)} columns, and {statement.table} takes {len(wanted)}: {', '.join(wanted)}"
+            f"the query has {len(given)} columns, and {statement.table} takes {len(wanted)}: {', '.join(wanted)}"
         )
     named = rows.toDF(*wanted)
     whole = named.select(
@@ -137,7 +157,10 @@ def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> D
             for name in names
         )
     )
-    return whole.select(*in_types({name: quoted(name) for name in names}, whole.schema, columns))
+    if columns is None:
+        return whole
+    values = {name: quoted(name) for name in names}
+    return whole.select(*in_types(values, whole.schema, columns, fields_by_name=statement.by_name))
 
 
 def _null(name: str) -> Column:

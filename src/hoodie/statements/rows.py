@@ -97,7 +97,6 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
         tree = sqlglot.parse_one(text, read=DIALECT)
     except SqlglotError:
         return None
-    local = {cte.alias.lower() for cte in tree.find_all(exp.CTE)}
     frames: dict[str, DataFrame] = {}
     spans: list[tuple[int, int, str]] = []
     whole = Text.of(text)
@@ -109,7 +108,7 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
         if not isinstance(table.this, exp.Identifier):
             continue
         parts = tuple(part.name for part in table.parts)
-        if not all(parts) or (len(parts) == 1 and parts[0].lower() in local):
+        if not all(parts) or (len(parts) == 1 and _names_cte(table)):
             continue
         found = named_table(session, parts)
         if found is None:
@@ -122,8 +121,10 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
             frames[key] = opened_table.read_optimized(as_of=moment)
         else:
             frames[key] = opened_table.snapshot() if moment is None else opened_table.as_of(moment)
-        alias = "" if table.alias or "/" in parts[-1] else f" AS {tick(parts[-1])}"
-        spans.append((start, end, f"{{{key}}}{alias}"))
+        spans.append((start, end, f"{{{key}}}"))
+        if not table.alias and "/" not in parts[-1]:
+            behind = _behind_sample(whole, end)
+            spans.append((behind, behind, f" AS {tick(parts[-1])}"))
     if not frames:
         return None
     done, at = [], 0
@@ -131,6 +132,33 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
         done += [_escaped(text[at:start]), put]
         at = end
     return "".join([*done, _escaped(text[at:])]), frames
+
+
+def _names_cte(table: exp.Table) -> bool:
+    """Whether a plain name is that of a query in a WITH around it. A query of a WITH sees those before it, and itself
+    where they are recursive."""
+    inside: exp.Expr = table
+    node = table.parent
+    while node is not None:
+        if isinstance(node, exp.With):
+            queries = node.expressions
+            place = next(place for place, query in enumerate(queries) if query is inside)
+            seen, outer = queries[: place + bool(node.recursive)], node.parent
+        else:
+            seen, outer = node.ctes if isinstance(node, exp.Query) else [], node
+        if table.name.lower() in {query.alias.lower() for query in seen}:
+            return True
+        inside, node = node, outer.parent if outer is not None else None
+    return False
+
+
+def _behind_sample(whole: Text, end: int) -> int:
+    """The place behind `TABLESAMPLE (…) REPEATABLE (…)`, where that stands behind a name: aliases follow it."""
+    for word in ("TABLESAMPLE", "REPEATABLE"):
+        rest = whole.part(end, whole.end)
+        if rest.words(2) == (word, "("):
+            end = rest.tokens[rest.inside(1)[1]].end + 1
+    return end
 
 
 def _moment(whole: Text, end: int) -> tuple[str | None, int]:

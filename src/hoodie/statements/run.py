@@ -6,6 +6,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from hoodie.errors import StatementError
+from hoodie.spark.columns import tick
 from hoodie.spark.merge.expressions import parsed
 from hoodie.statements.call import call
 from hoodie.statements.cutting import Text, check_grammar, single
@@ -72,14 +73,23 @@ def _view(session: SparkSession, statement: Text) -> DataFrame | None:
     rows = with_tables(session, str(statement.after(at)))
     if rows is None:
         return None
-    words = statement.words(at)
+    view = statement.find("VIEW")
+    words = statement.words(view)
     if not {"TEMPORARY", "TEMP"} & set(words):
         raise statement.unreadable("a view on a table of Hudi is temporary: CREATE TEMPORARY VIEW")
-    (name, *more), _ = statement.name(words.index("VIEW") + 1)
+    if statement.word(view + 1) == "IF":
+        raise statement.unreadable(
+            "a temporary view takes no IF NOT EXISTS: CREATE OR REPLACE TEMPORARY VIEW", view + 1
+        )
+    (name, *more), behind = statement.name(view + 1)
     if more:
-        raise statement.unreadable("a temporary view has no database", at - 1)
-    if "REPLACE" in words:
-        rows.createOrReplaceTempView(name)
-    else:
-        rows.createTempView(name)
+        raise statement.unreadable("a temporary view has no database", view + 1)
+    if statement.word(behind) == "(":
+        named = [item.name()[0][-1] for item in statement.inside(behind)[0].split()]
+        if len(named) != len(rows.columns):
+            raise statement.unreadable(f"{len(named)} columns and a query of {len(rows.columns)}", behind)
+        rows = rows.toDF(*named)
+    shared = "Global" if "GLOBAL" in words else ""
+    make = f"createOrReplace{shared}TempView" if "REPLACE" in words else f"create{shared}TempView"
+    getattr(rows, make)(tick(name))
     return rows.limit(0).select()

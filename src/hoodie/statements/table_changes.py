@@ -41,7 +41,7 @@ class ChangesCall:
 def changes_calls(text: Text) -> Iterator[ChangesCall]:
     """The calls in a query. Raises StatementError, with the position, on arguments that are no such literals"""
     for at in range(len(text.tokens) - 1):
-        if text.word(at).lower() != FUNCTION or text.word(at + 1) != "(" or text.is_quoted(at):
+        if text.word(at).lower() != FUNCTION or text.word(at + 1) != "(":
             continue
         inner, closes = text.inside(at + 1)
         given = [_literal(item) for item in inner.split()]

@@ -16,6 +16,11 @@ from hoodie.spark.merge.expressions import about_source_only, columns_named, con
         ("a = 'x AND y' AND b", ["a = 'x AND y'", "b"]),
         ("CASE WHEN a AND b THEN 1 END = 1 AND c", ["CASE WHEN a AND b THEN 1 END = 1", "c"]),
         ("a or b and c", ["a or b and c"]),
+        ("end > 1 AND b", ["end > 1", "b"]),
+        (
+            "CASE WHEN end > t.end AND a THEN end ELSE end END = t.case AND c",
+            ["CASE WHEN end > t.end AND a THEN end ELSE end END = t.case", "c"],
+        ),
         ("f(a and b)", ["f(a and b)"]),
         ("a = 'open", ["a = 'open"]),
     ],

@@ -24,6 +24,21 @@ def test_an_update_is_its_table_its_values_and_its_condition():
     )
 
 
+def test_what_is_quoted_is_no_punctuation_and_no_keyword():
+    assert read("UPDATE t SET a = ';', b = ',' || r'WHERE', `set` = X'2C' WHERE c <> ')' AND d = \"SET\";") == Update(
+        Name(("t",), "t"),
+        {"a": "';'", "b": "',' || r'WHERE'", "set": "X'2C'"},
+        "c <> ')' AND d = \"SET\"",
+    )
+    assert read("DELETE FROM t WHERE a = ';'") == Delete(Name(("t",), "t"), "a = ';'")
+
+
+def test_a_column_may_be_called_end():
+    assert read("UPDATE t SET end = CASE WHEN end > 1 THEN t.end END, b = 1 WHERE end < 3") == Update(
+        Name(("t",), "t"), {"end": "CASE WHEN end > 1 THEN t.end END", "b": "1"}, "end < 3"
+    )
+
+
 def test_deletes_and_inserts():
     assert read("delete from db.t") == Delete(Name(("db", "t"), "t"), None)
     assert read("INSERT INTO t (a, `b c`) VALUES (1, 2)") == Insert(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+import json
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pyspark.sql import Column
@@ -13,8 +14,10 @@ from pyspark.sql import types as T
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.spark.columns import tick
 from hoodie.spark.merge.clauses import Act, MergeClause
+from hoodie.spark.types import nullable_type
 
-_NUMBERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.FloatType, T.DoubleType, T.DecimalType)
+_INTEGERS = (T.ByteType, T.ShortType, T.IntegerType, T.LongType)
+_NUMBERS = (*_INTEGERS, T.FloatType, T.DoubleType, T.DecimalType)
 _TIMES = (T.DateType, T.TimestampType, T.TimestampNTZType)
 _TEXT = (T.StringType, T.CharType, T.VarcharType)
 
@@ -66,21 +69,112 @@ def assignments(
     return found
 
 
-def in_types(rows: Mapping[str, Column], given: T.StructType, wanted: T.StructType) -> list[Column]:
+def in_types(
+    rows: Mapping[str, Column], given: T.StructType, wanted: T.StructType, *, fields_by_name: bool = True
+) -> list[Column]:
     """Values as columns of the table's types.
 
-    rows    by column of `wanted`
-    given   the types that the values have
-    Raises  SchemaMismatch, one for all columns whose values would lose their meaning: text for a number, and so on
+    rows            by column of `wanted`
+    given           the types that the values have
+    fields_by_name  the fields of structs are those of the same name; else of the same place
+    Raises  SchemaMismatch, one for all columns whose values would lose their meaning: text for a number, and so on.
+            A number that its column cannot hold fails the job with InvalidInput, in any mode of Spark's
     """
-    problems = [
-        f"column {field.name!r} is {field.dataType.simpleString()}, and the value {kind.simpleString()}"
-        for field in wanted
-        if not _assignable(kind := given[field.name].dataType, field.dataType)
-    ]
+    made, problems = [], []
+    for field in wanted:
+        kind, column = given[field.name].dataType, nullable_type(field.dataType)
+        cast = _cast(rows[field.name], kind, column, field.name, fields_by_name)
+        if cast is None:
+            problems.append(
+                f"column {field.name!r} is {column.simpleString()}, and the value {nullable_type(kind).simpleString()}"
+            )
+        else:
+            made.append(cast.alias(field.name))
     if problems:
         raise SchemaMismatch(f"Values do not fit the table: {'; '.join(problems)}. Cast them.")
-    return [rows[field.name].cast(field.dataType).alias(field.name) for field in wanted]
+    return made
+
+
+def refused(problem: str | Column) -> Column:
+    """A value whose row fails the job, with an InvalidInput: see `worker_errors`. A Column's text has no quotes."""
+    text = F.lit(json.dumps(problem)[1:-1]) if isinstance(problem, str) else problem
+    return F.raise_error(F.concat(F.lit('hoodie-error ["InvalidInput", "'), text, F.lit('"]'))).cast("string")
+
+
+def holds_all(column: T.DataType, value: T.DataType) -> bool:
+    """Whether a column of one type holds each value of another, and equal ones are equal in both."""
+    if isinstance(value, T.NullType) or value == column:
+        return True
+    if isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS):
+        return _INTEGERS.index(type(value)) <= _INTEGERS.index(type(column))
+    if isinstance(value, T.DecimalType) and isinstance(column, T.DecimalType):
+        whole = column.precision - column.scale, value.precision - value.scale
+        return whole[0] >= whole[1] and column.scale >= value.scale
+    return isinstance(value, T.FloatType) and isinstance(column, T.DoubleType)
+
+
+def equal_alike(column: T.DataType, value: T.DataType) -> bool:
+    """Whether a value equals one of a column where it does so once it is cast to the column's type. A number that is
+    too large is refused by the cast."""
+    return holds_all(column, value) or (isinstance(value, _INTEGERS) and isinstance(column, _INTEGERS))
+
+
+def _cast(value: Column, given: T.DataType, wanted: T.DataType, name: str, by_name: bool) -> Column | None:
+    """A value in the type of its column; None: it would lose its meaning."""
+    if nullable_type(given) == wanted:
+        return value
+    if isinstance(given, T.StructType) and isinstance(wanted, T.StructType):
+        return _cast_struct(value, given, wanted, name, by_name)
+    if isinstance(given, T.ArrayType) and isinstance(wanted, T.ArrayType):
+        return _each(F.transform, value, given.elementType, wanted.elementType, name, by_name)
+    if isinstance(given, T.MapType) and isinstance(wanted, T.MapType):
+        keyed = _each(F.transform_keys, value, given.keyType, wanted.keyType, name, by_name)
+        if keyed is None:
+            return None
+        return _each(F.transform_values, keyed, given.valueType, wanted.valueType, name, by_name)
+    if not _assignable(given, wanted):
+        return None
+    numbers = isinstance(given, _NUMBERS) and isinstance(wanted, (*_INTEGERS, T.DecimalType))
+    if not numbers or holds_all(wanted, given):
+        return value.cast(wanted)
+    fitting = value.try_cast(wanted)
+    problem = F.concat(
+        F.lit(f"column {name} is {wanted.simpleString()}, and cannot hold the value "), value.cast("string")
+    )
+    return F.when(value.isNotNull() & fitting.isNull(), refused(problem).cast(wanted)).otherwise(fitting)
+
+
+def _cast_struct(value: Column, given: T.StructType, wanted: T.StructType, name: str, by_name: bool) -> Column | None:
+    places = {field.name.lower(): place for place, field in enumerate(given)}
+    if len(given) != len(wanted) or (by_name and places.keys() != {field.name.lower() for field in wanted}):
+        return None
+    made = []
+    for place, field in enumerate(wanted):
+        source = given.fields[places[field.name.lower()] if by_name else place]
+        cast = _cast(value.getField(source.name), source.dataType, field.dataType, f"{name}.{field.name}", by_name)
+        if cast is None:
+            return None
+        made.append(cast.alias(field.name))
+    return F.when(value.isNotNull(), F.struct(*made))
+
+
+def _each(
+    over: Callable[..., Column], value: Column, given: T.DataType, wanted: T.DataType, name: str, by_name: bool
+) -> Column | None:
+    """The value with its elements, keys or values in another type."""
+    if nullable_type(given) == wanted:
+        return value
+    if _cast(value, given, wanted, name, by_name) is None:  # of the types alone
+        return None
+
+    def cast(item: Column) -> Column:
+        made = _cast(item, given, wanted, name, by_name)
+        assert made is not None
+        return made
+
+    if over is F.transform:
+        return F.transform(value, cast)
+    return over(value, lambda key, item: cast(key if over is F.transform_keys else item))
 
 
 def _assignable(value: T.DataType, column: T.DataType) -> bool:

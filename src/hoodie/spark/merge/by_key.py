@@ -18,7 +18,7 @@ from pyspark.sql import functions as F
 from hoodie.merge.row_action import NOT_INSERTED, RowAction
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.columns import tick
-from hoodie.spark.merge.assign import assignments
+from hoodie.spark.merge.assign import assignments, equal_alike
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column
 from hoodie.spark.merge.expressions import about_source_only, same_expression
 from hoodie.spark.merge.plan import TableShape, Values, equated
@@ -56,6 +56,8 @@ def plan_by_key(request: MergeRequest, shape: TableShape) -> ByKeyPlan | None:
         return None
     if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
         return None
+    if not _same_where_equal(request, shape, equal):
+        return None
     columns = shape.columns or tuple(name for name in request.source.columns if name not in META_COLUMNS)
     identity = [name for name in shape.identity if name in columns]
     if len(identity) < len(shape.identity):
@@ -73,6 +75,14 @@ def plan_by_key(request: MergeRequest, shape: TableShape) -> ByKeyPlan | None:
         return None
     action = None if upserts else _action(request, [image[name] for name in identity])
     return ByKeyPlan(image, action, deletes=deletes)
+
+
+def _same_where_equal(request: MergeRequest, shape: TableShape, equal: Mapping[str, str]) -> bool:
+    """Whether the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not."""
+    given = {field.name.lower(): field.dataType for field in request.source.schema}
+    types = {name.lower(): kind for name, kind in shape.types.items()}
+    pairs = [(types.get(table), given.get(source)) for table, source in equal.items()]
+    return all(column is None or value is None or equal_alike(column, value) for column, value in pairs)
 
 
 def _one_image(

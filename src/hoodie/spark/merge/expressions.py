@@ -15,8 +15,15 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 DIALECT = "spark"
 
-_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE, TokenType.CASE}
-_CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.END}
+_OPENS = {TokenType.L_PAREN, TokenType.L_BRACKET, TokenType.L_BRACE}
+_CLOSES = {TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE}
+#: What an operand stands behind: `end` there is a column of that name.
+_BEFORE_OPERAND = {
+    *(TokenType.CASE, TokenType.WHEN, TokenType.THEN, TokenType.ELSE, TokenType.AND, TokenType.OR, TokenType.NOT),
+    *(TokenType.EQ, TokenType.NEQ, TokenType.NULLSAFE_EQ, TokenType.LT, TokenType.LTE, TokenType.GT, TokenType.GTE),
+    *(TokenType.PLUS, TokenType.DASH, TokenType.STAR, TokenType.SLASH, TokenType.MOD, TokenType.DPIPE),
+    *(TokenType.BETWEEN, TokenType.LIKE),
+}
 
 
 def tokens_of(text: str) -> list[Token]:
@@ -25,14 +32,23 @@ def tokens_of(text: str) -> list[Token]:
 
 
 def depths(tokens: list[Token]) -> list[int]:
-    """How many brackets and CASEs are open at each token; a bracket counts as outside itself."""
-    found, depth = [], 0
+    """How many brackets and CASEs are open at each token; a bracket counts as outside itself. CASE and END are also
+    names of columns: behind a dot, and END where no CASE is open, or where it needs a value."""
+    found: list[int] = []
+    opened: list[TokenType] = []
+    before: TokenType | None = None
     for token in tokens:
-        if token.token_type in _CLOSES:
-            depth -= 1
-        found.append(depth)
-        if token.token_type in _OPENS:
-            depth += 1
+        kind = token.token_type
+        in_case = bool(opened) and opened[-1] is TokenType.CASE
+        if kind in _CLOSES:
+            while opened and opened.pop() is TokenType.CASE:
+                pass  # it was a name
+        elif kind is TokenType.END and in_case and before is not TokenType.DOT and before not in _BEFORE_OPERAND:
+            opened.pop()
+        found.append(len(opened))
+        if kind in _OPENS or (kind is TokenType.CASE and before is not TokenType.DOT):
+            opened.append(kind)
+        before = kind
     return found
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import DataType, StructType
 
 from hoodie.config.table import TableType
 from hoodie.errors import InvalidInput
@@ -32,7 +32,7 @@ Values = Mapping[str, Any]
 class TableShape:
     """What a merge needs to know of a table.
 
-    columns     the user's, in order; () of a table that has none yet
+    types       of the user's columns, by their names, in order; {} of a table that has none yet
     keys        columns of the record key
     partitions  columns of the partition path
     plain       the partition path says exactly what these columns hold
@@ -40,7 +40,7 @@ class TableShape:
     exact       a hit of the index is a row of the table for certain: a Copy-on-Write table whose files are asked
     """
 
-    columns: tuple[str, ...]
+    types: Mapping[str, DataType]
     keys: tuple[str, ...]
     partitions: tuple[str, ...]
     plain: bool
@@ -48,16 +48,21 @@ class TableShape:
     exact: bool
 
     @property
+    def columns(self) -> tuple[str, ...]:
+        """The user's, in order; () of a table that has none yet."""
+        return tuple(self.types)
+
+    @property
     def identity(self) -> tuple[str, ...]:
         """The columns that say which row is meant."""
         return self.keys if self.is_global else tuple(dict.fromkeys([*self.keys, *self.partitions]))
 
 
-def shape_of(checked: Checked, keygen: KeyGenerator, columns: Sequence[str]) -> TableShape:
+def shape_of(checked: Checked, keygen: KeyGenerator, columns: StructType) -> TableShape:
     fields = keygen.partition_fields
     by_file = isinstance(checked.index.look_up, ByFile) and not checked.index.is_global
     return TableShape(
-        tuple(columns),
+        {field.name: field.dataType for field in columns},
         tuple(keygen.record_keys),
         tuple(field.name for field in fields),
         all(field.kind is FieldKind.SIMPLE for field in fields),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,13 +23,13 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark import record_keys
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted, tick
-from hoodie.spark.merge.assign import column_of, first_that_holds, in_types
+from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, refused
 from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
-from hoodie.spark.types import to_arrow, to_spark
+from hoodie.spark.types import nullable_type, to_arrow, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire, require_columns
 from hoodie.storage.protocol import Storage
@@ -155,7 +154,7 @@ def _target(session: SparkSession, storage: Storage, settings: Settings, options
         if scan is not None:  # columns that no commit names may be in a file
             found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
             declared = found if len(found) else None
-        shape = shape_of(checked, keygen, () if declared is None else declared.names)
+        shape = shape_of(checked, keygen, StructType([]) if declared is None else to_spark(declared))
     return _Target(session, options, settings, state, checked, keygen, declared, shape, phases)
 
 
@@ -223,16 +222,13 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[D
     joined = join_rows(request, target.shape, scan_rows(target.session, scan))
     columns = list(target.shape.columns) or [n for n in request.source.columns if n not in META_COLUMNS]
     old = tick(request.target_name)
-    values = [
-        first_that_holds(
-            [
-                (joined.clause == number, as_column(given[name]) if given else F.expr(f"{old}.{tick(name)}"))
-                for number, given in enumerate(joined.values)
-                if given or target.shape.columns
-            ]
-        ).alias(name)
-        for name in columns
+    kept = {name: F.expr(f"{old}.{tick(name)}") for name in target.shape.columns}
+    choices = [
+        (joined.clause == number, _in_tables_types(target, joined.frame, given) if given else kept)
+        for number, given in enumerate(joined.values)
+        if given or kept
     ]
+    values = [first_that_holds([(holds_, made[name]) for holds_, made in choices]).alias(name) for name in columns]
     deletes = [n for n, clause in enumerate(request.clauses) if clause.act is Act.DELETE]
     action = F.when(joined.clause.isin(*deletes), int(RowAction.DELETE)) if deletes else None
     action = F.lit(int(RowAction.WRITE)) if action is None else action.otherwise(int(RowAction.WRITE))
@@ -244,6 +240,17 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[D
     )
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns}
     return _keyed(target, rows, columns, assigned)
+
+
+def _in_tables_types(target: _Target, joined: DataFrame, assigned: Mapping[str, Any]) -> dict[str, Column]:
+    """What a clause assigns, in the table's types: a CASE of several types would take all values through a wider one,
+    and lose digits of those that stay."""
+    values = {name: as_column(value) for name, value in assigned.items()}
+    if target.declared is None:
+        return values
+    wanted = to_spark(pa.schema([target.declared.field(name) for name in values]))
+    made = joined.select(*(value.alias(name) for name, value in values.items())).schema
+    return dict(zip(values, in_types(values, made, wanted), strict=True))
 
 
 def _keyed(
@@ -261,13 +268,13 @@ def _keyed(
     fields = {name.partition(".")[0] for name in target.shape.keys}
     if fields & set(assigned):
         old_key = F.when(deleted | (key == old_key), old_key).otherwise(
-            _refused("the merge gives rows another record key, which an update cannot do: delete and insert them")
+            refused("the merge gives rows another record key, which an update cannot do: delete and insert them")
         )
     if {name.partition(".")[0] for name in target.shape.partitions} & set(assigned):
         moved = (
             path
             if target.shape.is_global
-            else _refused(
+            else refused(
                 "the merge gives rows another partition, which an update cannot do without a global index: name the "
                 "partition columns in its condition, delete and insert the rows, or write with a global index"
             )
@@ -282,18 +289,13 @@ def _keyed(
     return keyed, _columns(target, schema, assigned)
 
 
-def _refused(problem: str) -> Column:
-    """A value whose row fails the job, with an error of ours: see `worker_errors`."""
-    return F.raise_error(F.lit(f"hoodie-error {json.dumps(['InvalidInput', problem])}")).cast("string")
-
-
 def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFrame, StructType]:
     """The rows with `columns` in the table's types, and these; their other columns stay."""
     given = rows.schema
     if target.declared is None:
         return rows, StructType([given[name] for name in columns])
     wanted = to_spark(pa.schema([target.declared.field(name) for name in columns]))
-    if all(given[field.name].dataType == field.dataType for field in wanted):
+    if all(nullable_type(given[field.name].dataType) == nullable_type(field.dataType) for field in wanted):
         return rows, wanted
     others = [quoted(name) for name in rows.columns if name not in columns]
     return rows.select(*in_types({name: quoted(name) for name in columns}, given, wanted), *others), wanted
