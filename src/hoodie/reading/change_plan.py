@@ -25,7 +25,7 @@ from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
-from hoodie.timeline.archive import newest_archived
+from hoodie.timeline.archive import archived_completions, newest_archived
 from hoodie.timeline.clock import Clock, utc_now
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.points import Point, is_instant, query_instant
@@ -207,7 +207,8 @@ def _schema(state: TableState) -> pa.Schema:
 def commits_between(
     state: TableState, begin: Point, end: Point | None, holes: HolePolicy, clock: Clock = utc_now
 ) -> tuple[Span, str]:
-    """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range.
+    """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range. In a
+    range by completion: when the last of those was completed.
 
     Raises  as `plan_changes` of a malformed range, HollowCommit
     """
@@ -221,6 +222,11 @@ def commits_between(
     old = _before(begin, first, zone) or _before(end, first, zone)
     archived = newest_archived(state.storage, state.config, first) if old else ""
     low = moment(timeline, begin, completions, now, archived, zone)
+    if by_completion and timeline.layout == 1:
+        # One that took long may have been completed after begin, and left the timeline since.
+        left = archived_completions(state.storage, state.config, timeline, low)
+        low = left.get(str(begin), low)
+        archived = max((time for time in left.values() if time > low), default="")
     if low < state.config.replaced_at:  # what was before is of another table, of which no row is left
         low = f"{int(state.config.replaced_at) - 1:017d}"
     newest = max([*completions.values(), timeline.newest_commit])

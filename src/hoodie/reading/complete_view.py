@@ -39,7 +39,7 @@ def complete_view(
     for _ in range(_TRIES):
         view = load_view(state.storage, state.timeline, state.config, partitions)
         if as_of is not None:
-            require_kept(state, view, as_of)
+            require_kept(state, view, as_of, partitions)
         lost = _missing(state, view, partitions, taken, as_of)
         if not lost:
             return state, view

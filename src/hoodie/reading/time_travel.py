@@ -5,7 +5,7 @@ Without it such a read would give fewer rows, and say nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from hoodie.errors import InvalidInput
 from hoodie.formats.timeline.services import decode_clean_metadata
@@ -20,11 +20,14 @@ from hoodie.timeline.load import history_files
 from hoodie.view.slices import FileSystemView, merged_slices
 
 
-def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
+def require_kept(
+    state: TableState, view: FileSystemView, as_of: str, partitions: Collection[str] | None = None
+) -> None:
     """Refuse an instant as of which files are gone that a reader would need.
 
-    view    of the partitions that are to be read
-    as_of   instant, inclusive
+    view        of the partitions that are to be read
+    as_of       instant, inclusive
+    partitions  those partitions; None: all
     Raises  InvalidInput naming a file that cleaning removed, and the earliest instant that it left; or when the instant
             is older than the active timeline, or than the first commit; CorruptFile
     Cleans that are archived are looked at when commits that are older stayed on the timeline.
@@ -54,14 +57,16 @@ def require_kept(state: TableState, view: FileSystemView, as_of: str) -> None:
                 f"as of {as_of} the table cannot be read: commits after the savepoint {before}, up to {archived}, are "
                 f"archived. Take {before}, or {timeline.first_commit} or a later instant."
             )
-    gone = _gone(state, view, as_of)
+    gone = _gone(state, view, as_of, partitions)
     if gone:
         path, earliest = gone
         then = f"Take {earliest} or a later instant" if earliest else "Take a later instant"
         raise InvalidInput(f"as of {as_of} the table can no longer be read: cleaning removed {path}. {then}.")
 
 
-def _gone(state: TableState, view: FileSystemView, as_of: str) -> tuple[str, str] | None:
+def _gone(
+    state: TableState, view: FileSystemView, as_of: str, partitions: Collection[str] | None
+) -> tuple[str, str] | None:
     """A file that a reader as of then would need, and the earliest instant that cleaning left."""
     there = {group: slice_.base_instant for group, slice_ in merged_slices(view, as_of).items()}
     present = {base.path for files in view.groups.values() for base in files.bases}
@@ -73,7 +78,7 @@ def _gone(state: TableState, view: FileSystemView, as_of: str) -> tuple[str, str
         if metadata.earliest and metadata.earliest <= as_of:
             continue  # it left what reads as of then need; the overwrites of what it took may be archived
         for partition, done in metadata.partitions.items():
-            for name in done.deleted:
+            for name in done.deleted if partitions is None or partition in partitions else ():
                 file = parse_data_file(partition, name, 0)
                 if file is None or file.group in gone or join(partition, name) in present:
                     continue

@@ -25,7 +25,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.model.plans import CleanMetadata
 from hoodie.storage.protocol import Storage, join
-from hoodie.timeline.load import history_files
+from hoodie.timeline.load import history_files, modified
 from hoodie.timeline.timeline import Timeline
 
 _NAME = re.compile(r"\.commits_\.archive\.(\d+)(_\d+-\d+-\d+)?", re.ASCII)
@@ -184,6 +184,30 @@ def replaced_in_archive(
             replaced = commit_of(entry.record or {}, entry.path).replaced
             found |= {group for group in groups if group.file_id in replaced.get(group.partition, ())}
     return found
+
+
+def archived_completions(storage: Storage, config: TableConfig, timeline: Timeline, after: str) -> dict[str, str]:
+    """When commits of layout 1 were completed that left the timeline, by their time: those of the newest archive file
+    that has one completed after a moment, if there is such a file.
+
+    Files that were not written since are not read. Raises CorruptFile
+    """
+    written = {
+        join(config.history_folder, entry.name): modified(entry, config.timezone)
+        for entry in storage.list(config.history_folder)
+        if not entry.is_dir
+    }
+    active = {instant.requested for instant in timeline.commits}
+    for path in archive_files(storage, config).values():
+        completed = {
+            entry.instant.requested: entry.changed or entry.instant.requested
+            for entry in (read_archive_file(storage, path) if written.get(path, "") > after else ())
+            if entry.instant.state is State.COMPLETED and entry.instant.action in COMMITS
+        }
+        left = {time: when for time, when in completed.items() if time not in active}
+        if any(when > after for when in left.values()):
+            return left
+    return {}
 
 
 def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:

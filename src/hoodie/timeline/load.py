@@ -62,7 +62,7 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
         if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
             continue
         if layout == 2 and instant.state is State.COMPLETED and not instant.completed:
-            instant = dataclasses.replace(instant, completed=_modified(entry, config.timezone))
+            instant = dataclasses.replace(instant, completed=modified(entry, config.timezone))
             names[instant] = entry.name
         key = (instant.requested, comparable_action(instant.action))
         if key not in highest or instant.state > highest[key].state:
@@ -75,7 +75,7 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
     return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)
 
 
-def _modified(entry: Entry, zone: TimelineZone) -> str:
+def modified(entry: Entry, zone: TimelineZone) -> str:
     """When a file was last written, as an instant: the completion time of what version 6 completed."""
     utc = dt.datetime.fromtimestamp(entry.mtime / 1000, dt.UTC)
     return format_time(utc if zone is TimelineZone.UTC else utc.astimezone())
@@ -88,7 +88,7 @@ def completion_times(storage: Storage, config: TableConfig, timeline: Timeline) 
     """
     if timeline.layout == 2:
         return {instant.requested: instant.completed for instant in timeline.commits}
-    written = {entry.name: _modified(entry, config.timezone) for entry in storage.list(timeline.folder)}
+    written = {entry.name: modified(entry, config.timezone) for entry in storage.list(timeline.folder)}
     names = {instant.requested: timeline.path(instant).rpartition("/")[2] for instant in timeline.commits}
     return {time: written[name] for time, name in names.items() if name in written}
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import datetime as dt
 import itertools
+import time
 from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 
 import pyarrow as pa
@@ -300,6 +302,28 @@ def test_by_transition_time_a_commit_is_told_after_those_that_were_completed_bef
     assert notes(table.changes(instants[0], instants[2], options=by_transition)) == {"r": "rome"}
     assert notes(table.changes(instants[0], options=by_transition)) == {"o": "oslo", "r": "rome"}
     assert notes(table.changes(instants[2])) == {}
+
+
+def test_by_transition_time_a_slow_commit_that_is_archived_since_is_missed() -> None:
+    table = made(COPY_ON_WRITE)
+    ticks = count(time.time_ns() // 1_000_000 + 60_000)  # each write later than all before, and than the instants
+    table.storage.clock = lambda: next(ticks)
+    table.upsert(batch(("b", "bern", 1, "b1")))
+    slow, quick = (table.upsert(batch((key, "oslo", 2, key))).instant for key in "sq")
+    path = f".hoodie/{slow}.commit"
+    content = table.storage.read(path)
+    table.storage.delete(path)
+    table.storage.create_new(path, content)
+    last = [table.upsert(batch(("c", "oslo", 3, note))).instant for note in "xyz"]
+    by_transition = {HOLES: "USE_TRANSITION_TIME"}
+    assert notes(table.changes(quick, options=by_transition)) == {"s": "s", "c": "z"}
+    table.archive({**table.options, "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"})
+    assert [commit.requested for commit in table.state().timeline.commits] == last[1:]
+    with pytest.raises(HistoryGone, match="are archived"):
+        table.changes(quick, options=by_transition)
+    assert notes(table.changes(last[0], options=by_transition)) == {"c": "z"}
+    with pytest.raises(HistoryGone):
+        table.changes("earliest", options=by_transition)
 
 
 def test_by_transition_time_an_earlier_end_does_not_see_what_a_later_compaction_did() -> None:

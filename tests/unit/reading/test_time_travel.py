@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidPlan
 from hoodie.model.instant import Action
@@ -158,3 +159,15 @@ def test_a_savepoint_is_read_though_a_compaction_that_it_saw_planned_was_complet
     compact(table.storage, table.options)
     assert table.clean({**table.options, "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS"}).paths
     assert sorted(table.as_of(saved)["id"].to_pylist()) == ["a", "b"]
+
+
+def test_partitions_that_nobody_cleaned_can_be_read_as_of_any_instant(tmp_path):
+    table = hoodie.create_table(
+        tmp_path, name="t", record_key="id", partition_by="p", options={"hoodie.cleaner.commits.retained": "1"}
+    )
+    first = table.upsert(pa.table({"id": ["a", "b"], "p": ["x", "y"], "n": [0, 0]})).instant
+    for n in range(1, 4):
+        table.upsert(pa.table({"id": ["b"], "p": ["y"], "n": [n]}))
+    assert table.as_of(first, partitions=["x"]).to_arrow()["n"].to_pylist() == [0]
+    with pytest.raises(InvalidInput, match="cleaning removed y/"):
+        table.as_of(first).to_arrow()
