@@ -118,6 +118,10 @@ def test_numbers_are_compared_exactly(condition: str, expected: list[int]) -> No
         ([("price", "<", Decimal("0.101"))], [0, 1]),
         ([("price", "=", 0.1)], [1]),
         ([[("fine", "=", 1)], [("fine", "<", 0)]], [0, 2]),
+        ([("s", "in", [])], []),
+        ([("s", "not in", [])], [0, 1, 2, 3, 4]),
+        ([("s", "in", [None])], [4]),
+        ([("s", "in", iter(["a"]))], [0]),
         ([("f", "<", 2**24 + 1)], [0, 1, 2, 3]),
         ([("d", "<", 2**53 + 1)], [0, 1, 2]),
     ],
@@ -148,6 +152,13 @@ def test_filters_that_do_not_fit_a_columns_type_are_refused_before_rows_are_read
 def test_tuples_that_are_malformed_are_refused(filters: Any) -> None:
     with pytest.raises(InvalidInput, match=r"filters=\["):
         kept(filters)
+
+
+def test_values_that_can_be_looked_at_once_leave_no_row_group_out() -> None:
+    found = read_filter([("i", "in", iter([1]))], ROWS.schema)
+    assert found is not None
+    assert may_pass(found.tests, {"i": Bounds(0, 9, nulls=0)}.get)
+    assert may_pass(found.tests, {"i": Bounds(1, 1, nulls=0)}.get)
 
 
 def test_a_null_among_the_values_of_a_tuple_leaves_no_row_group_out_that_has_nulls() -> None:
