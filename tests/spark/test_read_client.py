@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import polars as pl
 import pytest
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -298,3 +299,12 @@ def test_a_client_takes_key_generator_options_as_writes_do(spark, tmp_path):
         assert client.filter_exists(batch).count() == 0
     with pytest.raises(TableMismatch, match=r"'other' contradicts hoodie.table.recordkey.fields='id'"):
         hoodie.HoodieReadClient(spark, one.path, {"hoodie.datasource.write.recordkey.field": "other"}).read(batch)
+
+
+def test_arrow_rows_that_spark_has_no_types_for_are_asked_about(spark, tmp_path):
+    one = table(spark, tmp_path / "t", "COPY_ON_WRITE")
+    one.insert(rows(spark, 0, 3, 1))
+    kinds = {"id": pl.Categorical, "p": pl.Enum(["0", "1"]), "n": pl.UInt8}
+    asked = pl.DataFrame({"id": ["k0000", "k0009"], "p": ["0", "0"], "n": [1, 2]}, schema_overrides=kinds)
+    assert one.read(asked).rows.count() == 1
+    assert hoodie.HoodieReadClient(spark, str(tmp_path / "t")).filter_exists(asked).collect() == [("k0009", "0", 2)]

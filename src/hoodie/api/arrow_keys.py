@@ -51,8 +51,9 @@ class ArrowKeys:
         with thread_pool(settings) as pool:
             places = locate_keys(context, asked, pool)
             reader = reader_for(context.state, schema, places.slices.values(), self.options)
-            found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
-        return KeyedRows(Rows.of_table(found), stats)
+            read = list(dict.fromkeys(wanted)) or [RECORD_KEY]  # of rows without columns the number would be lost
+            found, stats = read_rows(places, self.storage, schema, read, reader, pool)
+        return KeyedRows(Rows.of_table(found.select(wanted)), stats)
 
     def filter_exists(self, rows: Any) -> Rows:
         context, settings = self._context()

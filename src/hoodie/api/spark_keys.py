@@ -22,6 +22,8 @@ from hoodie.lookup.point_read import held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.selection import check_columns
 from hoodie.reading.table_schema import read_schema
+from hoodie.schema.conform import conform
+from hoodie.schema.types import stored_type
 from hoodie.spark import record_keys
 from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
@@ -116,7 +118,10 @@ class SparkKeys:
         if is_spark_frame(rows):
             frame: DataFrame = rows
             return frame
-        found = arrow_stream(rows).read_all()
+        given = arrow_stream(rows).read_all()
+        # Spark has no type for categories, views and unsigned numbers; what tables have none for either it names.
+        plain = pa.schema([field.with_type(stored_type(field.type) or field.type) for field in given.schema])
+        found = conform(given, plain)
         return local_frame(self.session, found, to_spark(found.schema))
 
     def _schema(self, state: TableState) -> pa.Schema:

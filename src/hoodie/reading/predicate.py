@@ -60,7 +60,12 @@ class Bounds:
 def tests_of(filters: Sequence[Any]) -> Tests:
     """The tests of filters in pyarrow's tuples: see `selection.Filters`. They are well formed."""
     clauses = filters if isinstance(filters[0], list) else [filters]
-    return tuple(tuple(Test(column, op, value) for column, op, value in clause) for clause in clauses)
+    return tuple(tuple(Test(column, op, _held(op, value)) for column, op, value in clause) for clause in clauses)
+
+
+def _held(op: str, value: Any) -> Any:
+    """A value that can be looked at more than once."""
+    return list(value) if op in ("in", "not in") else value
 
 
 def both(one: Tests, other: Tests) -> Tests:

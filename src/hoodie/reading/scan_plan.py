@@ -60,6 +60,7 @@ def plan_scan(
                 the first commit, or whose files were cleaned; UnsupportedTable when there is no rule to merge the
                 table's rows; MissingFile when a file is gone that a commit published; CorruptFile; as `plan_changes`
     """
+    partitions = None if partitions is None else _paths(partitions)
     kind = _kind(kind, partitions, as_of, begin, end)
     if kind is ScanKind.CHANGES:
         assert begin is not None  # `_kind` saw to it
@@ -158,6 +159,13 @@ def _kind(
     if found is ScanKind.AS_OF and as_of is None:
         raise InvalidInput("a read of kind as_of needs as_of: an instant, which is included")
     return ScanKind.AS_OF if found is ScanKind.SNAPSHOT and as_of is not None else found
+
+
+def _paths(partitions: Collection[str]) -> tuple[str, ...]:
+    paths = () if isinstance(partitions, str) else tuple(partitions)
+    if isinstance(partitions, str) or not all(isinstance(path, str) for path in paths):
+        raise InvalidInput(f"partitions={partitions!r}: expected partition paths in a list, such as ['2024-01-31']")
+    return paths
 
 
 def _selected(

@@ -67,12 +67,14 @@ def _exact(test: Test, schema: pa.Schema) -> Test:
     kind = schema.field(at).type
     if pa.types.is_floating(kind) and isinstance(test.value, Integral) and not isinstance(test.value, bool):
         return replace(test, value=float(Decimal(int(test.value))))
+    if test.op in ("in", "not in") and all(value is None for value in test.value):
+        return replace(test, value=pa.array(test.value, kind))  # else they are of no type
     if not is_exact(kind):
         return test
     if test.op not in ("in", "not in"):
         number = number_beside(kind, test.value)
         return test if number is None else Test(test.column, *fitted(test.op, number, kind))
-    values = list(test.value)
+    values = test.value
     numbers = [number_beside(kind, value) for value in values if value is not None]
     held = [number for number in numbers if number is not None]
     if len(held) < len(numbers):

@@ -163,9 +163,9 @@ class _Reader:
             raise self._refused(node)
         constants = [self._constant(one) for one in node.expressions]
         held, field, kind = self._values(constants, column), column.field, column.kind
-        if pa.types.is_floating(kind):  # `=` compares as doubles, and takes 0.0 and -0.0 for equal
+        if pa.types.is_floating(kind):  # as `=`: of doubles, 0.0 and -0.0 are equal, and NaN equals nothing
             field, kind = field.cast(pa.float64()), pa.float64()
-            held += [-0.0] if 0.0 in held else []
+            held = [value for value in held if value == value] + ([0.0, -0.0] if 0.0 in held else [])
         found = field.isin(pa.array(held, kind))
         unknown = pc.scalar(pa.scalar(None, pa.bool_()))
         known = pc.if_else(column.field.is_valid(), found, unknown)

@@ -174,6 +174,24 @@ def test_rows_that_make_no_arrow_table_are_refused(tmp_path: Path) -> None:
     assert table.history() == []
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_rows_of_keys_come_in_the_columns_wanted_however_often(tmp_path: Path, table_type: str) -> None:
+    table = make(tmp_path, table_type=table_type)
+    table.upsert(ROWS)
+    table.upsert(ROWS.slice(0, 1))
+    assert table.read(ROWS, columns=["id", "ts", "id"]).rows.to_arrow().column_names == ["id", "ts", "id"]
+    assert table.read(ROWS, columns=[]).rows.count() == 4
+
+
+def test_partitions_that_are_no_list_of_paths_are_refused(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.upsert(ROWS)
+    assert ids(table.snapshot(partitions=iter(["oslo"]))) == [1, 3]  # type: ignore[arg-type]
+    for partitions in ("oslo", [None], [1]):
+        with pytest.raises(InvalidInput, match="expected partition paths in a list"):
+            table.snapshot(partitions=partitions)  # type: ignore[arg-type]
+
+
 def test_rows_go_by_a_condition(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.insert(ROWS)

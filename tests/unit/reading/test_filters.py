@@ -26,7 +26,7 @@ ROWS = pa.table(
         "price": pa.array([Decimal(n) for n in ("-1.50", "0.10", "1.00", "999.99")] + [None], pa.decimal128(5, 2)),
         "fine": pa.array([Decimal(n) for n in (FINEST, "0", "1", "9e18")] + [None], pa.decimal128(38, 18)),
         "f": pa.array([-1.0, 0.1, -0.0, 2.0**24, None], pa.float32()),
-        "d": pa.array([-1.0, 0.1, -0.0, 2.0**53, None], pa.float64()),
+        "d": pa.array([0.0, 0.1, -0.0, 2.0**53, None], pa.float64()),
         "s": ["a", "ab", "it's", "%", None],
         "day": pa.array([dt.date(1969, 12, 31), dt.date(1970, 1, 1), dt.date(2024, 2, 29), dt.date.max, None]),
         "at": pa.array([EPOCH, EPOCH, None, None, None], pa.timestamp("us", "UTC")),
@@ -91,8 +91,10 @@ def test_what_a_condition_says_beyond_what_is_understood_is_refused(condition: s
         ("fine >= 1", [2, 3]),
         (f"fine = {FINEST}", [0]),
         ("fine > 0.0000000000000000001", [2, 3]),
-        ("d in (0, 0.1)", [1, 2]),
-        ("d not in (0)", [0, 1, 3]),
+        ("d in (0, 0.1)", [0, 1, 2]),
+        ("d in (-0.0)", [0, 2]),
+        ("d not in (0)", [1, 3]),
+        ("d in ('NaN', 0.1)", [1]),
         ("f = 0", [2]),
         ("f in (0)", [2]),
         ("f in (0.1)", []),
@@ -118,6 +120,10 @@ def test_numbers_are_compared_exactly(condition: str, expected: list[int]) -> No
         ([("price", "<", Decimal("0.101"))], [0, 1]),
         ([("price", "=", 0.1)], [1]),
         ([[("fine", "=", 1)], [("fine", "<", 0)]], [0, 2]),
+        ([("s", "in", [])], []),
+        ([("s", "not in", [])], [0, 1, 2, 3, 4]),
+        ([("s", "in", [None])], [4]),
+        ([("s", "in", iter(["a"]))], [0]),
         ([("f", "<", 2**24 + 1)], [0, 1, 2, 3]),
         ([("d", "<", 2**53 + 1)], [0, 1, 2]),
     ],
@@ -148,6 +154,13 @@ def test_filters_that_do_not_fit_a_columns_type_are_refused_before_rows_are_read
 def test_tuples_that_are_malformed_are_refused(filters: Any) -> None:
     with pytest.raises(InvalidInput, match=r"filters=\["):
         kept(filters)
+
+
+def test_values_that_can_be_looked_at_once_leave_no_row_group_out() -> None:
+    found = read_filter([("i", "in", iter([1]))], ROWS.schema)
+    assert found is not None
+    assert may_pass(found.tests, {"i": Bounds(0, 9, nulls=0)}.get)
+    assert may_pass(found.tests, {"i": Bounds(1, 1, nulls=0)}.get)
 
 
 def test_a_null_among_the_values_of_a_tuple_leaves_no_row_group_out_that_has_nulls() -> None:
