@@ -185,3 +185,19 @@ def test_empty_lists_within_another_type_get_the_offsets_that_spark_left_out() -
     assert offsets.size >= 4
     plain = batch.select(["b"])
     assert sound(plain) is plain
+
+
+@pytest.mark.parametrize("limit", ["268435456", "0"], ids=["driver", "executors"])
+def test_a_void_column_is_of_the_tables_type(spark: SparkSession, tmp_path: Path, limit: str) -> None:
+    options = {"hoodie.spark.driver.max.batch.bytes": limit}
+    table = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="id", ordering="ts", options=options)
+    table.upsert(spark.sql("SELECT 1 AS id, 1L AS ts, 'x' AS text, array(1.5D) AS list"))
+    done = table.upsert(
+        spark.sql("SELECT id, 2L AS ts, NULL AS text, NULL AS list FROM range(1, 3)").withColumn(
+            "id", F.col("id").cast("int")
+        )
+    )
+    assert (done.updated, done.inserted) == (1, 1)
+    found = table.snapshot().select("id", "text", "list")
+    assert [kind for _, kind in found.dtypes] == ["int", "string", "array<double>"]
+    assert sorted(map(tuple, found.collect())) == [(1, None, None), (2, None, None)]

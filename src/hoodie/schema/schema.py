@@ -25,6 +25,8 @@ AVRO_LOGICAL = b"hoodie.avro.logical"
 LOCAL_MICROS = b"local-timestamp-micros"
 #: Field metadata, in the schema of a read: files may hold the values of this column as text.
 ALSO_TEXT = b"hoodie.also.text"
+#: What to do about a column of type null.
+UNTYPED = ", as all of its values are null: cast it, or leave it out"
 
 _ALLOWED_RESERVED = frozenset({IS_DELETED, "_hoodie_operation"})
 # Avro's rule in the form that all readers keep: Java takes other letters too, hudi-rs does not.
@@ -51,6 +53,17 @@ def stored_form(schema: pa.Schema) -> pa.Schema:
     fields = [_stored(field, field.name, problems) for field in schema]
     _refuse(problems, "These columns cannot be stored")
     return pa.schema(fields)
+
+
+def with_types_of(table: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
+    """The columns of a batch, those of type null as the table has them: none of their values tells a type.
+
+    table  in stored form; None: it has no columns yet
+    """
+    if table is None:
+        return schema
+    untyped = {field.name for field in schema if pa.types.is_null(field.type)} & set(table.names)
+    return pa.schema([f.with_type(table.field(f.name).type) if f.name in untyped else f for f in schema])
 
 
 def reconcile(table: pa.Schema, incoming: pa.Schema, *, pinned: Collection[str] = ()) -> pa.Schema:
@@ -116,7 +129,7 @@ def _stored(field: pa.Field, path: str, problems: list[str]) -> pa.Field:
     else:
         storable = stored_type(kind)
         if storable is None:
-            problems.append(f"column {path} is {spark_name(kind)}")
+            problems.append(f"column {path} is {spark_name(kind)}{UNTYPED if pa.types.is_null(kind) else ''}")
         stored = kind if storable is None else storable
     return field.with_type(stored)
 

@@ -8,6 +8,7 @@ from pyarrow import types as arrow
 from pyspark.sql import types as sql
 
 from hoodie.errors import SchemaMismatch
+from hoodie.schema.schema import UNTYPED
 from hoodie.schema.types import TIMESTAMP, TIMESTAMP_NTZ, is_list, list_of, map_of, spark_name
 
 _TO_SPARK: dict[pa.DataType, sql.DataType] = {
@@ -66,6 +67,17 @@ def to_arrow(schema: sql.StructType) -> pa.Schema:
     if bad:
         raise SchemaMismatch(f"These columns cannot be stored: {'; '.join(bad)}.")
     return pa.schema(fields)
+
+
+def with_types_of(table: pa.Schema | None, schema: sql.StructType) -> sql.StructType:
+    """As `schema.with_types_of`, of Spark's columns: those of type void."""
+    names = set() if table is None else set(table.names)
+    untyped = {field.name for field in schema.fields if isinstance(field.dataType, sql.NullType)} & names
+    if table is None or not untyped:
+        return schema
+    known = to_spark(pa.schema([table.field(name) for name in untyped]))
+    fields = [sql.StructField(f.name, known[f.name].dataType) if f.name in untyped else f for f in schema.fields]
+    return sql.StructType(fields)
 
 
 def nullable(schema: sql.StructType) -> sql.StructType:
@@ -152,6 +164,7 @@ def _arrow_type(kind: sql.DataType, path: str, bad: list[str]) -> pa.DataType:
     if isinstance(kind, sql.MapType) and _TO_ARROW.get(type(kind.keyType)) == pa.string():
         return map_of(_arrow_field("value", kind.valueType, kind.valueContainsNull, f"{path}.value", bad))
     problem = ": the keys of a map must be strings" if isinstance(kind, sql.MapType) else ""
+    problem = UNTYPED if isinstance(kind, sql.NullType) else problem
     bad.append(f"{path} is {kind.simpleString()}{problem}")
     return pa.string()  # never seen: the caller raises
 

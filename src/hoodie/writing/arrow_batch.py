@@ -14,11 +14,11 @@ from hoodie.keygen.arrow_keys import missing_columns, partition_path, record_key
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
-from hoodie.schema.schema import stored_form, without_meta_fields
+from hoodie.schema.schema import stored_form, with_types_of, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
+from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
 from hoodie.writing.job import Checked, check, writable_state
 
 #: Bytes of rows that are keyed at once.
@@ -87,7 +87,13 @@ def check_rows(
     has_keys = {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names)
     require = partial(require_columns, schema)
     checked, columns, keygen = check_against(
-        storage, operation, options, new, columns=partial(stored_form, schema), require=require, has_keys=has_keys
+        storage,
+        operation,
+        options,
+        new,
+        columns=lambda known: stored_form(with_types_of(known, schema)),
+        require=require,
+        has_keys=has_keys,
     )
     if columns is None and has_keys:
         return checked, ArrowRows(source, None, None)
@@ -100,13 +106,13 @@ def check_against(
     options: Options,
     new: TableState | None,
     *,
-    columns: Callable[[], pa.Schema],
+    columns: Callable[[pa.Schema | None], pa.Schema],
     require: Callable[[KeyGenerator, Sequence[str], str], None],
     has_keys: bool,
 ) -> tuple[Checked, pa.Schema | None, KeyGenerator]:
     """See whether a table may be written and a batch of some columns fits it. Arguments and errors as `check_rows`.
 
-    columns   gives the user's; not asked for a delete
+    columns   gives the user's, by those that the table has (None: none yet); not asked for a delete
     require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
     has_keys  rows have record key and partition path: all that a delete needs
     returns   also the columns, None of a delete, and what makes the keys
@@ -117,7 +123,7 @@ def check_against(
     deleting = operation is WriteOperation.DELETE
     if not deleting:
         require(keygen, state.config.ordering, state.config.name)
-    given = None if deleting else columns()
+    given = None if deleting else columns(declared_schema(state))
     checked = check(state, operation, given, settings)
     if deleting and not has_keys:
         if checked.index.is_global:  # the index says where the keys are

@@ -159,6 +159,24 @@ def test_categories_are_text_in_columns_keys_and_partition_paths(tmp_path: Path,
     assert table.delete(rows).deleted == 2
 
 
+@pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_a_column_without_any_value_is_of_the_tables_type_and_a_new_one_is_refused(
+    tmp_path: Path, table_type: str
+) -> None:
+    table = hoodie.create_table(tmp_path / "t", name="t", record_key="id", ordering="ts", table_type=table_type)
+    values = {"text": "x", "flag": True, "list": [1], "struct": {"a": 1}, "day": dt.date(2024, 1, 31)}
+    table.upsert(pa.Table.from_pylist([{"id": 1, "ts": 1, **values}, {"id": 2, "ts": 1, **values}]))
+    empty = pd.DataFrame({"id": [2, 3], "ts": [2, 2], **dict.fromkeys(values, None)})
+    assert [pa.types.is_null(field.type) for field in pa.Schema.from_pandas(empty)][2:] == [True] * 5
+    done = table.upsert(empty)
+    assert (done.updated, done.inserted) == (1, 1)
+    found = table.snapshot(columns=["id", *values]).to_arrow().sort_by("id").to_pylist()
+    none = dict.fromkeys(values, None)
+    assert found == [{"id": 1, **values}, {"id": 2, **none}, {"id": 3, **none}]
+    with pytest.raises(SchemaMismatch, match="column new is void, as all of its values are null: cast it, or leave"):
+        table.upsert(pd.DataFrame({"id": [2], "ts": [3], "new": [None]}))
+
+
 def test_rows_that_make_no_arrow_table_are_refused(tmp_path: Path) -> None:
     table = make(tmp_path)
     one = pd.DataFrame({"id": [1, 2], "city": ["oslo", "rome"], "ts": [1, 1]})

@@ -26,7 +26,7 @@ from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.tasks import check_workers, persist
-from hoodie.spark.types import nullable, sound, to_spark
+from hoodie.spark.types import nullable, sound, to_spark, with_types_of
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
@@ -122,6 +122,9 @@ def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> Dat
     if delete and has_keys(frame):
         return frame.select(RECORD_KEY, PARTITION_PATH)
     frame = user_columns(frame)
+    types = with_types_of(checked.schema, frame.schema)
+    if types != frame.schema:
+        frame = frame.to(types)
     key = record_keys.record_key(frame.schema, keygen).alias(RECORD_KEY)
     if delete and checked.index.is_global:  # the index says where the keys are
         return frame.select(key, F.lit("").alias(PARTITION_PATH))

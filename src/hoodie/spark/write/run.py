@@ -11,7 +11,7 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.after_commit import after_commit
-from hoodie.spark.types import to_arrow
+from hoodie.spark.types import to_arrow, with_types_of
 from hoodie.spark.write.batch import acquire, acquire_arrow, has_keys, keyed_frame, require_columns, user_schema
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
@@ -43,7 +43,7 @@ def check_batch(
             operation,
             options,
             new,
-            columns=partial(to_arrow, schema),
+            columns=lambda known: to_arrow(with_types_of(known, schema)),
             require=partial(require_columns, schema),
             has_keys=has_keys(df),
         )
