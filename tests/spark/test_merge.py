@@ -294,6 +294,8 @@ def test_what_cannot_be_meant_is_refused(spark, tmp_path):
         lambda: table.update("id = 'a'", {"id": "'x'"}),
         lambda: table.update("id = 'a'", {"cost": 1}),
         lambda: table.update("id = 'a'", {}),
+        lambda: table.update("id = 'a'", {3: 1}),
+        lambda: table.merge(source.toArrow()).when_matched_delete().execute(),
         lambda: table.update("id = 'a'", {"price": "'dear'"}),
         lambda: table.merge(source).execute(),
         lambda: table.merge(source, source_name="target").when_matched_delete().execute(),

@@ -246,6 +246,8 @@ def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):
     ):
         with pytest.raises(error):
             create("again", rest)
+    with pytest.raises(TableMismatch, match="other"):
+        create("again", f"PARTITIONED BY (end) {key}", "(id INT, end INT, other INT)")
     create("again", f"PARTITIONED BY (end) {key}")
     assert rows_of(spark, "again") == [(1, 2)]
     hoodie.sql(spark, f"CREATE TABLE copy_of_made USING hudi {key} AS SELECT * FROM made")
@@ -333,6 +335,8 @@ def test_bad_statements_say_where_and_change_nothing(spark, orders):
         (StatementError, "CALL show_commitz(table => 'x')"),
         (StatementError, f"CALL show_commits(table => '{orders}', lim => 1)"),
         (StatementError, f"CALL show_commits(table => '{orders}', limit => 'many')"),
+        (StatementError, f"CALL show_commits(table => '{orders}', limit => -1)"),
+        (StatementError, f"CALL show_commits(table => '{orders}';"),
         (StatementError, "CALL show_commits(table => 'nowhere')"),
         (InvalidInput, f"UPDATE {orders} SET id = 5 WHERE id = 1"),
         (InvalidInput, f"UPDATE {orders} SET cost = 5 WHERE id = 1"),

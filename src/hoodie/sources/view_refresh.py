@@ -20,12 +20,13 @@ from pyspark.sql.types import StructField, StructType
 from hoodie.config.driver_options import is_driver_option
 from hoodie.errors import InvalidInput, TableNotFound
 from hoodie.model.instant import Instant
+from hoodie.spark.columns import tick
 from hoodie.storage import storage_for
 from hoodie.table.state import load_state
 
 _KEY = "hoodie.view"
 _MADE = re.compile(
-    r"\s*CREATE\s+(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?(`?)(?P<name>\w+)\1\s*"
+    r"(?:\s|--[^\n]*\n|/\*[\s\S]*?\*/)*CREATE\s+(?:OR\s+REPLACE\s+)?TEMP(?:ORARY)?\s+VIEW\s+(?:IF\s+NOT\s+EXISTS\s+)?(?P<name>\w+|`(?:[^`]|``)+`)\s*"
     r"(?:\((?:[^()]|\([^()]*\))*\)\s*)?\bUSING\b",
     re.IGNORECASE,
 )
@@ -62,9 +63,9 @@ def refresh_view(session: SparkSession, name: str) -> None:
     Raises InvalidInput when there is no such view, or it is another one
     """
     _views(session).pop(name.lower(), None)  # else the statements below have it made anew once more
-    if not session.catalog.tableExists(name):
+    if not session.catalog.tableExists(tick(name)):
         raise InvalidInput(f"there is no view {name!r} in this session")
-    note = _note(session.table(name))
+    note = _note(session.table(tick(name)))
     if note is None:
         raise InvalidInput(f"{name!r} is not a view made by CREATE TEMPORARY VIEW … USING hudi OPTIONS (path …)")
     source = json.loads(note)
@@ -74,7 +75,7 @@ def refresh_view(session: SparkSession, name: str) -> None:
             "CREATE OR REPLACE TEMPORARY VIEW … USING hudi OPTIONS (…)"
         )
     options = ", ".join(f"`{key}` '{_escaped(value)}'" for key, value in source["options"].items())
-    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW `{name}` USING `{source['format']}` OPTIONS ({options})")
+    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {tick(name)} USING `{source['format']}` OPTIONS ({options})")
 
 
 def _note(frame: DataFrame) -> str | None:
@@ -102,10 +103,11 @@ def _commits(path: str) -> tuple[Instant, ...]:
 def _sql(original: Callable[..., Any]) -> Callable[..., Any]:
     def sql(self: SparkSession, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
         made = _MADE.match(sqlQuery)
-        _refresh_named(self, sqlQuery, made["name"] if made else "")
+        name = _unquoted(made["name"]) if made else ""
+        _refresh_named(self, sqlQuery, name)
         done = original(self, sqlQuery, *arguments, **named)
         if made:
-            _remember(self, made["name"])
+            _remember(self, name)
         return done
 
     return sql
@@ -121,8 +123,12 @@ def _table(original: Callable[..., Any]) -> Callable[..., Any]:
     return table
 
 
+def _unquoted(name: str) -> str:
+    return name[1:-1].replace("``", "`") if name.startswith("`") else name
+
+
 def _remember(session: SparkSession, name: str) -> None:
-    frame = session.table(name)
+    frame = session.table(tick(name))
     note = _note(frame)
     if note is None:  # of a jar
         return
@@ -139,14 +145,17 @@ def _refresh_named(session: SparkSession, text: str, but: str = "") -> None:
     views = _views(session)
     if not views:
         return
-    words = set(re.findall(r"\w+", text.lower())) - {but.lower()}
-    for name in words & views.keys():
+    text = text.lower()
+    words = set(re.findall(r"\w+", text))
+    for name in [name for name in views if name in words or (tick(name) in text and not name.isidentifier())]:
+        if name == but.lower():
+            continue
         view = views[name]
         with suppress(TableNotFound):  # the name may be another's in this text; if not, reading the view says so
             if _commits(view.path) == view.commits:
                 continue
             views.pop(name, None)
-            if session.catalog.tableExists(name) and session.table(name).sameSemantics(view.frame):
+            if session.catalog.tableExists(tick(name)) and session.table(tick(name)).sameSemantics(view.frame):
                 refresh_view(session, name)  # else the name is another view's by now
 
 

@@ -35,6 +35,8 @@ def call(session: SparkSession, text: Text) -> DataFrame:
     path = arguments.get("path") or _path(session, name, arguments)
     rows = procedure.run(open_table(session, path), arguments)
     limit = arguments.get("limit") if "limit" in procedure.parameters else None
+    if limit is not None and limit < 0:
+        raise StatementError(f"{name}: limit => {limit}: expected 0 or more")
     return table_rows(session, list(rows)[:limit], procedure.columns)
 
 
@@ -50,7 +52,7 @@ def _read(text: Text) -> exp.Anonymous:
     try:
         selected = sqlglot.parse_one(f"SELECT {call_}", read=DIALECT).expressions[0]
     except SqlglotError as problem:
-        raise call_.unreadable(f"expected CALL procedure(argument => value, …): {problem}") from problem
+        raise call_.unreadable("expected CALL procedure(argument => value, …)") from problem
     found = selected.expression if isinstance(selected, exp.Dot) else selected
     if not isinstance(found, exp.Anonymous):
         raise call_.unreadable("expected CALL procedure(argument => value, …)")

@@ -159,7 +159,8 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
         raise StatementError(f"table {wanted.name} is there already, at {path}")
     record_key = [key.strip() for key in keys.split(",")]
     if there:
-        _refuse_other(storage, wanted, record_key, _TYPES[kind] if "type" in wanted.options else "")
+        named = schema.names if schema is not None and wanted.columns else []
+        _refuse_other(open_table(session, path), wanted, record_key, named, _TYPES[kind])
         if rows is not None and not quiet:
             raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
     given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
@@ -188,17 +189,27 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
         register_table(session, ".".join(wanted.name.parts), path)
 
 
-def _refuse_other(storage: Storage, wanted: _Create, keys: Sequence[str], kind: str) -> None:
+def _refuse_other(
+    table: HoodieTable[DataFrame], wanted: _Create, keys: Sequence[str], columns: Sequence[str], kind: str
+) -> None:
     """Raises TableMismatch when the table that is there is not the one that the statement describes."""
-    config = load_state(storage).config
-    there = {
+    config = load_state(table.storage).config
+    pairs = {
         "primaryKey": (config.record_key, tuple(keys)),
         "PARTITIONED BY": (tuple(name.partition(":")[0] for name in config.partition_by), wanted.partitions),
-        "type": (config.type.value, kind or config.type.value),
     }
-    for what, (has, asked) in there.items():
+    if "type" in wanted.options:
+        pairs["type"] = ((config.type.value,), (kind,))
+    for what, (has, asked) in pairs.items():
         if has != asked:
-            raise TableMismatch(f"the table at {storage.root} has {what} {has}, and the statement says {asked}")
+            raise TableMismatch(
+                f"the table at {table.path} has {what} ({', '.join(has)}), and the statement says ({', '.join(asked)})"
+            )
+    there = {name.lower() for name in table.snapshot().columns}
+    if there and (lacking := [name for name in columns if name.lower() not in there]):
+        raise TableMismatch(
+            f"the table at {table.path} has no columns {', '.join(lacking)}: ALTER TABLE … ADD COLUMNS adds them"
+        )
 
 
 def _fields(columns: Text) -> StructType:

@@ -27,6 +27,8 @@ def column_of(name: str, columns: Sequence[str], target: str) -> str:
 
     Raises InvalidInput on one that is not there, or a field within one
     """
+    if not isinstance(name, str):
+        raise InvalidInput(f"a column is named by text, not by {name!r}")
     parts = [part.strip("`") for part in name.strip().split(".")]
     if len(parts) > 1 and parts[0].lower() == target.lower():
         parts = parts[1:]

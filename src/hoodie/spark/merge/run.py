@@ -74,6 +74,10 @@ def merge(session: SparkSession, storage: Storage, request: MergeRequest, option
     Raises   InvalidInput, SchemaMismatch, KeyMatchedTwice: nothing has changed; WriteConflict: another writer was
              faster; UnsupportedTable
     """
+    if not isinstance(request.source, DataFrame):
+        raise InvalidInput(
+            f"the source of a merge is a Spark DataFrame, not {type(request.source).__name__}: spark.createDataFrame(…)"
+        )
     check_names(request.source.columns, request.source_name)
     return _with_retries(session, storage, options, lambda target: _merge(target, request))
 
