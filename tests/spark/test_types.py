@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import types as sql
 
+import hoodie
 from hoodie.errors import SchemaMismatch
 from hoodie.formats.avro.schema import from_avro, to_avro
 from hoodie.schema.conform import conform
@@ -192,11 +193,7 @@ def test_a_void_column_is_of_the_tables_type(spark: SparkSession, tmp_path: Path
     options = {"hoodie.spark.driver.max.batch.bytes": limit}
     table = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="id", ordering="ts", options=options)
     table.upsert(spark.sql("SELECT 1 AS id, 1L AS ts, 'x' AS text, array(1.5D) AS list"))
-    done = table.upsert(
-        spark.sql("SELECT id, 2L AS ts, NULL AS text, NULL AS list FROM range(1, 3)").withColumn(
-            "id", F.col("id").cast("int")
-        )
-    )
+    done = table.upsert(spark.sql("SELECT int(id) AS id, 2L AS ts, NULL AS text, NULL AS list FROM range(1, 3)"))
     assert (done.updated, done.inserted) == (1, 1)
     found = table.snapshot().select("id", "text", "list")
     assert [kind for _, kind in found.dtypes] == ["int", "string", "array<double>"]
