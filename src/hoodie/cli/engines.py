@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
 from hoodie.cli.arguments import command, option
 from hoodie.cli.calls import Call, Target
 
@@ -116,7 +118,11 @@ def sync(call: Call, whole: bool) -> int:
 )
 def manifest(call: Call, formats: tuple[str, ...], whole: bool) -> int:
     """Write the lists of current base files that engines without Hudi read."""
+    from hoodie.config.sync import ManifestOptions
     from hoodie.sync.manifest import write_manifests
+
+    if not formats and not call.options.read(ManifestOptions).chosen:
+        raise click.UsageError("no manifest is asked for: give --format, or the option hoodie.sync.manifest")
 
     def do(target: Target) -> Manifests:
         return Manifests.of(write_manifests(target.storage, target.options, formats=formats or None, whole=whole))
@@ -135,8 +141,6 @@ def synced_text(done: Synced) -> list[str]:
 
 
 def manifests_text(done: Manifests) -> list[str]:
-    if not done.formats:
-        return ["no manifest is asked for: give --format, or the option hoodie.sync.manifest"]
     what = "all" if done.whole else "changed"
     formats = " and ".join(done.formats)
     return [f"{formats} of {done.partitions} {what} partitions, {done.files} files, up to {done.instant}"]

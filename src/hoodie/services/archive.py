@@ -284,28 +284,22 @@ def _remove(storage: Storage, files: Iterable[_StateFile]) -> None:
 
 def _entry(storage: Storage, file: _StateFile) -> dict[str, object]:
     """The archive's record of a file of the timeline."""
-    instant = file.instant
-    entry: dict[str, object] = {
-        "commitTime": instant.requested,
-        "actionType": instant.action.value,
-        "version": 1,
-        "actionState": instant.state.name,
-        "stateTransitionTime": file.changed,
-    }
-    content = _content(instant, storage.read(file.path), file.path)
-    return entry if content is None else {**entry, content[0]: content[1]}
+    content = _content(file.instant, storage.read(file.path), file.path)
+    return _record(file.instant, file.changed) | ({} if content is None else {content[0]: content[1]})
 
 
 def _copy(entry: ArchivedEntry) -> dict[str, object]:
-    instant = entry.instant
-    copy: dict[str, object] = {
+    return _record(entry.instant, entry.changed) | ({entry.column: entry.record} if entry.column else {})
+
+
+def _record(instant: Instant, changed: str) -> dict[str, object]:
+    return {
         "commitTime": instant.requested,
         "actionType": instant.action.value,
         "version": 1,
         "actionState": instant.state.name,
-        "stateTransitionTime": entry.changed,
+        "stateTransitionTime": changed,
     }
-    return {**copy, entry.column: entry.record} if entry.column else copy
 
 
 def _content(instant: Instant, data: bytes, path: str) -> tuple[str, Mapping[str, object]] | None:

@@ -30,7 +30,8 @@ def test_manifests_name_the_files_and_a_second_call_looks_at_no_partition(hoodie
 
 
 def test_without_a_format_nothing_is_written_and_the_command_says_how(hoodie: Terminal, tmp_path: Path) -> None:
-    assert "--format" in "\n".join(hoodie("manifest", table(tmp_path / "trips")))
+    _, err = hoodie.both("manifest", table(tmp_path / "trips"), status=2)
+    assert "give --format, or the option hoodie.sync.manifest" in err
 
 
 def test_an_unknown_format_is_wrong_usage(hoodie: Terminal, tmp_path: Path) -> None:
