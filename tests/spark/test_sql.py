@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -214,6 +215,24 @@ def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):
         hoodie.sql(spark, f"SELECT * FROM {copy}")
     hoodie.sql(spark, f"DROP TABLE {orders}")
     assert (tmp_path / "orders" / ".hoodie").is_dir()  # a table with a location of its own stays
+
+
+def test_a_table_that_another_writer_has_written_to_stays_when_the_rows_of_its_statement_fail(
+    spark, tmp_path, monkeypatch
+):
+    path = str(tmp_path / "made")
+
+    def meanwhile(table, rows):
+        hoodie.open_table(path).upsert(pa.table({"id": [7]}))
+        raise OSError("the rows of the statement fail")
+
+    monkeypatch.setattr(hoodie.HoodieTable, "bulk_insert", meanwhile)
+    with pytest.raises(OSError, match="of the statement fail"):
+        hoodie.sql(
+            spark,
+            f"CREATE TABLE made USING hudi LOCATION '{path}' TBLPROPERTIES (primaryKey = 'id') AS SELECT 1L AS id",
+        )
+    assert hoodie.open_table(path).snapshot(columns=["id"]).to_arrow().to_pylist() == [{"id": 7}]
 
 
 def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):

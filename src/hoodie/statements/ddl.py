@@ -38,7 +38,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.change_logging import log_change_data
 from hoodie.table.properties import update_properties
 from hoodie.table.settings import Settings
-from hoodie.table.state import load_state
+from hoodie.table.state import declared_schema, load_state
 from hoodie.view.load import discover_partitions
 
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
@@ -179,7 +179,7 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
                 table_type=_TYPES[kind],
                 options=given,
             )
-            undo.callback(storage.delete_tree, PROPERTIES_FOLDER)
+            undo.callback(_take_back, storage)
             if avro:
                 update_properties(table.storage, {"hoodie.table.create.schema": avro})
             if rows is not None:
@@ -189,11 +189,19 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
         register_table(session, ".".join(wanted.name.parts), path)
 
 
+def _take_back(storage: Storage) -> None:
+    """Remove a table that was made for rows that failed; not if it has commits, such as another writer's."""
+    timeline = load_state(storage).timeline
+    if not timeline.commits and not timeline.pending():
+        storage.delete_tree(PROPERTIES_FOLDER)
+
+
 def _refuse_other(
     table: HoodieTable[DataFrame], wanted: _Create, keys: Sequence[str], columns: Sequence[str], kind: str
 ) -> None:
     """Raises TableMismatch when the table that is there is not the one that the statement describes."""
-    config = load_state(table.storage).config
+    state = load_state(table.storage)
+    config, declared = state.config, declared_schema(state)
     pairs = {
         "primaryKey": (config.record_key, tuple(keys)),
         "PARTITIONED BY": (tuple(name.partition(":")[0] for name in config.partition_by), wanted.partitions),
@@ -205,7 +213,7 @@ def _refuse_other(
             raise TableMismatch(
                 f"the table at {table.path} has {what} ({', '.join(has)}), and the statement says ({', '.join(asked)})"
             )
-    there = {name.lower() for name in table.snapshot().columns}
+    there = set() if declared is None else {name.lower() for name in declared.names}
     if there and (lacking := [name for name in columns if name.lower() not in there]):
         raise TableMismatch(
             f"the table at {table.path} has no columns {', '.join(lacking)}: ALTER TABLE … ADD COLUMNS adds them"
