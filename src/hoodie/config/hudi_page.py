@@ -77,7 +77,15 @@ del events["hoodie.clustering.inline"]
 hoodie.write(df, "events", events).inserted  # -> 2
 ```
 
-{third}## What becomes of an option
+{third}## Where Hoodie differs on purpose
+
+Rules that a job relies on are those of Hudi 0.15, but for these:
+
+| subject | Hudi 0.15 | Hoodie | why |
+|---|---|---|---|
+{differences}
+
+## What becomes of an option
 
 - **used**: it means what it means in Hudi. Its values are on the page of [all options](configuration.md).
 - **no effect**, and none is needed: it is accepted. One line of the log `hoodie.options` (level INFO) names them all.
@@ -142,13 +150,8 @@ hoodie.read(spark, "trips", {"as.of.instant": done.instant}).count()  # -> 2
 hoodie.read(spark, "trips", {"as.of.instant": "2024-01-01T12:00:00Z"})  # raises InvalidInput: replaced the whole table
 ```
 
-What differs:
-
-- `overwrite` replaces the table as in Hudi (other key, columns and type allowed), but the old table is there until the
-  new one is, and a savepoint forbids it: [overwriting](design/overwrite.md).
-- A begin that is no instant of the table is a point in time, as in Hudi. Text with `Z` or an offset, `datetime` and
-  `date` are taken wherever a time goes.
-- A read as of a time before the first commit is an error, not a table without rows.
+A begin that is no instant of the table is a point in time, as in Hudi. Text with `Z` or an offset, `datetime` and
+`date` are taken wherever a time goes.
 
 ## Options in files
 
@@ -159,6 +162,22 @@ count over both.
 
 """
 
+#: Subject, what Hudi 0.15 does, what Hoodie does, why.
+_DIFFERENCES = (
+    (
+        '`mode("overwrite")`',
+        "removes the table first",
+        "the old table is there until the new one is, and a savepoint forbids it ([overwriting](design/overwrite.md))",
+        "a job that fails half-way must not leave nothing",
+    ),
+    (
+        "a read as of a time before the first commit",
+        "no rows",
+        "an error",
+        "a mistyped time must not look like an empty table",
+    ),
+)
+
 
 def page() -> str:
     """The page as Markdown."""
@@ -166,7 +185,12 @@ def page() -> str:
     names = sorted(
         hudi_options().values(), key=lambda known: (not known.key.lstrip("_.").startswith("hoodie"), known.key)
     )
-    return _PAGE.format(daily=_DAILY, third=_THIRD, rows="\n".join(_row(known, known.key in used) for known in names))
+    return _PAGE.format(
+        daily=_DAILY,
+        third=_THIRD,
+        differences="\n".join(f"| {' | '.join(row)} |" for row in _DIFFERENCES),
+        rows="\n".join(_row(known, known.key in used) for known in names),
+    )
 
 
 def _row(known: HudiOption, used: bool) -> str:
