@@ -165,7 +165,7 @@ count over both.
 #: Subject, what Hudi 0.15 does, what Hoodie does, why.
 _DIFFERENCES = (
     (
-        '`mode("overwrite")`',
+        'a write with `mode("overwrite")`',
         "removes the table first",
         "the old table is there until the new one is, and a savepoint forbids it ([overwriting](design/overwrite.md))",
         "a job that fails half-way must not leave nothing",
