@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie import create_table, open_table, read_arrow
-from hoodie.errors import InvalidInput, InvalidOption
+from hoodie.errors import FileGone, InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.file_slice_reader import merged_batches, slice_reader
 from hoodie.reading.scan_plan import plan_scan
@@ -23,6 +23,7 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.read import kept_changes
 from hoodie.spark.read.merged_slices import pack, slice_bytes
 from hoodie.spark.read.positioned_slices import changes_of
+from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from hoodie.view.load import load_view
@@ -174,6 +175,29 @@ def test_a_frame_that_a_lower_limit_has_no_room_for_leaves_the_cache(spark: Spar
     lowered = {"hoodie.spark.read.cache.max.log.bytes": of_a}
     assert table.snapshot(partitions=["a"], options=lowered).where("ts = 1").count() == 3
     assert not kept.changes.storageLevel.useMemory
+
+
+def test_a_frame_whose_files_were_cleaned_before_it_ran_fails_alone(spark: SparkSession, tmp_path: Path) -> None:
+    table = create_table(
+        spark,
+        str(tmp_path / "orders"),
+        name="orders",
+        record_key="id",
+        partition_by="day",
+        ordering="ts",
+        table_type="MERGE_ON_READ",
+        options={"hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS", "hoodie.cleaner.fileversions.retained": 1},
+    )
+    for version in (0, 1):
+        rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
+        table.upsert(spark.createDataFrame(rows, "id int, day string, ts int"))
+    early = table.snapshot()
+    table.delete_partitions(["a"])
+    table.clean()
+    for _ in range(2):
+        assert sorted(row.id for row in table.snapshot().where("ts = 1").collect()) == [0, 1, 2]
+        with pytest.raises(FileGone), raise_worker_errors():
+            early.collect()
 
 
 def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:

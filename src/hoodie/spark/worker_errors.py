@@ -31,8 +31,17 @@ def mark_worker_errors() -> Iterator[None]:
         with typed_errors():
             yield
     except HoodieError as error:
-        error.add_note(_MARK + json.dumps([type(error).__name__, *error.args], default=str))
+        error.add_note(_note(error))
         raise
+
+
+def as_text(error: HoodieError) -> str:
+    """An error for SQL's `raise_error`: it comes back as what it was."""
+    return f"{error} {_note(error)}"
+
+
+def _note(error: HoodieError) -> str:
+    return _MARK + json.dumps([type(error).__name__, *error.args], default=str)
 
 
 @contextmanager

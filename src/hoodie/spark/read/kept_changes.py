@@ -1,7 +1,8 @@
 """Changes of slices that a Spark session keeps in its cache, so that a further query does not read the logs again.
 
 Files never change: what was read of one at a moment of the timeline holds for good, and after further commits for all
-slices that these did not write to.
+slices that these did not write to. A frame is read when its first user runs; a slice whose files are cleaned by then
+fails only those who ask for that slice.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ def kept_changes(
             parts, rest = [], list(slices)  # what is kept has too much besides
         if rest:
             numbers = {slice_: number for number, slice_ in enumerate(rest)}
-            read = changes_of(session, reader, rest, columns)
+            read = changes_of(session, reader, rest, columns, each_alone=True)
             parts.append((_Kept(read, reader, numbers, frozenset(columns), zone), rest))
         for entry, _ in parts:
             if entry in kept:

@@ -7,7 +7,7 @@ in the file, and read the logs.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.errors import FileGone
 from hoodie.merge.rows import Positions
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.file_slice_reader import SliceReader
@@ -22,6 +23,8 @@ from hoodie.reading.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
 from hoodie.spark.columns import tick
 from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
+from hoodie.spark.worker_errors import as_text
+from hoodie.storage.faults import typed_errors
 
 # No column of a table has a dot in its name.
 _FILE = "hoodie.file"  # name of a base file
@@ -29,6 +32,7 @@ _SIZE = "hoodie.size"  # its bytes, by which it is told where no two have as man
 _GONE = "hoodie.gone"  # its rows that logs replace, a bit a row: 64 to a number, the first is the lowest
 _ROW = "hoodie.row"  # position of a row in its file
 _SLICE = "hoodie.slice"  # which of the slices a change is of
+_FAILED = -1  # in place of a size: the slice could not be read, and `_FILE` says why
 _BITS = [pa.field(_FILE, pa.string()), pa.field(_SIZE, pa.int64()), pa.field(_GONE, pa.list_(pa.int64()))]
 
 
@@ -48,16 +52,22 @@ def _has_default(field: pa.Field) -> bool:
 
 
 def changes_of(
-    session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice], columns: Sequence[str]
+    session: SparkSession,
+    reader: SliceReader,
+    slices: Sequence[FileSlice],
+    columns: Sequence[str],
+    *,
+    each_alone: bool = False,
 ) -> DataFrame:
     """All that the logs of slices change: rows, and for each base file which of its rows are gone.
 
-    returns  `columns`, and those of the latter, which are null where a row is one of the table; and which of `slices`
-             each is of, from 0
+    each_alone  a slice whose files are gone fails only those who ask for it by `changes_among`
+    returns     `columns`, and those of the latter, which are null where a row is one of the table; and which of
+                `slices` each is of, from 0
     """
     stored = (reader.schema.field(name).with_nullable(True) for name in columns)
     schema = pa.schema([*stored, *_BITS, pa.field(_SLICE, pa.int32())])
-    read = partial(_changes, reader, tuple(columns), schema)
+    read = partial(_changes, reader, tuple(columns), schema, each_alone)
     return packed_tasks(session, list(enumerate(slices)), lambda item: slice_bytes(item[1]), schema, read)
 
 
@@ -67,6 +77,7 @@ def changes_among(changes: DataFrame, count: int, numbers: Sequence[int], column
         others = sorted(set(range(count)).difference(numbers))
         few, kept = (numbers, "in") if len(numbers) < len(others) else (others, "not in")
         changes = changes.where(f"`{_SLICE}` {kept} ({', '.join(map(str, few))})")
+    changes = changes.where(f"if(`{_SIZE}` = {_FAILED}, raise_error(`{_FILE}`), true)")
     return changes.selectExpr(*map(tick, columns), *(tick(field.name) for field in _BITS))
 
 
@@ -106,19 +117,29 @@ _STAYS = f"shiftright({_WORD}, cast(`{_ROW}` & 63 as int)) & 1 = 0"
 
 
 def _changes(
-    reader: SliceReader, columns: Sequence[str], schema: pa.Schema, items: Sequence[tuple[int, FileSlice]]
+    reader: SliceReader,
+    columns: Sequence[str],
+    schema: pa.Schema,
+    each_alone: bool,
+    items: Sequence[tuple[int, FileSlice]],
 ) -> Iterator[pa.Table]:
     """What the logs of a task's slices change. What is gone comes last: of rows that are kept in Spark's cache it then
     passes over the batches that hold none of it."""
     gone = []
     for number, slice_ in items:
-        changes = SliceChanges(reader, slice_, columns)
-        for rows in changes.rows():
-            none = [pa.nulls(rows.num_rows, field.type) for field in _BITS]
-            numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
-            yield pa.Table.from_arrays([*rows.columns, *none, numbers], schema=schema)
-        if slice_.base is not None:
-            gone.append(_bits(slice_.base, changes.replaced, schema, number))
+        try:
+            with typed_errors():
+                changes = SliceChanges(reader, slice_, columns)
+                for rows in changes.rows():
+                    none = [pa.nulls(rows.num_rows, field.type) for field in _BITS]
+                    numbers = pa.repeat(pa.scalar(number, pa.int32()), rows.num_rows)
+                    yield pa.Table.from_arrays([*rows.columns, *none, numbers], schema=schema)
+                if slice_.base is not None:
+                    gone.append(_bits(slice_.base, changes.replaced, schema, number))
+        except FileGone as error:
+            if not each_alone:
+                raise
+            gone.append(_row(schema, {_FILE: as_text(error), _SIZE: _FAILED, _SLICE: number}))
     yield from gone
 
 
@@ -132,6 +153,9 @@ def _bits(file: BaseFile, positions: Positions, schema: pa.Schema, number: int =
     marks = np.zeros((int(positions[-1]) // 64 + 1) * 64 if len(positions) else 0, np.uint8)
     marks[positions] = 1
     words = np.packbits(marks, bitorder="little").view("<i8")
-    given = {_FILE: [file.name], _SIZE: [file.size], _GONE: [words], _SLICE: [number]}
-    columns = [pa.array(given.get(field.name, [None]), field.type) for field in schema]
+    return _row(schema, {_FILE: file.name, _SIZE: file.size, _GONE: words, _SLICE: number})
+
+
+def _row(schema: pa.Schema, values: Mapping[str, object]) -> pa.Table:
+    columns = [pa.array([values.get(field.name)], field.type) for field in schema]
     return pa.Table.from_arrays(columns, schema=schema)
