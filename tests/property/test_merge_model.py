@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any
 
 import pyarrow as pa
@@ -117,8 +118,13 @@ def combine(payload: str, stored: Row, new: Row) -> Row | None:
     return dict(new)
 
 
-def write(payload: str, base: list[Row], incoming: dict[str, Row | None]) -> tuple[list[Row], int, int, int]:
-    """The base file's new rows, and how many stored ones were updated, deleted and inserted (None: a tombstone)."""
+def write(
+    payload: str, base: list[Row], incoming: dict[str, Row | None], after_delete: Collection[str] = ()
+) -> tuple[list[Row], int, int, int]:
+    """The base file's new rows, and how many stored ones were updated, deleted and inserted (None: a tombstone).
+
+    after_delete  keys whose stored row was deleted before the incoming one came
+    """
     left = dict(incoming)
     out: list[Row] = []
     updated = deleted = 0
@@ -129,7 +135,10 @@ def write(payload: str, base: list[Row], incoming: dict[str, Row | None]) -> tup
             continue
         new = incoming[key]
         left.pop(key, None)
-        found = None if new is None else combine(payload, stored, new)
+        if new is not None and key in after_delete:
+            found = None if is_delete(payload, new) else dict(new)
+        else:
+            found = None if new is None else combine(payload, stored, new)
         if found is None:
             deleted += 1
         else:
@@ -192,12 +201,16 @@ def test_a_log_is_folded_and_compacted_as_row_by_row(
 ) -> None:
     log = LogMerge(SCHEMA, rule_for(payload, ("ts",), AVRO), fold_rows)
     folded: dict[str, Row | None] = {}
+    after_delete = set()
     for block in blocks:
         if isinstance(block, list):
             log.add(log.records(table(block)))
             for row in block:
-                old = folded.get(row["_hoodie_record_key"])
-                folded[row["_hoodie_record_key"]] = row if old is None else precombine(payload, old, row)
+                key = row["_hoodie_record_key"]
+                old = folded.get(key)
+                if key in folded and old is None:
+                    after_delete.add(key)
+                folded[key] = row if old is None else precombine(payload, old, row)
         else:
             keys, values = (pa.array([e[i] for e in block], t) for i, t in enumerate((pa.string(), pa.int64())))
             log.add(log.tombstones(deletes_of(keys, pa.array(["x"] * len(keys), pa.string()), values)))
@@ -209,7 +222,7 @@ def test_a_log_is_folded_and_compacted_as_row_by_row(
     assert sorted(incoming.keys.to_pylist()) == sorted(folded)
     # Inserts of a compaction stand in no order that means anything.
     out, *counts = write_tables(payload, base, incoming, size)
-    wanted, *wanted_counts = write(payload, base, folded)
+    wanted, *wanted_counts = write(payload, base, folded, after_delete)
     by_key = sorted(out, key=lambda row: row["_hoodie_record_key"])
     assert by_key == sorted(wanted, key=lambda row: row["_hoodie_record_key"])
     assert counts == wanted_counts

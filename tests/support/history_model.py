@@ -43,10 +43,12 @@ _ESCAPED = {chr(code) for code in (*range(0x20), 0x7F)} | set("\"#%'*/:=?\\{[]^"
 
 @dataclass(frozen=True)
 class Version:
-    """A row as it was written, and the instant that wrote it."""
+    """A row as it was written, and the instant that wrote it. after_delete: a delete was before it in its log, so that
+    the base file's row no longer counts."""
 
     values: Row
     written: str
+    after_delete: bool = False
 
 
 @dataclass(frozen=True)
@@ -234,6 +236,8 @@ class TableModel:
 
     def outcome(self, stored: Version, new: Version) -> Version | None:
         """What becomes of a stored row that meets another; None: it goes."""
+        if new.after_delete:
+            return new
         by_ordering = self.payload == BY_ORDERING and self.shape.ordering
         has = by_ordering and stored.values[self.shape.ordering] is not None  # rows only inserted may have none
         if has and self.ordering(stored.values) > self.ordering(new.values):
@@ -249,7 +253,7 @@ class TableModel:
             return self.tombstone(log, ordering)
         if isinstance(log, Version) and self.ordering(log.values) > self.ordering(row):
             return log
-        return Version(row, instant)
+        return Version(row, instant, isinstance(log, Tombstone) or (log is not None and log.after_delete))
 
     def tombstone(self, log: Version | Tombstone | None, ordering: Any) -> Version | Tombstone:
         outranked = ordering is not None and isinstance(log, Version) and self.ordering(log.values) > ordering

@@ -176,6 +176,13 @@ _DIFFERENCES = (
         "an error",
         "a mistyped time must not look like an empty table",
     ),
+    (
+        "Merge-on-Read: a row after a delete in the logs, of a lesser ordering value than the base file's row",
+        "the base file's row is back (or, by `PartialUpdateAvroPayload`, fills the new row)",
+        "the new row, by itself ([deletes in logs](writing.md#deletes-in-logs)). Hudi shows the old row until this "
+        "library compacts the table",
+        "what is deleted stays deleted, and a compaction changes no row",
+    ),
 )
 
 

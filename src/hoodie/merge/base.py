@@ -25,6 +25,7 @@ class Incoming:
     deleted  bool[n]: rows that are tombstones: they have a key, may have an ordering value, and no more. None: none
     added    bool[n]: rows that are inserted where no stored row has their key; None: all but tombstones
     kept     bool[n]: rows that leave a stored row of their key as it is; None: none
+    after_delete  bool[n]: rows that came after a delete, which took the stored row of their key away; None: none
     """
 
     rows: pa.Table
@@ -32,6 +33,7 @@ class Incoming:
     deleted: Mask | None = None
     added: Mask | None = None
     kept: Mask | None = None
+    after_delete: Mask | None = None
 
     @property
     def num_rows(self) -> int:
@@ -221,6 +223,15 @@ def _decide(
         choice = np.full(len(stored_rows), Choice.KEEP, np.int8)
         others = replace(incoming, kept=None)
         choice[~stays], merged = _decide(stored, stored_rows[~stays], others, incoming_rows[~stays], rule)
+        return choice, merged
+    if incoming.after_delete is not None and (alone := incoming.after_delete[incoming_rows]).any():
+        choice = np.full(len(stored_rows), Choice.TAKE, np.int8)
+        rows = incoming_rows[alone]
+        deletes = rule.is_delete(incoming.rows.take(pa.array(rows)))
+        deletes |= False if incoming.deleted is None else incoming.deleted[rows]
+        choice[alone] = np.where(deletes, Choice.DELETE, Choice.TAKE)
+        others = replace(incoming, after_delete=None)
+        choice[~alone], merged = _decide(stored, stored_rows[~alone], others, incoming_rows[~alone], rule)
         return choice, merged
     gone = None if incoming.deleted is None else incoming.deleted[incoming_rows]
     if gone is None or not gone.any():

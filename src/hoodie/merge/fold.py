@@ -25,27 +25,40 @@ class Folded:
 
     rows     one row a group
     deleted  bool[groups]: the row is a tombstone: its key and ordering value count, no more; None: there are none
+    after_delete  bool[groups]: a delete among the versions won over all before it, so that no row that is stored
+             counts; None: there are none
     """
 
     rows: pa.Table
-    deleted: Mask | None
+    deleted: Mask | None = None
+    after_delete: Mask | None = None
 
 
-def fold(rows: pa.Table, groups: Positions, deleted: Mask | None, rule: MergeRule) -> Folded:
+def fold(
+    rows: pa.Table, groups: Positions, deleted: Mask | None, rule: MergeRule, after_delete: Mask | None = None
+) -> Folded:
     """The surviving version of each group.
 
     rows     versions in the order of their arrival
     groups   int64[n], dense group numbers
     deleted  bool[n]: rows that are tombstones, entries of delete blocks: a key, and an ordering value where it may be
              compared with that of a record; null where it may not, so that the delete wins over all before it
+    after_delete  bool[n]: of versions that were folded before, as in `Folded`
     """
-    if rule.picks_rows:
-        survivors = _latest(rows, groups, rule) if deleted is None else _survivors(rows, groups, deleted, rule)
-        left = None if deleted is None else deleted[survivors]
-        rows = pick([rows], survivors)
-    else:
-        rows, left = _folded(rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, rule)
-    return Folded(rows, left if left is not None and left.any() else None)
+    cut = np.zeros(int(groups.max(initial=-1)) + 1, np.bool_)
+    if after_delete is not None:
+        cut[groups[after_delete]] = True
+    if not rule.picks_rows:
+        rows, gone = _folded(rows, groups, np.zeros(len(groups), np.bool_) if deleted is None else deleted, cut, rule)
+        return Folded(rows, _some(gone), _some(cut))
+    if deleted is None:
+        return Folded(pick([rows], _latest(rows, groups, rule)), None, _some(cut))
+    survivors = _survivors(rows, groups, deleted, cut, rule)
+    return Folded(pick([rows], survivors), _some(deleted[survivors]), _some(cut))
+
+
+def _some(mask: Mask) -> Mask | None:
+    return mask if mask.any() else None
 
 
 class _Versions(NamedTuple):
@@ -74,6 +87,14 @@ def _newer_wins(older: _Versions, newer: _Versions, rule: MergeRule) -> Mask:
     delete = ((older.ranks <= newer.ranks) & ~older.final) | newer.final
     revival = older.ranks <= newer.ranks if rule.ordered_deletes else np.True_
     return np.where(newer.gone, delete, np.where(older.gone, revival, record))
+
+
+def _cuts(older: _Versions, newer: _Versions, newer_wins: Mask, rule: MergeRule) -> Mask:
+    """Where a record follows a delete that won over whatever is stored.
+
+    A delete that the rule orders like a record may lose to the stored row, unless it has no ordering value.
+    """
+    return older.gone & ~newer.gone & newer_wins & (older.final if rule.ordered_deletes else np.True_)
 
 
 def _versions(rows: pa.Table, deleted: Mask, rule: MergeRule) -> _Versions:
@@ -126,31 +147,33 @@ class _Passes:
         return versions
 
 
-def _survivors(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> Positions:
-    """Where the survivor of each group is, tombstones among them; no row is touched."""
+def _survivors(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: MergeRule) -> Positions:
+    """Where the survivor of each group is, tombstones among them; no row is touched. Marks groups in `cut`."""
     versions = _versions(rows, deleted, rule)
     passes = _Passes(groups)
     current = passes.first.copy()
     for r in range(1, passes.number + 1):
         newer = passes.further(r)
         older = current[: len(newer)]
-        wins = _newer_wins(versions.at(older), versions.at(newer), rule)
+        pair = versions.at(older), versions.at(newer)
+        wins = _newer_wins(*pair, rule)
+        cut[passes.by_size[: len(newer)]] |= _cuts(*pair, wins, rule)
         current[: len(newer)] = np.where(wins, newer, older)
     survivors = np.empty_like(current)
     survivors[passes.by_size] = current
     return survivors
 
 
-def _folded(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
+def _folded(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
     """The fold for rules that make rows: in closed form where there is one, so that a key with very many versions
-    costs no pass each."""
+    costs no pass each. Marks groups in `cut`."""
     if rule.merger is not None:
-        return _made(rows, groups, deleted, rule)
+        return _made(rows, groups, deleted, cut, rule)
     count = int(groups.max()) + 1
     in_passes = np.zeros(count, np.bool_)
     in_passes[groups[deleted | rule.is_delete(rows)]] = True
     if in_passes.all():
-        return _made(rows, groups, deleted, rule)
+        return _made(rows, groups, deleted, cut, rule)
     number = np.cumsum(in_passes) - 1  # groups renumbered within their kind
     number[~in_passes] = np.arange(count - np.count_nonzero(in_passes))
     slow = in_passes[groups]
@@ -160,14 +183,15 @@ def _folded(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -
     if not slow.any():
         return fast, np.zeros(count, np.bool_)
     slow_at = np.flatnonzero(slow)
-    made, made_gone = _made(pick([rows], slow_at), number[groups[slow_at]], deleted[slow_at], rule)
+    slow_cut = cut[in_passes]
+    made, made_gone = _made(pick([rows], slow_at), number[groups[slow_at]], deleted[slow_at], slow_cut, rule)
     gone = np.zeros(count, np.bool_)
-    gone[in_passes] = made_gone
+    gone[in_passes], cut[in_passes] = made_gone, slow_cut
     return pick([fast, made], np.where(in_passes, number + fast.num_rows, number)), gone
 
 
-def _made(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
-    """The fold in passes, each making the rows that the next one goes on with."""
+def _made(rows: pa.Table, groups: Positions, deleted: Mask, cut: Mask, rule: MergeRule) -> tuple[pa.Table, Mask]:
+    """The fold in passes, each making the rows that the next one goes on with. Marks groups in `cut`."""
     rows, passes = rows.combine_chunks(), _Passes(groups)
     current, gone = pick([rows], passes.first), deleted[passes.first]
     done: list[tuple[pa.Table, Mask]] = []
@@ -175,7 +199,9 @@ def _made(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> 
         positions = passes.further(r)
         done.append((current.slice(len(positions)), gone[len(positions) :]))
         newer = pick([rows], positions)
-        current, gone = _step(current.slice(0, len(positions)), gone[: len(positions)], newer, deleted[positions], rule)
+        older, older_gone = current.slice(0, len(positions)), gone[: len(positions)]
+        current, gone, cuts = _step(older, older_gone, newer, deleted[positions], rule)
+        cut[passes.by_size[: len(positions)]] |= cuts
     done.append((current, gone))
     done.reverse()
     layout = np.empty_like(passes.by_size)
@@ -185,15 +211,16 @@ def _made(rows: pa.Table, groups: Positions, deleted: Mask, rule: MergeRule) -> 
 
 def _step(
     older: pa.Table, older_gone: Mask, newer: pa.Table, newer_gone: Mask, rule: MergeRule
-) -> tuple[pa.Table, Mask]:
-    """One version folded into another, pair by pair: the rows, and which are tombstones."""
+) -> tuple[pa.Table, Mask, Mask]:
+    """One version folded into another, pair by pair: the rows, which are tombstones, and which follow a delete."""
     live = ~(older_gone | newer_gone)
     if live.all():
         outcome = rule.precombine(older, newer)
-        return outcome.rows(older, newer), outcome.choice == Choice.DELETE
+        return outcome.rows(older, newer), outcome.choice == Choice.DELETE, ~live
     count = older.num_rows
     both = _versions(pa.concat_tables([older, newer]), np.concatenate([older_gone, newer_gone]), rule)
-    wins = _newer_wins(both.at(slice(0, count)), both.at(slice(count, None)), rule)
+    pair = both.at(slice(0, count)), both.at(slice(count, None))
+    wins = _newer_wins(*pair, rule)
     source = np.where(wins, np.arange(count) + count, np.arange(count))
     gone = np.where(wins, newer_gone, older_gone)
     parts = [older, newer]
@@ -204,4 +231,4 @@ def _step(
         parts.append(outcome.rows(some_older, some_newer))
         source[live] = 2 * count + np.arange(np.count_nonzero(live))
         gone[live] = outcome.choice == Choice.DELETE
-    return pick(parts, source), gone
+    return pick(parts, source), gone, _cuts(*pair, wins, rule)

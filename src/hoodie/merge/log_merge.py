@@ -1,7 +1,8 @@
 """The blocks of a file slice's logs folded into one set of incoming rows, each key once.
 
 Records of data blocks fold by the rule's `precombine`. An entry of a delete block makes a tombstone of its key, unless
-a record is there whose ordering value is of the same Java class and greater. A record after a tombstone stands again.
+a record is there whose ordering value is of the same Java class and greater. A record after a tombstone stands again,
+and by itself: what was before the delete, the stored row too, has no part in it.
 """
 
 from __future__ import annotations
@@ -26,11 +27,22 @@ class Versions:
     """Versions of rows in the order of their arrival.
 
     rows     the table's columns, made nullable
-    deleted  bool[n]: rows that are tombstones, as in `Incoming`; None: none
+    deleted, after_delete  bool[n], as in `Incoming`; None: none
     """
 
     rows: pa.Table
     deleted: Mask | None = None
+    after_delete: Mask | None = None
+
+    def filter(self, mask: Mask) -> Versions:
+        """The versions where `mask` is set, bool[n]."""
+        masks = (None if one is None else one[mask] for one in (self.deleted, self.after_delete))
+        return Versions(self.rows.filter(pa.array(mask)), *masks)
+
+    def incoming(self) -> Incoming:
+        """Versions of different keys as what is to be merged into a base file."""
+        rows = self.rows.combine_chunks()  # each batch of stored rows takes some: quick from one piece only
+        return Incoming(rows, as_array(rows.column(RECORD_KEY)), deleted=self.deleted, after_delete=self.after_delete)
 
 
 class LogMerge:
@@ -101,23 +113,26 @@ class LogMerge:
 
     def finish(self) -> Incoming:
         """What the logs say: rows to write and tombstones, each key once. Nothing is held afterwards."""
-        versions = self.take()
-        rows = versions.rows.combine_chunks()  # each batch of stored rows takes some: quick from one piece only
-        return Incoming(rows, as_array(rows.column(RECORD_KEY)), versions.deleted)
+        return self.take().incoming()
 
     def _fold(self) -> Versions:
         if not self._waiting:
             return Versions(self._schema.empty_table())
         rows = pa.concat_tables([versions.rows for versions in self._waiting])
-        deleted = None
-        if any(versions.deleted is not None for versions in self._waiting):
-            masks = [np.zeros(v.rows.num_rows, np.bool_) if v.deleted is None else v.deleted for v in self._waiting]
-            deleted = np.concatenate(masks)
+        deleted = _together([(versions.rows, versions.deleted) for versions in self._waiting])
+        after_delete = _together([(versions.rows, versions.after_delete) for versions in self._waiting])
         groups = key_groups(rows, (RECORD_KEY,))
         if groups is None:
-            return Versions(rows, deleted)
-        folded = fold(rows, groups, deleted, self._rule)
-        return Versions(folded.rows, folded.deleted)
+            return Versions(rows, deleted, after_delete)
+        folded = fold(rows, groups, deleted, self._rule, after_delete)
+        return Versions(folded.rows, folded.deleted, folded.after_delete)
+
+
+def _together(parts: list[tuple[pa.Table, Mask | None]]) -> Mask | None:
+    """The masks of several tables end to end; None when no table has one."""
+    if all(mask is None for _, mask in parts):
+        return None
+    return np.concatenate([np.zeros(rows.num_rows, np.bool_) if mask is None else mask for rows, mask in parts])
 
 
 def _comparable(deletes: pa.Table, kind: pa.DataType, path: str) -> pa.Array:

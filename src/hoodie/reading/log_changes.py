@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.merge.base import Incoming, inserts, merge_base
+from hoodie.merge.base import inserts, merge_base
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.row_changes import added_changes, images, removed_changes, updated_changes
-from hoodie.merge.rows import as_array, nullable
+from hoodie.merge.rows import as_array, as_mask, nullable
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
 from hoodie.reading.change_data_plan import ChangeReader
@@ -75,9 +75,7 @@ def _versions(
 
 
 def _of_keys(versions: Versions, keys: pa.Array) -> Versions:
-    wanted = pc.is_in(versions.rows.column(RECORD_KEY), value_set=keys)
-    deleted = None if versions.deleted is None else versions.deleted[np.asarray(wanted)]
-    return Versions(versions.rows.filter(wanted), deleted)
+    return versions.filter(as_mask(pc.is_in(versions.rows.column(RECORD_KEY), value_set=keys)))
 
 
 def _base_rows(
@@ -94,8 +92,7 @@ def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
     """The rows that base file and logs make together; the log goes on."""
     folded, rule = log.take(), reader.slices.rule
     log.add(folded)
-    rows = folded.rows.combine_chunks()
-    incoming = Incoming(rows, _keys(rows), folded.deleted)
+    incoming = folded.incoming()
     merged = merge_base(base, incoming, rule)
     matched = np.zeros(incoming.num_rows, np.bool_)
     matched[merged.matched] = True

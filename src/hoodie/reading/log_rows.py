@@ -21,13 +21,14 @@ from hoodie.config.read import MergeOptions
 from hoodie.formats.parquet.murmur import KeyHashes
 from hoodie.merge.base import Incoming
 from hoodie.merge.log_merge import LogMerge, Versions
-from hoodie.merge.rows import Mask, Positions, as_array, as_mask, distinct, pick
+from hoodie.merge.rows import Positions, as_array, as_mask, distinct, pick
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import RECORD_KEY
 
 Hashes = npt.NDArray[np.uint64]
 
-_DELETED = "hoodie.deleted"  # no column of a table has a dot in its name
+#: Columns beside the rows, named as no column of a table is: with a dot.
+_MASKS = ("hoodie.deleted", "hoodie.after_delete")
 _MOST_SHORT = 2**32  # rows whose positions fit in 32 bits
 _FEWEST, _MOST = 8, 256  # files that rows are spread over; each is open while they are
 
@@ -37,7 +38,7 @@ class LogRows:
 
     def __init__(self, parts: Sequence[pa.Table], hashes: Sequence[Hashes]) -> None:
         """
-        parts   rows with the column `hoodie.deleted`; mapped from files or in memory
+        parts   rows with the columns of `_MASKS`; mapped from files or in memory
         hashes  of the keys of each part. All in a part are less than all in the next one
         """
         self._parts = parts
@@ -136,13 +137,13 @@ class LogFold:
         """All rows, folded. They are there until the context ends."""
         if self._spill is None:
             rows = self.merge.finish()
-            return LogRows([_with_deleted(rows.rows, rows.deleted)], [key_hashes(rows.keys)])
+            return LogRows([_with_masks(rows)], [key_hashes(rows.keys)])
         parts, hashes = [], []
         for merge in self._spill.folded(lambda: LogMerge(self._schema, self._rule)):
             self.largest = max(self.largest, merge.nbytes)
             incoming = merge.finish()
             hashes.append(key_hashes(incoming.keys))
-            parts.append(self._files.enter_context(self._spill.kept(_with_deleted(incoming.rows, incoming.deleted))))
+            parts.append(self._files.enter_context(self._spill.kept(_with_masks(incoming))))
         return LogRows([_table(part) for part in parts], hashes)
 
 
@@ -157,7 +158,7 @@ class _Spill:
         """
         self._folder, self._buffer = folder, buffer
         self._bits = (files - 1).bit_length()
-        self._schema = _schema_with_deleted(first.rows.schema)
+        self._schema = _with_masks(first).schema
         self._paths = [folder / f"versions-{number}" for number in range(1 << self._bits)]
         self._writers = [pa.ipc.new_stream(str(path), self._schema) for path in self._paths]
         self._waiting: list[pa.Table] = []
@@ -165,12 +166,14 @@ class _Spill:
         self.nbytes = 0  # of the rows that wait
         step = max(1, first.rows.num_rows * buffer // max(1, first.rows.nbytes))
         for start in range(0, first.rows.num_rows, step):  # spreading copies, so not all at once
-            deleted = None if first.deleted is None else first.deleted[start : start + step]
-            self.add(Versions(first.rows.slice(start, step), deleted))
+            masks = (
+                None if mask is None else mask[start : start + step] for mask in (first.deleted, first.after_delete)
+            )
+            self.add(Versions(first.rows.slice(start, step), *masks))
 
     def add(self, versions: Versions) -> None:
         """Versions as they came: folding them among themselves first would give other rows (`LogMerge.take`)."""
-        rows = _with_deleted(versions.rows, versions.deleted)
+        rows = _with_masks(versions)
         self._waiting.append(rows)
         self.nbytes += rows.nbytes
         if self.nbytes >= self._buffer:
@@ -186,7 +189,7 @@ class _Spill:
             with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as stream:
                 for batch in stream:
                     rows = _incoming(pa.Table.from_batches([batch]))
-                    merge.add(Versions(rows.rows, rows.deleted))
+                    merge.add(Versions(rows.rows, rows.deleted, rows.after_delete))
             path.unlink()
             yield merge
 
@@ -219,19 +222,17 @@ def key_hashes(keys: pa.Array | pa.ChunkedArray) -> Hashes:
     return found
 
 
-def _schema_with_deleted(schema: pa.Schema) -> pa.Schema:
-    return schema.append(pa.field(_DELETED, pa.bool_()))
-
-
-def _with_deleted(rows: pa.Table, deleted: Mask | None) -> pa.Table:
-    mask = np.zeros(rows.num_rows, np.bool_) if deleted is None else deleted
-    return rows.append_column(_DELETED, pa.array(mask))
+def _with_masks(versions: Versions | Incoming) -> pa.Table:
+    rows = versions.rows
+    for name, mask in zip(_MASKS, (versions.deleted, versions.after_delete), strict=True):
+        rows = rows.append_column(name, pa.array(np.zeros(rows.num_rows, np.bool_) if mask is None else mask))
+    return rows
 
 
 def _incoming(rows: pa.Table) -> Incoming:
-    mask = as_mask(rows.column(_DELETED))
-    rows = rows.drop_columns([_DELETED]).combine_chunks()
-    return Incoming(rows, as_array(rows.column(RECORD_KEY)), mask if mask.any() else None)
+    deleted, after_delete = (mask if mask.any() else None for mask in map(as_mask, map(rows.column, _MASKS)))
+    rows = rows.drop_columns(list(_MASKS)).combine_chunks()
+    return Incoming(rows, as_array(rows.column(RECORD_KEY)), deleted=deleted, after_delete=after_delete)
 
 
 def _table(file: pa.MemoryMappedFile) -> pa.Table:

@@ -240,16 +240,18 @@ class Model:
         return replace(self, base={**self.base, **rows})
 
     def logged(self, rows: Rows) -> Model:
-        log = dict(self.log)
+        log, base = dict(self.log), dict(self.base)
         for key, row in rows.items():
             city, ts, note = row[:3]
             old = log.get(key)
+            if old is not None and old[0] is None and len(row) == 3:
+                base.pop(key, None)  # what a log deleted stays deleted
             if len(row) > 3:
                 if old is None or old[0] is None or old[1] <= ts:
                     log[key] = (None, ts)
             elif old is None or old[0] is None or old[1] <= ts:
                 log[key] = ((city, ts, note), ts)
-        return replace(self, log=log)
+        return replace(self, log=log, base=base)
 
     def deleted(self, names: Sequence[str]) -> Model:
         return replace(self, log={**self.log, **dict.fromkeys(names, (None, 0))})
@@ -259,7 +261,7 @@ class Model:
         for key, (row, ts) in self.log.items():
             if row is None:
                 found.pop(key, None)
-            elif not self.ordered or ts >= found[key][1]:
+            elif not self.ordered or key not in found or ts >= found[key][1]:
                 found[key] = row
         return found
 
