@@ -138,7 +138,8 @@ def create_table(
     path             of the table's folder: local, or a URI that fsspec knows
     record_key       column or columns that identify a row
     partition_by     column or columns whose values make the folders; () for none
-    ordering         column that tells the newer of two versions of a row; needed by upsert's combining of duplicates
+    ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
+                     unless the options name another rule (`hoodie.datasource.write.payload.class`)
     storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
     Raises           InvalidOption; TableMismatch when the table there has other settings
@@ -156,7 +157,7 @@ def create_table(
     }
     settings = overridden(without_driver_options(given), {key: value for key, value in named.items() if value})
     table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
-    completed(create(table.storage, settings), given)
+    completed(create(table.storage, settings, event_time=True), given)
     return table
 
 

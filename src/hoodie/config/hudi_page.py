@@ -183,6 +183,21 @@ _DIFFERENCES = (
         "library compacts the table",
         "what is deleted stays deleted, and a compaction changes no row",
     ),
+    (
+        '`create_table(…, ordering=…)` without a payload class. Tables that `hoodie.write`, `format("hudi")`, SQL or '
+        "streams make have Hudi's default",
+        "`OverwriteWithLatestAvroPayload`: a late row replaces a stored one, though not one in a log",
+        "`DefaultHoodieRecordPayload`, as Hudi 1.x infers it: a late row loses ([ordering and "
+        "payloads](writing.md#ordering-and-payloads))",
+        "an ordering column says which row is newer, on both types and whether or not logs were compacted",
+    ),
+    (
+        "the payload class of a Copy-on-Write table",
+        "is not written down; each job names its own",
+        "`hoodie.compaction.payload.class` names it on both types; where it is the default one, a write may still name "
+        "another",
+        "Hudi 1.x makes a table without one an event-time table when it upgrades it",
+    ),
 )
 
 

@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from hoodie.api.table import HoodieTable, create_table, open_table
-from hoodie.config.datasource import check_options
+from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError, TableMismatch
 from hoodie.formats.avro.schema import to_avro
@@ -141,7 +141,7 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
     kind = options.pop("type", "cow").lower()
     if kind not in _TYPES:
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
-    given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
+    given: dict[str, str] = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
     keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
     if not keys:
         raise StatementError(f"table {wanted.name} needs a key: TBLPROPERTIES (primaryKey = 'id')")
@@ -164,6 +164,7 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
         if rows is not None and not quiet:
             raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
     given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
+    given = dict(overridden({_NAMES["payloadclass"]: DEFAULT_PAYLOAD}, given))  # likewise
     avro = ""
     if schema is not None:
         columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))

@@ -11,6 +11,7 @@ from hoodie.config.table import CDC, CDC_MODE, TableConfig, TableType, from_prop
 from hoodie.errors import InvalidOption, TableMismatch
 from hoodie.keygen.keygen import Kind, key_generator
 from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
+from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import create_properties
@@ -29,6 +30,7 @@ _CLASS_OF = {
 _STRATEGY = "hoodie.compaction.record.merger.strategy"
 #: What Hudi writes beside any payload class.
 _DEFAULT_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
+_PAYLOAD = "hoodie.compaction.payload.class"
 _TIMES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 
 #: Table properties that a caller's settings are compared with; the rest does not change what the table is.
@@ -41,14 +43,15 @@ _COMPARED = (
     "hoodie.table.keygenerator.class",
     "hoodie.datasource.write.hive_style_partitioning",
     "hoodie.datasource.write.partitionpath.urlencode",
-    "hoodie.compaction.payload.class",
+    _PAYLOAD,
     MERGER,
 )
 
 
-def table_properties(options: Mapping[str, str]) -> dict[str, str]:
+def table_properties(options: Mapping[str, str], *, event_time: bool = False) -> dict[str, str]:
     """What `hoodie.properties` of a table with these options holds, checksum apart.
 
+    event_time  where the options name an ordering column, and neither payload class nor merger, late rows lose
     Raises InvalidOption on a missing name or key, and what contradicts itself; UnsupportedTable on an unknown payload
     """
     chosen = read_options(TableOptions, options)
@@ -58,7 +61,9 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
         raise InvalidOption("the table needs a name: hoodie.table.name")
     if chosen.type not in TableType.__members__:
         raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
-    payload = _full_name(chosen.payload)
+    payload, merger = _full_name(chosen.payload), _merger(options)
+    if event_time and chosen.ordering and not merger and _PAYLOAD not in named_settings(options):
+        payload = EVENT_TIME_PAYLOAD
     rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
     partitions = [field.name for field in keygen.partition_fields]
     properties = {
@@ -79,16 +84,15 @@ def table_properties(options: Mapping[str, str]) -> dict[str, str]:
         "hoodie.partition.metafile.use.base.format": "false",
         "hoodie.archivelog.folder": "archived",
         CDC: str(change_logs.enabled).lower(),
+        _PAYLOAD: payload,  # on Copy-on-Write, too: Hudi 1.x takes a table without one for an event-time table
     }
     if change_logs.enabled:
         properties[CDC_MODE] = change_logs.images.value
     if chosen.ordering:
         properties["hoodie.table.precombine.field"] = chosen.ordering
-    if payload != DEFAULT_PAYLOAD or chosen.type == TableType.MERGE_ON_READ:
-        properties["hoodie.compaction.payload.class"] = payload
     if chosen.type == TableType.MERGE_ON_READ:
         properties[_STRATEGY] = _DEFAULT_STRATEGY
-    if merger := _merger(options):
+    if merger:
         properties |= {MERGER: merger, _STRATEGY: strategy_id(merger)}
     if not keygen.partition_fields:
         del properties["hoodie.table.partition.fields"]
@@ -113,16 +117,19 @@ def _merger(options: Mapping[str, str]) -> str:
     return paths[0] if paths else ""
 
 
-def create(storage: Storage, options: Mapping[str, str]) -> TableState:
+def create(storage: Storage, options: Mapping[str, str], *, event_time: bool = False) -> TableState:
     """Make the table, or open it if it is there with the same settings.
 
+    event_time  as of `table_properties`
     Raises TableMismatch naming each setting that differs
     """
-    wanted = table_properties(options)
+    wanted = table_properties(options, event_time=event_time)
     try:
         create_properties(storage, wanted)
     except FileExistsError:
         state = load_state(storage)
+        if _PAYLOAD not in named_settings(options):
+            del wanted[_PAYLOAD]
         require_same(state, wanted)
         return state
     return load_state(storage)
@@ -140,7 +147,7 @@ def require_same(state: TableState, wanted: Mapping[str, str]) -> None:
     Raises TableMismatch naming them all
     """
     there = state.config.properties
-    defaults = {"hoodie.compaction.payload.class": DEFAULT_PAYLOAD}
+    defaults = {_PAYLOAD: DEFAULT_PAYLOAD}
     problems = [
         f"{key} is {there.get(key, defaults.get(key, ''))!r} in the table, not {wanted[key]!r}"
         for key in _COMPARED
@@ -188,7 +195,7 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
         "name": "hoodie.table.name",
         "type": "hoodie.table.type",
         "ordering": "hoodie.table.precombine.field",
-        "payload": "hoodie.compaction.payload.class",
+        "payload": _PAYLOAD,
     }
     return {names[field]: value for field, value in read.items() if field in names} | _named_change_logs(options)
 

@@ -1,7 +1,7 @@
 """What a table and the options of a write say together: an option may add what the table leaves open, change nothing.
 
 Hudi leaves the settings of time-based partitions, the types of CUSTOM partition columns and, on Copy-on-Write tables,
-the payload class to the options of each write.
+the payload class to the options of each write; such a table of ours names the default class.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 
+from hoodie.config.datasource import DEFAULT_PAYLOAD
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.options import declared, read_options
 from hoodie.config.table import TableType
@@ -29,7 +30,7 @@ def completed(state: TableState, options: Mapping[str, str]) -> TableState:
     there = state.config.properties
     named = named_settings(options)
     added = {key: value for key, value in options.items() if key in _KEYS}
-    if state.config.type is TableType.COPY_ON_WRITE and not any(there.get(key) for key in _PAYLOAD):
+    if state.config.type is TableType.COPY_ON_WRITE and state.config.payload_class in ("", DEFAULT_PAYLOAD):
         added |= {key: named.pop(key) for key in _PAYLOAD if key in named}
     require_same(state, named)
     _refuse_other_keys(state, added)

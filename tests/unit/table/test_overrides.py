@@ -96,6 +96,7 @@ def test_the_payload_class_of_a_copy_on_write_table_may_come_with_the_write() ->
     for given in (EVENT_TIME, "DefaultHoodieRecordPayload"):
         assert completed(stored(OF_HUDI), {PAYLOAD: given}).config.properties[STORED_PAYLOAD] == EVENT_TIME
     assert STORED_PAYLOAD not in completed(stored(OF_HUDI), {}).config.properties
+    assert completed(table(), {PAYLOAD: EVENT_TIME}).config.properties[STORED_PAYLOAD] == EVENT_TIME
 
 
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])

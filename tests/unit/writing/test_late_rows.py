@@ -64,7 +64,9 @@ def by_key(rows: Any) -> dict[str, Row]:
 
 
 def compact(table: Table) -> None:
-    if table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"}):
+    if load_state(table.storage).config.merge_on_read and table.schedule_compaction(
+        options={"hoodie.compact.inline.max.delta.commits": "1"}
+    ):
         assert table.compact()
 
 
@@ -79,6 +81,62 @@ def on_every_door(table: Table) -> dict[str, Row]:
     assert by_key(reader.read(keys).rows) == rows
     assert set(reader.filter_exists(keys).to_arrow()["k"].to_pylist()) == set("abcdefgh") - rows.keys()
     return rows
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_in_a_table_made_with_an_ordering_column_the_greater_value_wins(tmp_path: Path, table_type: str) -> None:
+    table = hoodie.create_table(tmp_path, name="t", record_key="k", ordering="ts", table_type=table_type)
+    assert load_state(table.storage).config.payload_class == payloads.DEFAULT
+    table.upsert(batch(("a", 5, "v5"), ("b", 5, "v5"), ("c", 5, "v5")))
+    table.upsert(batch(("a", 3, "late"), ("b", 9, "v9"), ("c", 5, "equal")))
+    table.upsert(batch(("b", 7, "late")), options={"hoodie.index.type": "SIMPLE"})
+    hoodie.write(
+        batch(("a", 4, "late")), str(tmp_path), {"hoodie.datasource.write.precombine.field": "ts"}, mode="append"
+    )
+    rows = {"a": (5, "v5", None), "b": (9, "v9", None), "c": (5, "equal", None)}
+    assert on_every_door(table) == rows
+    compact(table)
+    assert on_every_door(table) == rows
+    again = hoodie.create_table(tmp_path, name="t", record_key="k", ordering="ts", table_type=table_type)
+    assert on_every_door(again) == rows
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+@pytest.mark.parametrize(
+    ("ordering", "options", "payload"),
+    [
+        ("", {}, payloads.OVERWRITE_WITH_LATEST),
+        ("ts", {"hoodie.datasource.write.payload.class": "EventTimeAvroPayload"}, payloads.EVENT_TIME),
+        ("ts", {"hoodie.compaction.payload.class": payloads.PARTIAL_UPDATE}, payloads.PARTIAL_UPDATE),
+        ("ts", {"hoodie.record.merge.mode": "COMMIT_TIME_ORDERING"}, payloads.OVERWRITE_WITH_LATEST),
+        ("", {"hoodie.datasource.write.precombine.field": "ts"}, payloads.DEFAULT),
+    ],
+)
+def test_a_payload_class_that_is_named_counts_and_is_written_down_on_both_types(
+    tmp_path: Path, table_type: str, ordering: str, options: dict[str, str], payload: str
+) -> None:
+    table = hoodie.create_table(
+        tmp_path, name="t", record_key="k", ordering=ordering, table_type=table_type, options=options
+    )
+    assert load_state(table.storage).config.properties["hoodie.compaction.payload.class"] == payload
+
+
+@pytest.mark.parametrize("table_type", TYPES)
+def test_a_job_of_hudis_keeps_its_default_and_a_table_that_it_made_is_opened_as_it_is(
+    tmp_path: Path, table_type: str
+) -> None:
+    job = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "k",
+        "hoodie.datasource.write.precombine.field": "ts",
+        "hoodie.datasource.write.table.type": table_type,
+    }
+    hoodie.write(batch(("a", 5, "v5")), str(tmp_path), job, mode="append")
+    hoodie.write(batch(("a", 3, "late")), str(tmp_path), job, mode="append")
+    table = hoodie.create_table(tmp_path, name="t", record_key="k", ordering="ts", table_type=table_type)
+    properties = load_state(table.storage).config.properties
+    assert properties["hoodie.compaction.payload.class"] == payloads.OVERWRITE_WITH_LATEST
+    assert on_every_door(table) == {"a": (3, "late", None)}
 
 
 @pytest.mark.parametrize("case", sorted(SEEN.keys() - {"source"}))
@@ -103,6 +161,52 @@ def test_late_rows_ties_and_late_deletes_end_as_in_hudi(tmp_path: Path, case: st
             assert expected["h"] == (5, 1.0)
             expected["h"] = (2, 3.0)
         assert {r["k"]: (r["ts"], r["v"]) for r in table.snapshot().to_arrow().to_pylist()} == expected, (case, number)
+
+
+def documented() -> dict[tuple[str, str], list[str]]:
+    """The table in docs/writing.md: what a row and a flag delete of an equal or lesser ordering value do."""
+    text = (Path(__file__).parents[3] / "docs/writing.md").read_text().partition("### Late rows and deletes")[2]
+    lines = [[cell.strip(" `") for cell in line.split("|")[1:-1]] for line in text.splitlines() if line[:3] == "| `"]
+    return {(name, where): cells for name, where, *cells in lines if len(cells) == 4}
+
+
+def became(path: Path, payload: str, where: str, ts: int, flag: bool) -> str:
+    """What a row of another ordering value does to a stored one of 5."""
+    table = made(path, "COPY_ON_WRITE" if "Copy" in where else "MERGE_ON_READ", payload)
+    if "log" in where:
+        table.upsert(batch(("a", 1, "old", None)))
+    stored = table.upsert(batch(("a", 5, "old", None))).instant
+    new = table.upsert(batch(("a", ts, None, "new", flag))).instant
+    before = table.snapshot().to_arrow()
+    compact(table)
+    assert table.snapshot().to_arrow().select(SCHEMA.names).equals(before.select(SCHEMA.names))
+    if not before.num_rows:
+        return "deletes"
+    (row,) = before.to_pylist()
+    names: dict[Row, str] = {
+        (ts, None, "new"): "wins",
+        (5, "old", "new"): "fills",
+        (ts, "old", "new"): "is filled",
+        (5, "old", None): "loses",
+    }
+    found = names[row["ts"], row["v"], row["w"]]
+    assert row["_hoodie_commit_time"] == (stored if found == "loses" else new)
+    return found
+
+
+@pytest.mark.parametrize("payload", BY_ARRIVAL_AND_BY_VALUE, ids=lambda name: name.rpartition(".")[2])
+@pytest.mark.parametrize(
+    "where", ["a Copy-on-Write table", "a base file, Merge-on-Read", "a log, Merge-on-Read"], ids=["cow", "base", "log"]
+)
+def test_late_rows_and_deletes_do_what_the_docs_say(tmp_path: Path, payload: str, where: str) -> None:
+    table = documented()
+    assert len(table) == 3 * len(BY_ARRIVAL_AND_BY_VALUE)
+    cases = ((5, False), (3, False), (5, True), (3, True))
+    found = [became(tmp_path / str(n), payload, where, *case) for n, case in enumerate(cases)]
+    assert found == table[payload.rpartition(".")[2], where]
+    greater = "wins" if payload in BY_ARRIVAL_AND_BY_VALUE[:4] else "is filled"
+    assert became(tmp_path / "9", payload, where, 9, False) == greater
+    assert became(tmp_path / "9d", payload, where, 9, True) == "deletes"
 
 
 @pytest.mark.parametrize("delete", ["by key", "flag", "late flag"])
