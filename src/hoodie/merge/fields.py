@@ -20,8 +20,9 @@ UNAVAILABLE = "__debezium_unavailable_value"
 def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads: Mask, choice: Choices) -> Combined:
     """The outcome in which the pairs marked MERGED take each value from the leading row or, if missing, the other.
 
-    Meta columns are the newer row's whichever leads: the row was written by its commit. A pair led by a newer row
-    that misses nothing becomes TAKE.
+    Meta columns are the newer row's whichever leads, as the row was written by its commit, unless the rule has them go
+    with the leading row. A pair led by a newer row that misses nothing becomes TAKE, one to which the newer row adds
+    nothing at all KEEP.
 
     newer_leads  bool[n]: whether the newer row's values go first
     choice       int8[n] of Choice
@@ -36,12 +37,16 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     wants_older = np.zeros((older.num_columns, len(pairs)), np.bool_)
     for i, name in enumerate(older.column_names):
         wants_older[i] = _missing(newer.column(i), rule.fill, defaults.get(name))
-        if name not in META_COLUMNS and not newer_leads.all():
+        if (rule.leader_meta or name not in META_COLUMNS) and not newer_leads.all():
             older_has = ~_missing(older.column(i), rule.fill, defaults.get(name))
-            wants_older[i] = np.where(newer_leads, wants_older[i], older_has)
+            wants_older[i] = np.where(newer_leads, wants_older[i], older_has | wants_older[i])
     made = wants_older.any(axis=0)
     choice = choice.copy()
     choice[pairs[~made]] = Choice.TAKE
+    if rule.leader_meta:
+        unchanged = wants_older.all(axis=0)
+        choice[pairs[unchanged]] = Choice.KEEP
+        made &= ~unchanged
     if not made.any():
         return Combined(choice)
     rows = np.flatnonzero(made)
@@ -54,7 +59,8 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
 
     A version leads if no earlier one has a greater ordering value. A later leading version that has a value puts it
     over what was there, any other version only fills what was missing: hence each value is that of the last leading
-    version that has one, else of the first version that has one. Of meta columns every version leads.
+    version that has one, else of the first version that has one. Of meta columns every version leads, unless the rule
+    has them go with the leading one.
 
     rows    versions by group, in the order of their arrival within it
     groups  int64[n] 0, 0, ..., 1, ...: dense and rising
@@ -69,7 +75,7 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
     columns = []
     for i, name in enumerate(rows.column_names):
         has = ~_missing(rows.column(i), rule.fill, defaults.get(name))
-        puts = has if name in META_COLUMNS else has & leads
+        puts = has if name in META_COLUMNS and not rule.leader_meta else has & leads
         last = np.maximum.reduceat(np.where(puts, positions, -1), starts)
         first = np.minimum.reduceat(np.where(has, positions, rows.num_rows), starts)
         source = np.where(last >= 0, last, np.where(first < rows.num_rows, first, starts))

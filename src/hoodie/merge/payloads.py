@@ -102,6 +102,7 @@ def rule_for_mode(
         precombine_with=fill_precombine,
         combine_with=fill_combine,
         fill=_PARTIAL_MODES[partial_mode],
+        leader_meta=True,
         defaults=schema_defaults(schema) if partial_mode == "IGNORE_DEFAULTS" else (),
     )
 

@@ -143,6 +143,8 @@ class MergeRule:
     sequence    a further column that `combine_with` compares
     fill        which values of the winner give way to the other row's
     defaults    (column, value) of the schema's defaults that are not null
+    leader_meta  a row made of two has the meta columns of the one that leads, its commit time among them, and not the
+                newer one's (partial updates of table version 9)
     ordered_deletes  a delete's ordering value also counts against stored rows and against later records (table
                 version 8 and later in event-time mode); else a delete from the log wins over stored rows and any
                 later record wins over it
@@ -158,6 +160,7 @@ class MergeRule:
     sequence: str = ""
     fill: Fill | None = None
     defaults: tuple[tuple[str, object], ...] = ()
+    leader_meta: bool = False
     ordered_deletes: bool = False
     merger: Merger | None = None
 

@@ -15,6 +15,7 @@ import pytest
 
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge import payloads
+from hoodie.merge.fold import fold
 from hoodie.merge.payloads import rule_for, rule_for_mode, table_rule
 from hoodie.merge.rules import Choice, MergeRule, Survivor
 from hoodie.schema.schema import AVRO_DEFAULT
@@ -239,6 +240,19 @@ def test_partial_update_modes_fill_what_is_missing() -> None:
     assert result(rule, older, late_delete, "combine") == ["old"]
     with pytest.raises(UnsupportedTable, match="KEEP_ALL"):
         rule_for_mode("EVENT_TIME_ORDERING", (), None, {"hoodie.table.partial.update.mode": "KEEP_ALL"})
+
+
+def test_partial_updates_keep_the_commit_time_of_the_row_that_leads() -> None:
+    mode = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
+    rule = rule_for_mode("EVENT_TIME_ORDERING", ("ts",), AVRO, mode)
+    versions = [rows({"ts": 3, "n": 5}), rows({"ts": 2, "v": "late"}), rows({"ts": 4, "n": 6}), rows({"ts": 1, "n": 1})]
+    stamped = [part.append_column("_hoodie_commit_time", [[str(n)]]) for n, part in enumerate(versions)]
+    folded = fold(pa.concat_tables(stamped), np.zeros(4, np.int64), None, rule).rows.to_pylist()
+    one_by_one = stamped[0]
+    for newer in stamped[1:]:
+        one_by_one = rule.combine(one_by_one, newer).rows(one_by_one, newer)
+    expected = {**record({"ts": 4, "n": 6, "v": "late"}), "_hoodie_commit_time": "2"}
+    assert folded == one_by_one.to_pylist() == [expected]
 
 
 def test_a_table_of_version_6_goes_by_its_payload_class_whatever_the_strategy_id() -> None:

@@ -1,0 +1,49 @@
+"""A table of version 9 with partial updates, written and read by Hudi 1.1: late rows, and the commit times of rows."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie.reading.incremental import changed_rows
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.snapshot import read_table
+from hoodie.table.state import TableState, load_state
+from hoodie.testing.storage import MemoryStorage
+from support.by_position import rows_by_position
+
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "partial_updates"
+SEEN = json.loads((FIXTURES / "v9_mor_payload_partial.json").read_text())
+COLUMNS = list(SEEN["snapshot"][0])
+
+
+@pytest.fixture(scope="module")
+def state() -> TableState:
+    with zipfile.ZipFile(FIXTURES / "v9_mor_payload_partial.zip") as archive:
+        files = {name.partition("/")[2]: archive.read(name) for name in archive.namelist() if name[-1] != "/"}
+    return load_state(MemoryStorage(files))
+
+
+def by_id(rows: pa.Table | list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    found = rows.select(COLUMNS).to_pylist() if isinstance(rows, pa.Table) else rows
+    return {row["id"]: row for row in found}
+
+
+@pytest.mark.parametrize("view", [view for view in SEEN if view.startswith("as_of")])
+def test_the_rows_at_each_instant_have_hudis_values_and_commit_times(state: TableState, view: str) -> None:
+    assert by_id(read_table(state, as_of=view.split()[1])) == by_id(SEEN[view])
+
+
+def test_a_late_row_that_adds_nothing_leaves_the_row_and_its_commit_time(state: TableState) -> None:
+    rows = by_id(SEEN["snapshot"])
+    first, late, _, _ = (instant.requested for instant in state.timeline.commits)
+    assert rows["k3"]["_hoodie_commit_time"] == first  # a row of the second commit came late
+    assert by_id(read_table(state)) == by_id(rows_by_position(plan_scan(state))) == rows
+    assert "k3" in by_id(changed_rows(state, "earliest"))
+    assert "k3" not in by_id(changed_rows(state, first))
+    assert "k3" not in by_id(changed_rows(state, late))
