@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 import zoneinfo
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,12 +14,14 @@ from functools import reduce
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 from pyspark.errors import IllegalArgumentException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
+import hoodie
 from hoodie.config.keygen import TimestampType, TimeUnit
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.formats.java.properties import parse_properties
@@ -443,11 +446,13 @@ def test_units_are_truncated_toward_zero(spark: SparkSession) -> None:
     assert list(row) == ["1970-01-01T00:00:00.000", "1969-12-31T23:59:59.999", "1970-01-01T00:25:00.000"]
 
 
-def test_consistent_timestamps_are_those_of_java_in_the_sessions_zone(spark: SparkSession) -> None:
+def test_consistent_timestamps_are_those_of_java_in_the_zone_of_the_options(spark: SparkSession) -> None:
     instants = [TS, TS.replace(microsecond=120_999), datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC)]
     frame = spark.createDataFrame(list(enumerate(instants)), "at int, p timestamp")
-    keygen = KeyGenerator(Kind.SIMPLE, ("p",), simple("p"), url_encode=True, consistent_timestamps=True)
-    with session(spark, spark__sql__session__timeZone="America/New_York"):
+    keygen = KeyGenerator(
+        Kind.SIMPLE, ("p",), simple("p"), url_encode=True, consistent_timestamps=True, zone="America/New_York"
+    )
+    with session(spark, spark__sql__session__timeZone="Asia/Tokyo"):
         key, path = record_key(frame.schema, keygen), partition_path(frame.schema, keygen)
         rows = sorted(frame.select("at", key.alias("k"), path.alias("p")).collect())
     assert zoneinfo.ZoneInfo("America/New_York").utcoffset(TS.replace(tzinfo=None)) is not None
@@ -516,3 +521,37 @@ def test_a_field_without_time_settings_is_refused(spark: SparkSession) -> None:
     for kind in (FieldKind.TIMESTAMP, FieldKind.UNKNOWN):
         with pytest.raises(InvalidOption, match="partition column 'p'"):
             partition_path(schema, KeyGenerator(Kind.CUSTOM, ("id",), (PartitionField("p", kind),)))
+
+
+@pytest.mark.parametrize(("options", "key"), [
+    ({}, "2023-03-10 12:30:00.0"), ({"hoodie.keygen.timebased.timezone": "GMT+1:00"}, "2023-03-10 13:30:00.0"),
+])  # fmt: skip
+def test_a_timestamp_as_a_key_is_one_key_on_all_routes_and_in_all_zones(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, str], key: str
+) -> None:
+    moment = pa.array([datetime(2023, 3, 10, 12, 30, tzinfo=UTC)], pa.timestamp("us", "UTC"))
+    rows = pa.table({"at": moment, "v": [0]})
+    hoodie.register(spark)
+    options = {**options, "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": "true"}
+    path = str(tmp_path / "t")
+    before = spark.conf.get("spark.sql.session.timeZone")
+    try:
+        monkeypatch.setenv("TZ", "Asia/Tokyo")
+        time.tzset()
+        hoodie.create_table(path, name="t", record_key="at", options=options).upsert(rows)
+        spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+        table = hoodie.open_table(spark, path)
+        frame = spark.createDataFrame([(1_678_451_400,)], "s bigint").selectExpr("timestamp_seconds(s) at", "1L v")
+        for near in ("1000000", "0"):
+            result = table.upsert(frame, options={"hoodie.spark.driver.max.batch.bytes": near})
+            assert (result.inserted, result.updated) == (0, 1), result.route
+        table.upsert(rows)
+        frame.createOrReplaceTempView("late")
+        spark.sql(f"CREATE TABLE stamped (at timestamp, v bigint) USING hudi LOCATION '{path}'")
+        hoodie.sql(spark, "MERGE INTO stamped t USING late s ON t.at = s.at WHEN MATCHED THEN UPDATE SET *")
+        assert [row[0] for row in table.snapshot().select("_hoodie_record_key").collect()] == [key]
+    finally:
+        hoodie.sql(spark, "DROP TABLE IF EXISTS stamped")
+        spark.conf.set("spark.sql.session.timeZone", before)
+        monkeypatch.undo()
+        time.tzset()

@@ -198,6 +198,13 @@ _DIFFERENCES = (
         "another",
         "Hudi 1.x makes a table without one an event-time table when it upgrades it",
     ),
+    (
+        "timestamps as text in keys and paths (`…consistent.logical.timestamp.enabled`)",
+        "on the clocks of the JVM that writes",
+        "in UTC, or in `hoodie.keygen.timebased.timezone` (else `…output.timezone`): set it to write to a table whose "
+        "JVM had another zone",
+        "a row must have one key in every process",
+    ),
 )
 
 

@@ -65,7 +65,7 @@ class KeyOptions:
     )  # fmt: skip
     consistent_timestamps: bool = option(
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled", False,
-        "Timestamps in keys and paths as text in the session's time zone instead of microseconds.",
+        "Timestamps in keys and paths as text instead of microseconds, in hoodie.keygen.timebased.timezone, else UTC.",
     )  # fmt: skip
 
 

@@ -29,18 +29,17 @@ from hoodie.keygen.timebased import TimestampSettings
 from hoodie.schema.types import spark_name
 
 
-def record_key(rows: pa.Table, keygen: KeyGenerator, zone: str = "") -> pa.Array:
+def record_key(rows: pa.Table, keygen: KeyGenerator) -> pa.Array:
     """The record key of each row; null where it is bad: the one value, or all values of a compound key, null or empty.
 
     rows     a table or record batch with the key columns, nested ones ("a.b") within structs
-    zone     whose clocks `consistent_timestamps` are of; "": those of this process
     returns  large_string[n]
     Raises   SchemaMismatch naming a column that is missing or has no text form (arrays, maps, structs)
     Source   Hudi 0.15's key generators; pinned by tests/vectors/keygen.json
     """
     if not keygen.record_keys:
         raise InvalidOption("no record key: the key generator has no fields")
-    parts = [_text(rows, name, keygen, zone) for name in keygen.record_keys]
+    parts = [_text(rows, name, keygen) for name in keygen.record_keys]
     if not keygen.writes_pairs:
         return pc.if_else(pc.equal(parts[0], ""), None, parts[0])
     empty = pa.scalar("", pa.large_string())
@@ -53,7 +52,7 @@ def record_key(rows: pa.Table, keygen: KeyGenerator, zone: str = "") -> pa.Array
     return pc.if_else(bad, None, pc.binary_join_element_wise(*pieces, empty))
 
 
-def partition_path(rows: pa.Table, keygen: KeyGenerator, zone: str = "") -> pa.Array:
+def partition_path(rows: pa.Table, keygen: KeyGenerator) -> pa.Array:
     """The partition path of each row, relative to the table; "" where the table has no partitions.
 
     returns  large_string[n]; null where a TIMESTAMP field holds text in none of its formats, or a time beyond year
@@ -70,7 +69,7 @@ def partition_path(rows: pa.Table, keygen: KeyGenerator, zone: str = "") -> pa.A
             pieces.append(pa.scalar("/", pa.large_string()))
         if keygen.hive_style:
             pieces.append(pa.scalar(f"{field.name}=", pa.large_string()))
-        pieces.append(_partition_text(rows, field, keygen, zone))
+        pieces.append(_partition_text(rows, field, keygen))
     if len(pieces) == 1:
         return pieces[0]
     return pc.binary_join_element_wise(*pieces, pa.scalar("", pa.large_string()))
@@ -88,12 +87,12 @@ def require_order(schema: pa.Schema, name: str) -> None:
         raise SchemaMismatch(f"ordering column {name!r} is {spark_name(kind)}: expected a number, text or time")
 
 
-def _text(rows: pa.Table, name: str, keygen: KeyGenerator, zone: str) -> pa.Array:
+def _text(rows: pa.Table, name: str, keygen: KeyGenerator) -> pa.Array:
     consistent = keygen.consistent_timestamps
-    return text_of(column_at(rows, name), name, millis=name in keygen.millis, consistent=consistent, zone=zone)
+    return text_of(column_at(rows, name), name, millis=name in keygen.millis, consistent=consistent, zone=keygen.zone)
 
 
-def _partition_text(rows: pa.Table, field: PartitionField, keygen: KeyGenerator, zone: str) -> pa.Array:
+def _partition_text(rows: pa.Table, field: PartitionField, keygen: KeyGenerator) -> pa.Array:
     if field.kind is FieldKind.TIMESTAMP:
         if keygen.timestamp is None:
             raise InvalidOption(
@@ -105,7 +104,7 @@ def _partition_text(rows: pa.Table, field: PartitionField, keygen: KeyGenerator,
     if field.kind is FieldKind.UNKNOWN:
         raise InvalidOption(f"partition column {field.name!r}: expected {field.name}:SIMPLE or {field.name}:TIMESTAMP")
     kind = column_at(rows, field.name).type
-    text = _text(rows, field.name, keygen, zone)
+    text = _text(rows, field.name, keygen)
     empty = pc.fill_null(pc.equal(text, ""), True)
     escapes = is_text(kind) or (arrow.is_timestamp(kind) and kind.tz is not None)
     shown = _escaped(text) if keygen.url_encode and escapes else text

@@ -55,11 +55,13 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(arrow.is_string(kind) or arrow.is_large_string(kind) or arrow.is_string_view(kind))
 
 
-def text_of(column: pa.Array, name: str, *, millis: bool = False, consistent: bool = False, zone: str = "") -> pa.Array:
+def text_of(
+    column: pa.Array, name: str, *, millis: bool = False, consistent: bool = False, zone: str = "UTC"
+) -> pa.Array:
     """Values as Hudi's Avro key generators write them.
 
     millis      a timestamp is the number of its milliseconds, rounded down; else of its microseconds
-    consistent  a timestamp with a zone is `yyyy-MM-dd HH:mm:ss.S` on the clocks of `zone` ("": those of this process)
+    consistent  a timestamp with a zone is `yyyy-MM-dd HH:mm:ss.S` on the clocks of `zone`
     returns     large_string[n]; null for null
     Raises      SchemaMismatch on a type that has no text form
     """

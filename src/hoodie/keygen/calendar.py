@@ -61,7 +61,7 @@ def clock_text(local: int) -> str:
 def to_zone(millis: Millis, zone: str) -> Millis:
     """Epoch milliseconds -> what the clocks of the zone show, as if that were UTC.
 
-    zone  "UTC", "+08:00", a region id; "": that of this process
+    zone  "UTC", "+08:00", a region id
     """
     if zone == "UTC" or not len(millis):
         return millis
@@ -120,7 +120,7 @@ def _changes(zone: str, year: int) -> tuple[tuple[int, int], ...]:
     return tuple((start * 1000 - shift * DAY, offset * 1000) for start, offset in found)
 
 
-def _year_of_changes(zone: tzinfo | None, first: int, end: int) -> Iterator[tuple[int, int]]:
+def _year_of_changes(zone: tzinfo, first: int, end: int) -> Iterator[tuple[int, int]]:
     offset = _offset_at(zone, first)
     yield first, offset
     for low in range(first, end, _STEP):
@@ -139,12 +139,12 @@ def _year_of_changes(zone: tzinfo | None, first: int, end: int) -> Iterator[tupl
         yield high, offset
 
 
-def _offset_at(zone: tzinfo | None, second: int) -> int:
-    """Seconds that a zone's clocks are ahead of UTC at a time; None: this process's zone."""
+def _offset_at(zone: tzinfo, second: int) -> int:
+    """Seconds that a zone's clocks are ahead of UTC at a time."""
     offset = (_EPOCH + timedelta(seconds=second)).astimezone(zone).utcoffset()
     assert offset is not None
     return int(offset.total_seconds())
 
 
-def _tzinfo(zone: str) -> tzinfo | None:
-    return None if not zone else UTC if zone == "UTC" else zoneinfo.ZoneInfo(zone)
+def _tzinfo(zone: str) -> tzinfo:
+    return UTC if zone == "UTC" else zoneinfo.ZoneInfo(zone)

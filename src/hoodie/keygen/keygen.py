@@ -13,7 +13,7 @@ from enum import StrEnum
 from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, read_options
 from hoodie.errors import InvalidOption, SchemaMismatch
-from hoodie.keygen.timebased import TimestampSettings, timestamp_settings
+from hoodie.keygen.timebased import TimestampSettings, output_zone, timestamp_settings
 
 NULL_PARTITION = "__HIVE_DEFAULT_PARTITION__"  # the path of a value that is null or empty
 NULL_KEY_PART = "__null__"
@@ -58,7 +58,8 @@ class KeyGenerator:
     prefix_single_key      COMPLEX with one key field writes "id:4" (Hudi up to 0.14.0, and 1.1 on) instead of "4":
                            a table keeps what its rows have, see `following`
     timestamp              None where no field needs it, and in `stored_key_generator` where the table has no settings
-    consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` of the session's zone instead of numbers
+    consistent_timestamps  timestamps as `yyyy-MM-dd HH:mm:ss.S` on the clocks of `zone` instead of numbers
+    zone                   as `to_zone` takes it. The same in every process, or a row has two keys
     millis                 columns whose timestamps the table holds in milliseconds: keys and paths have those numbers;
                            of all others microseconds
     """
@@ -71,6 +72,7 @@ class KeyGenerator:
     prefix_single_key: bool = False
     timestamp: TimestampSettings | None = None
     consistent_timestamps: bool = False
+    zone: str = "UTC"
     millis: tuple[str, ...] = ()
 
     @property
@@ -142,6 +144,7 @@ def stored_key_generator(properties: Mapping[str, str]) -> KeyGenerator:
     keygen = KeyGenerator(
         kind, chosen.record_key, fields, chosen.hive_style, chosen.url_encode,
         prefix_single_key=not chosen.plain_single_key, consistent_timestamps=chosen.consistent_timestamps,
+        zone=output_zone(properties) or "UTC",
     )  # fmt: skip
     times = read_options(TimeOptions, properties)
     if any(field.kind is FieldKind.TIMESTAMP for field in fields) and times.type and times.output_format:

@@ -67,15 +67,29 @@ def timestamp_settings(properties: Mapping[str, str]) -> TimestampSettings:
         TimestampType.EPOCHMILLISECONDS: TimeUnit.MILLISECONDS,
         TimestampType.SCALAR: given.unit,
     }
-    both = any(key in properties for key in next(s.keys for f, s in declared(TimeOptions) if f.name == "zone"))
     return TimestampSettings(
         kind,
         units.get(kind),
         formats,
-        _zone(keys["zone"], given.zone) if both else _zone(keys["input_zone"], given.input_zone),
-        _zone(keys["zone"], given.zone) if both else _zone(keys["output_zone"], given.output_zone),
+        _chosen_zone(properties, "input_zone"),
+        output_zone(properties),
         given.output_format,
     )
+
+
+def output_zone(properties: Mapping[str, str]) -> str:
+    """The zone that times are printed in: "UTC", "+08:00" or a region id; "" where the options name none.
+
+    Raises InvalidOption on what is no zone
+    """
+    return _chosen_zone(properties, "output_zone")
+
+
+def _chosen_zone(properties: Mapping[str, str], name: str) -> str:
+    given = read_options(TimeOptions, properties)
+    keys = {option_field.name: spec.keys for option_field, spec in declared(TimeOptions)}
+    chosen = "zone" if any(key in properties for key in keys["zone"]) else name
+    return _zone(keys[chosen][0], getattr(given, chosen))
 
 
 def _tzinfo(zone: str) -> tzinfo:

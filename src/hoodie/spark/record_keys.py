@@ -1,8 +1,8 @@
 """Record keys, partition paths and ordering values of a DataFrame's rows, as native Spark columns.
 
 Every function takes the DataFrame's schema and gives an expression over its columns; nothing runs here, and no row
-ever passes through Python. Results do not depend on ANSI mode, nor on the session's time zone (but for the
-`consistent_timestamps` of a key generator, which asks for it). A row whose key or path Hudi would refuse gets null.
+ever passes through Python. Results do not depend on ANSI mode, nor on the session's time zone. A row whose key or
+path Hudi would refuse gets null.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def _text(column: Column, kind: T.DataType, keygen: KeyGenerator, name: str) -> 
         case T.BinaryType():
             return F.lower(F.hex(column))
         case T.TimestampType() if keygen.consistent_timestamps:
-            return _timestamp_text(column)
+            return _timestamp_text(column, keygen.zone)
         case T.TimestampType() | T.TimestampNTZType():
             return _number(column, kind, name in keygen.millis).cast("string")
         case _:
@@ -148,9 +148,9 @@ def _decimal_text(column: Column, scale: int) -> Column:
     return F.when(plain.rlike(r"^-?0\.000000"), scientific).otherwise(plain)
 
 
-def _timestamp_text(column: Column) -> Column:
-    """Java's Timestamp.toString of the time in milliseconds, in the session's zone: at least one fraction digit."""
-    text = F.timestamp_millis(times.truncated(F.unix_micros(column), 1000)).cast("string")
+def _timestamp_text(column: Column, zone: str) -> Column:
+    """Java's Timestamp.toString of the time in milliseconds, on the clocks of a zone: at least one fraction digit."""
+    text = times.clock(times.to_zone(times.truncated(F.unix_micros(column), 1000), zone)).cast("string")
     return F.when(text.contains("."), text).otherwise(F.concat(text, F.lit(".0")))
 
 

@@ -107,6 +107,12 @@ def parsed(text: Column, parsing: Parsing, zone: str) -> tuple[Column, Column]:
     return from_zone(clock, zone or "UTC"), clock
 
 
+def clock(local: Column, micros: int = 0) -> Column:
+    """Milliseconds on a clock, and some microseconds, as TIMESTAMP_NTZ; the session's zone takes no part."""
+    epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
+    return F.timestamp_add("MICROSECOND", local * F.lit(1000) + F.lit(micros), epoch)
+
+
 def _anchored(parsing: Parsing) -> str:
     return rf"\A{parsing.regex}\z"
 
@@ -169,9 +175,7 @@ def _plain(local: Column, tokens: Sequence[Token]) -> Column:
     if letters.keys() <= {"y", "M", "d"}:
         iso, length = F.date_from_unix_date(_day(local).cast("int")).cast("string"), 10
     else:  # one microsecond more, and the fraction is always six digits, the last three of them 001
-        epoch = F.lit("1970-01-01 00:00:00").cast("timestamp_ntz")
-        micros = local * F.lit(1000) + F.lit(1)
-        iso, length = F.timestamp_add("MICROSECOND", micros, epoch).cast("string"), 26
+        iso, length = clock(local, micros=1).cast("string"), 26
     shape = {letter: found[min(letters.get(letter, 1), len(found)) - 1] for letter, found in _ISO_FIELDS.items()}
     regex = rf"^\+?(-?){shape['y']}-{shape['M']}-{shape['d']}"
     if length > 10:

@@ -32,13 +32,11 @@ class ArrowRows:
     source  the user's columns, as they came
     columns those that are written, in stored form; None: of a delete, which takes the keys alone
     keygen  makes record keys and partition paths; None: the rows have them, as reads give them
-    zone    whose clocks `consistent_timestamps` of a key generator are of; "": this process's
     """
 
     source: pa.RecordBatchReader
     columns: pa.Schema | None
     keygen: KeyGenerator | None
-    zone: str = ""
 
     @property
     def schema(self) -> pa.Schema:
@@ -63,8 +61,8 @@ class ArrowRows:
         rows = rows.select(kept)
         if self.columns is not None:
             rows = conform(rows, self.columns)
-        key = record_key(rows, self.keygen, self.zone).cast(pa.string())
-        path = partition_path(rows, self.keygen, self.zone).cast(pa.string())
+        key = record_key(rows, self.keygen).cast(pa.string())
+        path = partition_path(rows, self.keygen).cast(pa.string())
         columns = [] if self.columns is None else rows.columns
         return pa.Table.from_arrays([*columns, key, path], schema=self.schema)
 
@@ -75,12 +73,10 @@ def check_rows(
     source: pa.RecordBatchReader,
     options: Options,
     new: TableState | None = None,
-    zone: str = "",
 ) -> tuple[Checked, ArrowRows]:
     """See whether the table may be written and the batch fits it. No row is read yet.
 
     new     the table as it will be, when it is not made yet
-    zone    as of `ArrowRows`
     Raises  InvalidInput, SchemaMismatch, InvalidOption, TableMismatch, UnsupportedTable
     """
     schema = without_meta_fields(source.schema)
@@ -97,7 +93,7 @@ def check_rows(
     )
     if columns is None and has_keys:
         return checked, ArrowRows(source, None, None)
-    return checked, ArrowRows(source, columns, keygen, zone)
+    return checked, ArrowRows(source, columns, keygen)
 
 
 def check_against(

@@ -316,3 +316,12 @@ def test_a_null_string_is_the_first_millisecond_in_the_first_format(pattern: str
     settings = TimestampSettings(TimestampType.DATE_STRING, None, (pattern, "yyyy"), zone, "Asia/Tokyo", "yyyy")
     assert settings.text_for_null == text
     assert re.fullmatch(joda.parsing(pattern).regex, text)
+
+
+def test_timestamps_as_text_are_in_the_zone_of_the_options_else_utc() -> None:
+    zone, output = "hoodie.keygen.timebased.timezone", "hoodie.keygen.timebased.output.timezone"
+    assert key_generator({KEY: "id"}).zone == "UTC"
+    assert key_generator({KEY: "id", zone: "GMT+8:00", output: "America/New_York"}).zone == "+08:00"
+    assert key_generator({KEY: "id", output: "America/New_York"}).zone == "America/New_York"
+    with pytest.raises(InvalidOption, match="expected a zone such as UTC"):
+        key_generator({KEY: "id", zone: "Nowhere/Land"})

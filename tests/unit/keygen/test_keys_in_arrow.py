@@ -115,8 +115,8 @@ def test_consistent_timestamps_are_those_of_java_in_a_zone() -> None:
     moment = datetime(2023, 3, 10, 12, 30, tzinfo=UTC)
     instants = [moment, moment.replace(microsecond=120_999), datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), None]
     rows = pa.table({"p": pa.array(instants, pa.timestamp("us", "UTC"))})
-    keygen = KeyGenerator(Kind.SIMPLE, ("p",), consistent_timestamps=True)
-    assert record_key(rows, keygen, "America/New_York").to_pylist() == [
+    keygen = KeyGenerator(Kind.SIMPLE, ("p",), consistent_timestamps=True, zone="America/New_York")
+    assert record_key(rows, keygen).to_pylist() == [
         "2023-03-10 07:30:00.0", "2023-03-10 07:30:00.12", "1969-12-31 19:00:00.0", None,
     ]  # fmt: skip
 

@@ -64,8 +64,7 @@ def check_arrow(
     """As `check_batch`, of Arrow rows that this process has."""
     phases = Phases()
     with phases.time("check"):
-        zone = session.conf.get("spark.sql.session.timeZone") or ""
-        checked, rows = check_rows(storage, operation, source, options, new, zone)
+        checked, rows = check_rows(storage, operation, source, options, new)
     return CheckedBatch(
         checked, rows.columns, options, partial(acquire_arrow, session, rows), partial(after_commit, session), phases
     )
