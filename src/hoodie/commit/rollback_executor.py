@@ -67,17 +67,20 @@ def refuse_during_restore(timeline: Timeline) -> None:
         )
 
 
-def roll_back(storage: Storage, failed: Instant, instant: str, *, listing: bool = False) -> Instant:
+def roll_back(
+    storage: Storage, failed: Instant, instant: str, *, listing: bool = False, withdraw: bool = False
+) -> Instant:
     """Roll back a pending write.
 
-    instant  time of the rollback, newer than all on the timeline
-    listing  find its files by listing all partitions, whatever its markers say
-    returns  the completed rollback
-    Raises   WriteConflict when its writer has published it meanwhile: it stays
+    instant   time of the rollback, newer than all on the timeline
+    listing   find its files by listing all partitions, whatever its markers say
+    withdraw  the plan of a clustering goes, too. (After a crash the next writer keeps it.)
+    returns   the completed rollback
+    Raises    WriteConflict when its writer has published it meanwhile: it stays
     """
     plan = plan_rollback(storage, failed, listing=listing)
     requested = create_requested(storage, instant, Action.ROLLBACK, encode_rollback_plan(plan, storage.root))
-    return execute(storage, requested, plan)
+    return execute(storage, requested, plan, withdraw=withdraw)
 
 
 def resume(storage: Storage, rollback: Instant) -> Instant | None:
@@ -110,8 +113,8 @@ def rollback_plan(storage: Storage, rollback: Instant) -> RollbackPlan:
     return decode_rollback_plan(storage.read(path), path)
 
 
-def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
-    """Carry out a rollback's plan; every step is idempotent.
+def execute(storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw: bool = False) -> Instant:
+    """Carry out a rollback's plan; every step is idempotent. `withdraw` as of `roll_back`.
 
     Raises WriteConflict when the target is published, and whole: the rollback is withdrawn. (A completed instant is
     made pending before its rollback starts. One that is completed now was published by another writer.)
@@ -122,7 +125,7 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan) -> Instant:
         _refuse_published(storage, rollback, target)
         rollback = to_inflight(storage, rollback)
     # New logs may belong to the slices that a compaction's plan opened.
-    keeps_plan = target.action in PLANS or is_clustering(storage, target)
+    keeps_plan = target.action in PLANS or (not withdraw and is_clustering(storage, target))
     # This is removed first: a writer that is considered dead cannot publish after it.
     back_to_requested(storage, target)
     _refuse_published(storage, rollback, target)

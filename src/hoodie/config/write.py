@@ -267,6 +267,12 @@ class WriteOptions:
         "Most Spark partitions of a bulk_insert; 0: Spark's choice.",
         check=_not_negative,
     )
+    withdraw_clusterings: bool = option(
+        "hoodie.clustering.rollback.pending.replacecommit.on.conflict",
+        False,
+        "A write to a file group that a pending clustering of Hudi is to replace rolls the clustering's plan back "
+        "first; off: it is refused.",
+    )
     auto_commit: bool = option(
         "hoodie.auto.commit", True, "HoodieWriteClient: a write is committed at once; off: by commit()."
     )

@@ -14,6 +14,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
 from hoodie.index.contract import Index
 from hoodie.lookup.index_notify import notify_of_rollbacks
+from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, redacted
 from hoodie.table.overrides import completed
@@ -49,6 +50,7 @@ def finish(
     replaced  file groups that it takes away; None: as its operation says
     """
     replaced = replaced_groups(job, outcome.partitions) if replaced is None else replaced
+    job.keep_clear({FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids})
     with phases.time("commit"):
         told: Mapping[str, str] = {}
         if job.checked.index.announce is not None:

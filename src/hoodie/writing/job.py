@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from hoodie.commit.batch_ids import require_new
+from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, abandon, begin, to_work
 from hoodie.config.table import require_writable
 from hoodie.config.write import WriteOperation
@@ -154,8 +155,14 @@ class WriteJob:
         )
 
     def with_plan(self, plan: WritePlan | None) -> WriteJob:
-        """The job once its plan is on the timeline."""
+        """The job once its plan is on the timeline. Raises as `keep_clear`."""
+        if plan is not None:
+            self.keep_clear({task.group for task in plan.tasks})
         return WriteJob(self.checked, to_work(self.transaction, plan), self.spec)
+
+    def keep_clear(self, groups: Collection[FileGroupId]) -> None:
+        """See that no pending clustering is to replace these file groups. Raises WriteConflict"""
+        keep_clear(self.transaction, groups, withdraw=self.checked.settings.write.withdraw_clusterings)
 
 
 def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:

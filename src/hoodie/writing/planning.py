@@ -9,6 +9,7 @@ from functools import partial
 
 import pyarrow as pa
 
+from hoodie.commit.clustering_check import clustered_groups
 from hoodie.config.console import ConsoleOptions
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import WriteStat
@@ -53,10 +54,13 @@ def plan_batch(
     profile  rows to insert and to update, by partition path
     """
     rules, sizing = checked.operation_rules, checked.settings.sizing
+    clustered = clustered_groups(state)  # rows that come into these would be lost
     plan = plan_write(
         profile,
         files.groups,
-        lambda partition: rules.small_files(files.slices.get(partition, ()), sizing),
+        lambda partition: rules.small_files(
+            [slice_ for slice_ in files.slices.get(partition, ()) if slice_.group not in clustered], sizing
+        ),
         sizing,
         state.record_size(sizing),
         new_file_id,

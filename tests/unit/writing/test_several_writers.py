@@ -545,7 +545,7 @@ def dead_rollback(there: ArrowTable, monkeypatch: pytest.MonkeyPatch) -> None:
     """A write that died, and whose rollback died after its plan was made."""
     begun(there)
 
-    def die(*_: object) -> None:
+    def die(*_: object, **__: object) -> None:
         raise Crash
 
     with monkeypatch.context() as patched:
