@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import hoodie
+from hoodie.errors import InvalidInput
 from hoodie.formats.log.blocks import BlockKind, HeaderKey, read_blocks
 from hoodie.formats.log.content import data_rows
 from hoodie.formats.log.delete_block import decode_deletes
@@ -137,3 +138,18 @@ def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, t
     assert far.upsert(rows(spark, 0, 9, 2).where("id != 'k7'"), options=options).inserted == 2
     found = far.snapshot().select("id", "ts").distinct().collect()
     assert sorted(map(tuple, found)) == [(f"k{number}", 2) for number in (0, 1, 2, 3, 4, 5, 6, 8)]
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE"])
+def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind, index):
+    options = {**SPREAD, "hoodie.index.type": index}
+    far = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="a,b", table_type=kind, options=options)
+    one, other = ("x", "y,b:z"), ("x,b:y", "z")
+    schema = "a string, b string"
+    with pytest.raises(InvalidInput, match="have one record key"):
+        far.upsert(spark.createDataFrame([one, other], schema))
+    assert far.upsert(spark.createDataFrame([one, ("k", "k")], schema)).route == "executors"
+    with pytest.raises(InvalidInput, match="have one record key"):
+        far.upsert(spark.createDataFrame([other], schema))
+    assert sorted(tuple(row) for row in far.snapshot().select("a", "b").collect()) == [("k", "k"), one]

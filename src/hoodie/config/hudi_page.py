@@ -205,6 +205,12 @@ _DIFFERENCES = (
         "JVM had another zone",
         "a row must have one key in every process",
     ),
+    (
+        "two rows whose compound keys read alike, such as `a:x,b:y,b:z`",
+        "one overwrites the other",
+        "an error that names both, in a batch and against the table ([compound keys](writing.md#compound-keys))",
+        "two keys must not become one silently",
+    ),
 )
 
 

@@ -24,6 +24,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage
@@ -48,6 +49,7 @@ class WriteSpec:
     bloom: BloomOptions
     logs: LogOptions
     cdc: LoggedImages | None = None  # what change logs hold; None: the table has none
+    stored: SliceReader | None = None  # reads rows of slices, where logs are appended and keys may be ambiguous
     pending: Instant | None = None  # the write's, where attempts of a task may outlive it: they look whether it is over
 
 

@@ -27,6 +27,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
+from hoodie.reading.file_slice_reader import SliceReader, slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
@@ -205,6 +206,8 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     kind = kind_of(state.config.type, index.sees_logs)
     by_key = isinstance(index.look_up, ByKey) and index.look_up.every_write
     operation_rules = rules_of(operation, settings.write, kind, placed_by_key=by_key)
+    if len(state.config.record_key) > 1:
+        operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
     schema = _schema_after(state, declared, columns)
     _warn_of_times_without_zone(state.config.name, declared, schema)
@@ -311,8 +314,17 @@ def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:
         bloom=checked.settings.bloom,
         logs=checked.settings.logs,
         cdc=checked.state.config.logged_images if checked.state.config.cdc else None,
+        stored=_reader_of_stored(checked, schema),
     )
     return WriteJob(checked, transaction, spec)
+
+
+def _reader_of_stored(checked: Checked, schema: pa.Schema) -> SliceReader | None:
+    """How tasks that append to logs see the rows that are there; None: they need not."""
+    rules = checked.operation_rules
+    if not (rules.key_columns and rules.match and TaskKind.APPEND in (rules.kinds.update, rules.kinds.fill)):
+        return None
+    return slice_reader(checked.state, schema, options=checked.settings.given)
 
 
 def replaced_groups(job: WriteJob, partitions: Collection[str]) -> dict[str, list[str]]:

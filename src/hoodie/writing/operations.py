@@ -50,6 +50,7 @@ class OperationRules:
     combine: Combine = Combine.ALL
     replaces: Replaces = Replaces.NOTHING
     small_files: SmallFiles = lambda slices, sizing: ()
+    key_columns: tuple[str, ...] = ()  # that record keys are made of, where they are several
 
 
 def small_bases(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:

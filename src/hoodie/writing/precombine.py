@@ -12,6 +12,7 @@ from hoodie.merge.dedupe import combine_duplicates
 from hoodie.merge.rows import Positions, key_groups
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.writing.key_tuples import require_one_tuple
 from hoodie.writing.operations import Combine, OperationRules
 
 KEY = (PARTITION_PATH, RECORD_KEY)
@@ -23,8 +24,10 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     """The rows that are written of a batch, by the operation's word on duplicates.
 
     key     what makes a key: with a global index the record key alone
-    Raises InvalidInput when the rule needs an ordering value that is null; KeyMatchedTwice when each key must be unique
+    Raises InvalidInput when the rule needs an ordering value that is null; KeyMatchedTwice when a key must be unique;
+    as `require_one_tuple`
     """
+    require_one_tuple(rows, operation_rules.key_columns, key)
     if operation_rules.combine is Combine.ALL or rows.num_rows == 0:
         return rows
     if operation_rules.combine is Combine.ORDERED:

@@ -17,6 +17,7 @@ from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
 from hoodie.lookup.key_status import KeyStatus, take_statuses
+from hoodie.lookup.point_read import read_slice
 from hoodie.lookup.row_positions import take_positions
 from hoodie.merge.base import BaseMerge, Incoming
 from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
@@ -31,6 +32,7 @@ from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp
 from hoodie.writing.change_log_writer import ChangeLogWriter
+from hoodie.writing.key_tuples import ambiguous_keys, require_one_tuple
 from hoodie.writing.log_file_writer import append_log
 from hoodie.writing.operations import OperationRules
 from hoodie.writing.precombine import combine
@@ -80,7 +82,24 @@ def run_task(
         case TaskKind.REWRITE:
             return [_rewrite(spec, rule, operation_rules, task, incoming, token)]
         case TaskKind.APPEND:
+            _require_one_tuple_in_logs(spec, operation_rules, task, incoming)
             return append_log(spec, rule, task, incoming, token, statuses, positions)
+
+
+def _require_one_tuple_in_logs(
+    spec: WriteSpec, operation_rules: OperationRules, task: WriteTask, incoming: Incoming
+) -> None:
+    """As `require_one_tuple` with the rows of the slice, which are read for keys that more than one tuple may have."""
+    columns = operation_rules.key_columns
+    if spec.stored is None or task.slice is None or operation_rules.delete:
+        return
+    keys = incoming.keys.filter(ambiguous_keys(incoming.keys, columns))
+    if not len(keys) or (task.slice.base is None and not task.slice.logs):
+        return
+    names = {name.partition(".")[0] for name in columns}
+    target = pa.schema([field for field in spec.schema if field.name in names or field.name == RECORD_KEY])
+    stored, _ = read_slice(spec.storage, spec.stored, task.slice, keys, target)
+    require_one_tuple(incoming.rows, columns, stored=stored)
 
 
 def _incoming(spec: WriteSpec, operation_rules: OperationRules, partition: str, rows: pa.Table, token: str) -> Incoming:
@@ -138,6 +157,8 @@ def _rewrite(
             no_keys = pa.array([], pa.string())
             for stored in _stored_rows(spec, source, base.path):
                 if operation_rules.match:
+                    if not operation_rules.delete:
+                        require_one_tuple(incoming.rows, operation_rules.key_columns, stored=stored)
                     merged = merge.merge(stored)
                     writer.append(merged.rows, no_keys)
                     changes.merged(stored, merged)
