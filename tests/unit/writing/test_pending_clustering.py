@@ -8,20 +8,16 @@ from pathlib import Path
 import pytest
 
 from hoodie.errors import WriteConflict
-from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
-from hoodie.model.plans import ClusteringGroup, ClusteringPlan, ClusteringSlice, ReplacePlan
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.transition import create_requested, to_inflight
+from support.clusterings import PLAN, WITHDRAW, plan_clustering
 from support.trips import TRIPS
 from support.undoing import FIRST, SECOND, Rows, batch, data_files, dying, read
 
-PLAN = "20990101000000000"
-WITHDRAW = {"hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true"}
 COW = {**TRIPS, "hoodie.spark.driver.threads": "1"}
 MOR = {**COW, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 SPILLED = {"hoodie.spark.driver.max.batch.bytes": "1"}
@@ -45,17 +41,7 @@ def clustered(
     """A table with rows, and a clustering of the file groups of some partitions that nobody has carried out."""
     table = ArrowTable.create(MemoryStorage(), options)
     table.upsert(batch(FIRST))
-    slices = tuple(
-        ClusteringSlice(group=slice_.group, base_file=slice_.base.name if slice_.base else "")
-        for slice_ in table.slices()
-        if slice_.group.partition in partitions
-    )
-    plan = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(ClusteringGroup(slices=slices),)))
-    storage = table.storage
-    planned = create_requested(storage, PLAN, Action.REPLACE_COMMIT, encode_replace_plan(plan, storage.root))
-    if inflight:
-        to_inflight(storage, planned)
-        storage.write(f"oslo/f-0_1-1-1_{PLAN}.parquet", b"half")
+    plan_clustering(table.storage, partitions, inflight=inflight)
     return table
 
 

@@ -1,0 +1,96 @@
+"""On Spark, too, nothing is written to file groups that a clustering of Hudi's is to replace: executors, SQL, jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+import hoodie
+from hoodie.api.table import HoodieTable
+from hoodie.errors import WriteConflict
+from hoodie.storage import LocalStorage
+from support import spark_tables
+from support.clusterings import PLAN, WITHDRAW, plan_clustering
+
+SPREAD = {"hoodie.spark.driver.max.batch.bytes": "0"}
+FIRST = [("a", "oslo", 1, 1.0), ("b", "rome", 1, 2.0)]
+LATER = [("a", "oslo", 2, 9.0)]
+NEW = [("x", "oslo", 2, 5.0), ("y", "bern", 2, 6.0)]
+Rows = list[tuple[str, str, int, float]]
+
+
+def frame(spark: SparkSession, rows: Rows) -> DataFrame:
+    return spark.createDataFrame(rows, "id string, city string, ts long, price double")
+
+
+def clustered(spark: SparkSession, path: Path, table_type: str, **options: object) -> HoodieTable[DataFrame]:
+    table = spark_tables.table(spark, path, table_type, partition_by="city", **options)
+    table.upsert(frame(spark, FIRST))
+    plan_clustering(LocalStorage(str(path)), ["oslo"])
+    return table
+
+
+def stored(path: Path | str) -> Rows:
+    rows = hoodie.read_arrow(str(path), columns=["id", "city", "ts", "price"]).to_pylist()
+    return sorted(tuple(row.values()) for row in rows)
+
+
+@pytest.mark.parametrize(
+    ("table_type", "index"),
+    [
+        ("COPY_ON_WRITE", "BLOOM"),
+        ("MERGE_ON_READ", "SIMPLE"),
+        ("COPY_ON_WRITE", "GLOBAL_SIMPLE"),
+        ("MERGE_ON_READ", "BUCKET"),
+    ],
+)
+def test_executors_keep_out_of_file_groups_under_a_pending_clustering(
+    spark: SparkSession, tmp_path: Path, table_type: str, index: str
+) -> None:
+    options = {**SPREAD, "hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1"}
+    table = clustered(spark, tmp_path / "t", table_type, **options)
+    for write in (table.upsert, table.delete, table.insert_overwrite):
+        with pytest.raises(WriteConflict, match=PLAN):
+            write(frame(spark, LATER))
+    new = NEW[1:] if index == "BUCKET" else NEW
+    assert table.upsert(frame(spark, new)).route == "executors"
+    assert stored(table.path) == sorted([*FIRST, *new])
+    table.upsert(frame(spark, LATER), options=WITHDRAW)
+    assert stored(table.path) == sorted([*LATER, FIRST[1], *new])
+    assert not [i for i in (tmp_path / "t" / ".hoodie").iterdir() if i.name.startswith(PLAN)]
+
+
+def test_statements_and_jobs_keep_out_of_file_groups_under_a_pending_clustering(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = clustered(spark, tmp_path / "t", "MERGE_ON_READ")
+    name = f"hudi.`{table.path}`"
+    job: Mapping[str, str] = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
+    frame(spark, LATER).createOrReplaceTempView("later")
+    acts: list[Callable[[], object]] = [
+        lambda: hoodie.sql(spark, f"UPDATE {name} SET price = 0 WHERE id = 'a'"),
+        lambda: hoodie.sql(spark, f"DELETE FROM {name} WHERE id = 'a'"),
+        lambda: hoodie.sql(
+            spark,
+            f"MERGE INTO {name} t USING later s ON t.id = s.id AND t.city = s.city WHEN MATCHED THEN UPDATE SET *",
+        ),
+        lambda: hoodie.sql(spark, f"TRUNCATE TABLE {name} PARTITION (city = 'oslo')"),
+        lambda: hoodie.sql(spark, f"INSERT OVERWRITE {name} SELECT * FROM later"),
+        lambda: table.delete_where("id = 'a'"),
+        lambda: hoodie.write(
+            frame(spark, LATER),
+            table.path,
+            {
+                **job,
+                "hoodie.datasource.write.partitionpath.field": "city",
+                "hoodie.datasource.write.precombine.field": "ts",
+            },
+        ),
+    ]
+    for act in acts:
+        with pytest.raises(WriteConflict, match=PLAN):
+            act()
+    assert stored(table.path) == FIRST
