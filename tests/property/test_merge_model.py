@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyarrow as pa
@@ -119,11 +119,16 @@ def combine(payload: str, stored: Row, new: Row) -> Row | None:
 
 
 def write(
-    payload: str, base: list[Row], incoming: dict[str, Row | None], after_delete: Collection[str] = ()
+    payload: str,
+    base: list[Row],
+    incoming: dict[str, Row | None],
+    after_delete: Collection[str] = (),
+    versions: Mapping[str, list[Row]] | None = None,
 ) -> tuple[list[Row], int, int, int]:
     """The base file's new rows, and how many stored ones were updated, deleted and inserted (None: a tombstone).
 
     after_delete  keys whose stored row was deleted before the incoming one came
+    versions  of keys that meet the stored row one by one
     """
     left = dict(incoming)
     out: list[Row] = []
@@ -137,6 +142,11 @@ def write(
         left.pop(key, None)
         if new is not None and key in after_delete:
             found = None if is_delete(payload, new) else dict(new)
+        elif versions and key in versions:
+            found = stored
+            for version in versions[key]:
+                found = combine(payload, found, version)
+                assert found is not None
         else:
             found = None if new is None else combine(payload, stored, new)
         if found is None:
@@ -202,12 +212,15 @@ def test_a_log_is_folded_and_compacted_as_row_by_row(
     log = LogMerge(SCHEMA, rule_for(payload, ("ts",), AVRO), fold_rows)
     folded: dict[str, Row | None] = {}
     after_delete = set()
+    versions: dict[str, list[Row]] = {}
+    deleted = set()
     for block in blocks:
         if isinstance(block, list):
             log.add(log.records(table(block)))
             for row in block:
                 key = row["_hoodie_record_key"]
                 old = folded.get(key)
+                versions.setdefault(key, []).append(row)
                 if key in folded and old is None:
                     after_delete.add(key)
                 folded[key] = row if old is None else precombine(payload, old, row)
@@ -215,14 +228,20 @@ def test_a_log_is_folded_and_compacted_as_row_by_row(
             keys, values = (pa.array([e[i] for e in block], t) for i, t in enumerate((pa.string(), pa.int64())))
             log.add(log.tombstones(deletes_of(keys, pa.array(["x"] * len(keys), pa.string()), values)))
             for key, ordering in block:
+                deleted.add(key)
                 old = folded.get(key)
                 if old is None or ordering is None or not old["ts"] > ordering:
                     folded[key] = None
     incoming = log.finish()
-    assert sorted(incoming.keys.to_pylist()) == sorted(folded)
+    assert set(incoming.keys.to_pylist()) == set(folded)
+    one_by_one = {
+        key: rows
+        for key, rows in versions.items()
+        if payload == p.PARTIAL_UPDATE and key not in deleted and not any(is_delete(payload, row) for row in rows)
+    }
     # Inserts of a compaction stand in no order that means anything.
     out, *counts = write_tables(payload, base, incoming, size)
-    wanted, *wanted_counts = write(payload, base, folded, after_delete)
+    wanted, *wanted_counts = write(payload, base, folded, after_delete, one_by_one)
     by_key = sorted(out, key=lambda row: row["_hoodie_record_key"])
     assert by_key == sorted(wanted, key=lambda row: row["_hoodie_record_key"])
     assert counts == wanted_counts

@@ -184,6 +184,12 @@ _DIFFERENCES = (
         "what is deleted stays deleted, and a compaction changes no row",
     ),
     (
+        "Merge-on-Read, `PartialUpdateAvroPayload`: several versions of a row in logs",
+        "are made into one, which then meets the base file's row",
+        "meet it one by one, as on Copy-on-Write. Hudi's reads may differ where rows came late, until a compaction",
+        "a row does not depend on the type, nor on when logs are compacted",
+    ),
+    (
         '`create_table(…, ordering=…)` without a payload class. Tables that `hoodie.write`, `format("hudi")`, SQL or '
         "streams make have Hudi's default",
         "`OverwriteWithLatestAvroPayload`: a late row replaces a stored one, though not one in a log",

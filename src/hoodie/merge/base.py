@@ -10,15 +10,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import InvalidInput
+from hoodie.merge.fields import fold_fields
 from hoodie.merge.ordering import has_ordering, order_ranks
-from hoodie.merge.rows import Mask, Positions, as_array, as_table, check_same_columns, distinct, nullable, pick
+from hoodie.merge.rows import (
+    Mask,
+    Positions,
+    as_array,
+    as_table,
+    check_same_columns,
+    distinct,
+    key_groups,
+    nullable,
+    pick,
+)
 from hoodie.merge.rules import Choice, Choices, MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Incoming:
-    """What is to be merged into the base file of a file group; each key once.
+    """What is to be merged into the base file of a file group; each key once, unless there are `versions`.
 
     rows     the table's columns, meta columns included; they go into the file as they are
     keys     string[n], the record key of each row
@@ -26,6 +37,8 @@ class Incoming:
     added    bool[n]: rows that are inserted where no stored row has their key; None: all but tombstones
     kept     bool[n]: rows that leave a stored row of their key as it is; None: none
     after_delete  bool[n]: rows that came after a delete, which took the stored row of their key away; None: none
+    versions  several rows of a key may be there, in the order of their arrival, none of them a delete: each in turn
+              meets what the ones before made of the stored row
     """
 
     rows: pa.Table
@@ -34,6 +47,7 @@ class Incoming:
     added: Mask | None = None
     kept: Mask | None = None
     after_delete: Mask | None = None
+    versions: bool = False
 
     @property
     def num_rows(self) -> int:
@@ -60,7 +74,7 @@ class Merged:
     """One batch of stored rows after the merge.
 
     rows     in the order of the file; rows that no incoming one replaced are as they were
-    matched  int64[...]: positions of the incoming rows that met a stored row, each once
+    matched  int64[...]: positions of the incoming rows whose key is that of a stored row, each once
     updated, deleted, kept  numbers of stored rows: replaced or changed, dropped, as they were
     met      int64[...], rising: positions of the stored rows that met an incoming one
     choice   int8[...]: what became of these
@@ -93,6 +107,10 @@ def merge_base(
     """
     table = as_table(stored)
     check_same_columns(incoming.rows.schema, table.schema, "incoming rows")
+    if incoming.versions:
+        single, groups = single_versions(incoming, rule, table, keys)
+        merged = merge_base(table, single, rule, keys)
+        return replace(merged, matched=np.flatnonzero(np.isin(groups, merged.matched)))
     hits = _match(table.column(RECORD_KEY) if keys is None else keys, incoming.keys)
     if hits.null_count == len(hits):
         none = np.empty(0, np.int64)
@@ -135,6 +153,10 @@ def replaced_rows(stored: pa.Table, incoming: Incoming, rule: MergeRule) -> Repl
     stored  `_hoodie_record_key` and the columns that the rule decides on; for a rule that makes rows
             (`MergeRule.takes_whole_rows` is false) the columns of `incoming.rows`, in their order
     """
+    if incoming.versions:
+        single, groups = single_versions(incoming, rule, stored)
+        replaced = replaced_rows(stored, single, rule)
+        return replace(replaced, matched=np.flatnonzero(np.isin(groups, replaced.matched)))
     hits = _match(stored.column(RECORD_KEY), incoming.keys)
     stored_rows = np.flatnonzero(hits.is_valid().to_numpy(zero_copy_only=False))
     incoming_rows = hits.drop_null().to_numpy().astype(np.int64)
@@ -164,6 +186,10 @@ def inserts(incoming: Incoming, matched: Mask, rule: MergeRule) -> Inserted:
 
     matched  bool[n]: incoming rows that met a stored one
     """
+    if incoming.versions:
+        incoming, groups = single_versions(incoming, rule)
+        met, matched = matched, np.zeros(incoming.num_rows, np.bool_)
+        matched[groups[met]] = True
     left = ~matched
     if incoming.added is not None:
         left &= incoming.added
@@ -205,6 +231,56 @@ class BaseMerge:
         self.deleted += left.deleted
         self.inserted += left.rows.num_rows
         return left.rows
+
+
+def single_versions(
+    incoming: Incoming,
+    rule: MergeRule,
+    stored: pa.Table | None = None,
+    stored_keys: pa.Array | pa.ChunkedArray | None = None,
+) -> tuple[Incoming, Positions]:
+    """The incoming rows with each key once: the versions of a key as they end on the stored row, which the row then
+    stands for; without one, or where several have the key, as they end among themselves.
+
+    returns  also int64[n]: where the row for each version is
+    """
+    once = replace(incoming, versions=False)
+    groups = key_groups(incoming.rows, (RECORD_KEY,))
+    if groups is None:
+        return once, np.arange(incoming.num_rows)
+    order = np.argsort(groups, kind="stable")
+    first = order[np.searchsorted(groups[order], np.arange(int(groups.max()) + 1))]
+    several = np.bincount(groups) > 1
+    order = order[several[groups[order]]]
+    numbers, rows = np.cumsum(several) - 1, incoming.rows
+    versions, of_key = pick([rows], order), numbers[groups[order]]
+    at = np.full(int(np.count_nonzero(several)), -1, np.int64)
+    if stored is not None:
+        all_keys = as_array(stored.column(RECORD_KEY) if stored_keys is None else stored_keys)
+        keys = incoming.keys.take(pa.array(first[several]))
+        place = pc.index_in(all_keys, value_set=keys.cast(all_keys.type))
+        hits = np.flatnonzero(place.is_valid().to_numpy(zero_copy_only=False))
+        keyed = place.drop_null().to_numpy().astype(np.int64)
+        unique = np.bincount(keyed, minlength=len(at))[keyed] == 1
+        at[keyed[unique]] = hits[unique]
+        base = stored.take(pa.array(at[at >= 0])).cast(versions.schema)
+        versions = pa.concat_tables([base, versions])
+        of_key = np.concatenate([np.flatnonzero(at >= 0), of_key])
+        in_turn = np.argsort(of_key, kind="stable")
+        versions, of_key = pick([versions], in_turn), of_key[in_turn]
+    made = fold_fields(versions, of_key, rule)
+    source = first.copy()
+    source[several] = rows.num_rows + np.arange(made.num_rows)
+    after_delete = np.zeros(len(first), np.bool_) if once.after_delete is None else once.after_delete[first]
+    after_delete[several] = at >= 0
+    rows = pick([rows, made], source)
+    return replace(
+        once,
+        rows=rows,
+        keys=as_array(rows.column(RECORD_KEY)),
+        deleted=None if once.deleted is None else once.deleted[first],
+        after_delete=after_delete,
+    ), groups
 
 
 def _match(stored: pa.Array | pa.ChunkedArray, incoming: pa.Array) -> pa.Array:

@@ -39,10 +39,11 @@ class Versions:
         masks = (None if one is None else one[mask] for one in (self.deleted, self.after_delete))
         return Versions(self.rows.filter(pa.array(mask)), *masks)
 
-    def incoming(self) -> Incoming:
-        """Versions of different keys as what is to be merged into a base file."""
+    def incoming(self, rule: MergeRule) -> Incoming:
+        """Folded versions as what is to be merged into a base file."""
         rows = self.rows.combine_chunks()  # each batch of stored rows takes some: quick from one piece only
-        return Incoming(rows, as_array(rows.column(RECORD_KEY)), deleted=self.deleted, after_delete=self.after_delete)
+        keys = as_array(rows.column(RECORD_KEY))
+        return Incoming(rows, keys, deleted=self.deleted, after_delete=self.after_delete, versions=rule.keeps_versions)
 
 
 class LogMerge:
@@ -94,7 +95,7 @@ class LogMerge:
             self.fold()
 
     def fold(self) -> None:
-        """Fold what waits: afterwards no key is held twice."""
+        """Fold what waits: afterwards no key is held twice, unless its versions are kept for the stored row."""
         if self._fresh:
             folded = self._fold()
             self._waiting, self.nbytes = [folded], folded.rows.nbytes
@@ -112,8 +113,8 @@ class LogMerge:
         return folded
 
     def finish(self) -> Incoming:
-        """What the logs say: rows to write and tombstones, each key once. Nothing is held afterwards."""
-        return self.take().incoming()
+        """What the logs say: rows to write and tombstones. Nothing is held afterwards."""
+        return self.take().incoming(self._rule)
 
     def _fold(self) -> Versions:
         if not self._waiting:
@@ -124,8 +125,26 @@ class LogMerge:
         groups = key_groups(rows, (RECORD_KEY,))
         if groups is None:
             return Versions(rows, deleted, after_delete)
-        folded = fold(rows, groups, deleted, self._rule, after_delete)
-        return Versions(folded.rows, folded.deleted, folded.after_delete)
+        if not self._rule.keeps_versions:
+            folded = fold(rows, groups, deleted, self._rule, after_delete)
+            return Versions(folded.rows, folded.deleted, folded.after_delete)
+        closed = np.zeros(int(groups.max()) + 1, np.bool_)  # a delete among its versions, so that they are folded
+        for mask in (deleted, after_delete, self._rule.is_delete(rows)):
+            if mask is not None:
+                closed[groups[mask]] = True
+        some = closed[groups]
+        kept = Versions(rows).filter(~some)
+        if not some.any():
+            return kept
+        part = Versions(rows, deleted, after_delete).filter(some)
+        numbers = (np.cumsum(closed) - 1)[groups[some]]
+        folded = fold(part.rows, numbers, part.deleted, self._rule, part.after_delete)
+        parts = [Versions(folded.rows, folded.deleted, folded.after_delete), kept]
+        return Versions(
+            pa.concat_tables([versions.rows for versions in parts]),
+            _together([(versions.rows, versions.deleted) for versions in parts]),
+            _together([(versions.rows, versions.after_delete) for versions in parts]),
+        )
 
 
 def _together(parts: list[tuple[pa.Table, Mask | None]]) -> Mask | None:

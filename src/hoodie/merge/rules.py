@@ -169,6 +169,12 @@ class MergeRule:
         """Whether what wins is one of the versions as it was written, not a row made of several."""
         return self.fill is None and self.merger is None and self.survivor is not Survivor.MADE
 
+    @property
+    def keeps_versions(self) -> bool:
+        """Whether versions of a log meet the stored row one by one, as on Copy-on-Write. In a row made of them before,
+        nothing tells a value that is older than the stored row from one that is newer."""
+        return self.survivor is Survivor.MADE and self.merger is None and bool(self.ordering) and not self.leader_meta
+
     def precombine(self, older: pa.Table, newer: pa.Table) -> Combined:
         """Two versions that both came in: `newer` came later, whatever its ordering value.
 

@@ -219,7 +219,7 @@ class SliceMerge:
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
             self.records = fold_blocks(reader.storage, blocks, needed, fold)
             rows = fold.finish()
-            self.keys = len(rows)
+            self.keys = rows.keys
             self.largest = fold.largest
             for merged in self._merge(base, rows, needed):
                 if merged.num_rows:

@@ -92,7 +92,7 @@ def _state(reader: ChangeReader, base: pa.Table, log: LogMerge) -> pa.Table:
     """The rows that base file and logs make together; the log goes on."""
     folded, rule = log.take(), reader.slices.rule
     log.add(folded)
-    incoming = folded.incoming()
+    incoming = folded.incoming(rule)
     merged = merge_base(base, incoming, rule)
     matched = np.zeros(incoming.num_rows, np.bool_)
     matched[merged.matched] = True

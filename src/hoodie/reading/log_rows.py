@@ -34,16 +34,17 @@ _FEWEST, _MOST = 8, 256  # files that rows are spread over; each is open while t
 
 
 class LogRows:
-    """Incoming rows, each key once, that can be asked for the rows of given keys."""
+    """Incoming rows that can be asked for the rows of given keys."""
 
-    def __init__(self, parts: Sequence[pa.Table], hashes: Sequence[Hashes]) -> None:
+    def __init__(self, parts: Sequence[pa.Table], hashes: Sequence[Hashes], versions: bool = False) -> None:
         """
         parts   rows with the columns of `_MASKS`; mapped from files or in memory
         hashes  of the keys of each part. All in a part are less than all in the next one
+        versions  as in `Incoming`: a key may be there several times
         """
-        self._parts = parts
+        self._parts, self._versions = parts, versions
         self._starts = np.cumsum([0, *(part.num_rows for part in parts)])
-        self._all = _incoming(parts[0]) if len(parts) == 1 else None
+        self._all = _incoming(parts[0], versions) if len(parts) == 1 else None
         self._hashes = np.empty(len(self), np.uint64)
         self._at = np.empty(len(self), np.uint32 if len(self) <= _MOST_SHORT else np.int64)
         for start, part in zip(self._starts, hashes, strict=False):
@@ -53,6 +54,11 @@ class LogRows:
 
     def __len__(self) -> int:
         return int(self._starts[-1])
+
+    @property
+    def keys(self) -> int:
+        """How many different keys there are."""
+        return 1 + int(np.count_nonzero(np.diff(self._hashes))) if self._versions and len(self) else len(self)
 
     def find(self, keys: pa.Array | pa.ChunkedArray) -> Positions:
         """int64[...], rising: where the rows with these keys are, and others: one with another key of equal hash; all,
@@ -80,12 +86,12 @@ class LogRows:
             for part, start, low, high in zip(self._parts, self._starts, bounds, bounds[1:], strict=False)
             if high > low
         ]
-        return _incoming(pa.concat_tables(taken) if taken else self._parts[0].slice(0, 0))
+        return _incoming(pa.concat_tables(taken) if taken else self._parts[0].slice(0, 0), self._versions)
 
     def parts(self) -> Iterator[tuple[slice, Incoming]]:
         """All rows by part, each with the positions that it takes."""
         for part, start in zip(self._parts, self._starts, strict=False):
-            yield slice(int(start), int(start) + part.num_rows), _incoming(part)
+            yield slice(int(start), int(start) + part.num_rows), _incoming(part, self._versions)
 
 
 class LogFold:
@@ -137,14 +143,14 @@ class LogFold:
         """All rows, folded. They are there until the context ends."""
         if self._spill is None:
             rows = self.merge.finish()
-            return LogRows([_with_masks(rows)], [key_hashes(rows.keys)])
+            return LogRows([_with_masks(rows)], [key_hashes(rows.keys)], rows.versions)
         parts, hashes = [], []
         for merge in self._spill.folded(lambda: LogMerge(self._schema, self._rule)):
             self.largest = max(self.largest, merge.nbytes)
             incoming = merge.finish()
             hashes.append(key_hashes(incoming.keys))
             parts.append(self._files.enter_context(self._spill.kept(_with_masks(incoming))))
-        return LogRows([_table(part) for part in parts], hashes)
+        return LogRows([_table(part) for part in parts], hashes, self._rule.keeps_versions)
 
 
 class _Spill:
@@ -229,10 +235,12 @@ def _with_masks(versions: Versions | Incoming) -> pa.Table:
     return rows
 
 
-def _incoming(rows: pa.Table) -> Incoming:
+def _incoming(rows: pa.Table, versions: bool = False) -> Incoming:
     deleted, after_delete = (mask if mask.any() else None for mask in map(as_mask, map(rows.column, _MASKS)))
     rows = rows.drop_columns(list(_MASKS)).combine_chunks()
-    return Incoming(rows, as_array(rows.column(RECORD_KEY)), deleted=deleted, after_delete=after_delete)
+    return Incoming(
+        rows, as_array(rows.column(RECORD_KEY)), deleted=deleted, after_delete=after_delete, versions=versions
+    )
 
 
 def _table(file: pa.MemoryMappedFile) -> pa.Table:

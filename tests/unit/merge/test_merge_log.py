@@ -14,7 +14,7 @@ import pytest
 from hoodie.errors import CorruptFile, SchemaMismatch
 from hoodie.formats.log.delete_block import OrderingClass, decode_deletes, deletes_of
 from hoodie.merge import payloads
-from hoodie.merge.base import BaseMerge
+from hoodie.merge.base import BaseMerge, single_versions
 from hoodie.merge.log_merge import LogMerge
 from hoodie.merge.payloads import rule_for, rule_for_mode
 from hoodie.merge.rules import MergeRule
@@ -48,6 +48,8 @@ def merge(*blocks: Any, rule: MergeRule = OVERWRITE, kind: pa.DataType | None = 
             columns += [pa.array([row[1] for row in block], kind), pa.array([row[-1] for row in block], pa.string())]
             log.add(log.records(pa.Table.from_arrays(columns, schema=schema(kind))))
     incoming = log.finish()
+    if incoming.versions:
+        incoming, _ = single_versions(incoming, rule)
     incoming.rows.validate(full=True)
     keys, values = incoming.keys.to_pylist(), incoming.rows["v"].to_pylist()
     assert keys == incoming.rows["_hoodie_record_key"].to_pylist()

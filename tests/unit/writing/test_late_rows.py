@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pyarrow as pa
@@ -250,6 +251,26 @@ def test_later_versions_of_a_row_that_came_back_meet_each_other_and_not_the_dele
     assert on_every_door(table) == {"a": (1, "v1", None)}
     compact(table)
     assert on_every_door(table) == {"a": (1, "v1", None)}
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("spills", [False, True])
+def test_partial_updates_that_come_late_end_alike_on_both_types(tmp_path: Path, seed: int, spills: bool) -> None:
+    options = {"hoodie.memory.merge.max.size": "2000"} if spills else {}
+    twins = [made(tmp_path / kind, kind, payloads.PARTIAL_UPDATE, **options) for kind in TYPES]
+    random = Random(seed)
+    for step in range(7):
+        keys = random.sample("abcdefgh", 5)
+        rows = [(k, random.randint(1, 6), *(random.choice([None, f"{name}{step}"]) for name in "vw")) for k in keys]
+        for table in twins:
+            table.upsert(batch(*rows))
+            if step == 4:
+                table.delete(pa.table({"k": ["a", "b"]}))
+        if step == 5 and seed % 2:
+            compact(twins[1])
+        assert on_every_door(twins[0]) == on_every_door(twins[1]), step
+    compact(twins[1])
+    assert on_every_door(twins[0]) == on_every_door(twins[1])
 
 
 @pytest.mark.parametrize("payload", BY_ARRIVAL_AND_BY_VALUE, ids=lambda name: name.rpartition(".")[2])
