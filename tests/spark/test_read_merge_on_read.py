@@ -13,7 +13,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import create_table, open_table, read_arrow
+from hoodie import create_table, open_table, read_arrow, register, sql, unregister, write
+from hoodie import read as hoodie_read
 from hoodie.errors import FileGone, InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.file_slice_reader import merged_batches, slice_reader
@@ -320,3 +321,61 @@ def plan_of(frame: DataFrame) -> str:
 
 def in_python(frame: DataFrame) -> bool:
     return "MapInArrow" in str(frame._jdf.queryExecution().optimizedPlan().toString())  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("payload", ["DefaultHoodieRecordPayload", "PartialUpdateAvroPayload"])
+def test_what_a_log_deleted_stays_deleted_when_a_late_row_comes(
+    spark: SparkSession, tmp_path: Path, payload: str, request: pytest.FixtureRequest
+) -> None:
+    register(spark)
+    request.addfinalizer(lambda: unregister(spark))
+    options = {"hoodie.datasource.write.payload.class": payload, "hoodie.compact.inline": "false"}
+    path = str(tmp_path / "t")
+    table = create_table(
+        spark, path, name="t", record_key="k", ordering="ts", table_type="MERGE_ON_READ", options=options
+    )
+
+    def put(*rows: tuple[object, ...]) -> None:
+        table.upsert(spark.createDataFrame(rows, "k string, ts bigint, v string, w string"))
+
+    def rows() -> list[tuple[object, ...]]:
+        frames = [table.snapshot(), spark.read.format("hudi").load(path), hoodie_read(spark, path)]
+        found = [sorted(tuple(row) for row in frame.select("k", "ts", "v", "w").collect()) for frame in frames]
+        assert found[0] == found[1] == found[2]
+        return found[0]
+
+    put(("a", 5, "old", "old"), ("b", 5, "old", "old"), ("c", 5, "old", None))
+    table.delete(spark.createDataFrame([("a",)], "k string"))
+    put(("a", 3, None, "new"), ("b", 7, None, "new"), ("c", 4, None, "late"))
+    fills = payload.startswith("Partial")
+    expected = [
+        ("a", 3, None, "new"),
+        ("b", 7, "old" if fills else None, "new"),
+        ("c", 5, "old", "late" if fills else None),
+    ]
+    assert rows() == expected
+    table.compact(table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"}))
+    assert rows() == expected
+
+
+def test_sql_and_hudis_options_make_tables_of_hudis_default_rule(spark: SparkSession, tmp_path: Path) -> None:
+    stored = "hoodie.compaction.payload.class"
+    for kind in ("cow", "mor"):
+        made = str(tmp_path / kind)
+        sql(
+            spark,
+            f"CREATE TABLE late_{kind} (k STRING, ts BIGINT) USING hudi LOCATION '{made}' "
+            f"TBLPROPERTIES (primaryKey = 'k', preCombineField = 'ts', type = '{kind}')",
+        )
+        properties = load_state(LocalStorage(made)).config.properties
+        assert properties[stored].endswith(".OverwriteWithLatestAvroPayload")
+        frame = spark.createDataFrame([("a", 1)], "k string, ts bigint")
+        job = {
+            "hoodie.table.name": "t",
+            "hoodie.datasource.write.recordkey.field": "k",
+            "hoodie.datasource.write.precombine.field": "ts",
+            "hoodie.datasource.write.table.type": {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}[kind],
+        }
+        write(frame, f"{made}2", job)
+        properties = load_state(LocalStorage(f"{made}2")).config.properties
+        assert properties[stored].endswith(".OverwriteWithLatestAvroPayload")
