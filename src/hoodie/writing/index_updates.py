@@ -26,7 +26,7 @@ from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WriteTask
 from hoodie.storage.protocol import Storage
 from hoodie.writing.operations import OperationRules
-from hoodie.writing.precombine import combine
+from hoodie.writing.precombine import combine, in_order_of_arrival
 
 Write = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
@@ -60,7 +60,7 @@ def run_and_record(
     if recorder is None:
         return TaskResult(write(task, rows, token))
     # In one order, whichever attempt it is: so each cuts its rows into the same files.
-    rows = combine(rows.sort_by(RECORD_KEY), recorder.rule, recorder.operation_rules)
+    rows = combine(in_order_of_arrival(rows).sort_by(RECORD_KEY), recorder.rule, recorder.operation_rules)
     stats = write(task, rows, token)
     return TaskResult(stats, recorder.record_writes(list(_placed(recorder, task, rows, stats))) if stats else None)
 

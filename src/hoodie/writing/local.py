@@ -47,6 +47,7 @@ from hoodie.writing.staging import (
     read_pieces,
     rows_of,
     stage_rows,
+    without_arrivals,
 )
 from hoodie.writing.task_results import TaskResults
 
@@ -159,7 +160,7 @@ def ordering_needed(checked: Checked) -> Sequence[str]:
 def stage_batches(storage: Storage, folder: str, batches: Iterator[pa.RecordBatch], checked: Checked) -> Stage:
     """Stage keyed rows. Raises InvalidInput as `sound_rows`: the stage is gone then."""
     try:
-        pieces = stage_rows(storage, f"{folder}/rows.arrow", batches, ordering_needed(checked))
+        pieces = stage_rows(storage, f"{folder}/rows.arrow", batches, ordering_needed(checked), 0)
         stage = Stage(storage, folder, tuple(pieces))
         require_sound(stage.measured(), checked.rule.ordering)
     except BaseException:
@@ -216,7 +217,7 @@ def _bulk_batches(checked: Checked, stage: Stage) -> Iterator[pa.RecordBatch]:
     unsorted = checked.settings.write.bulk_sort is BulkInsertSort.NONE
     if unsorted and checked.operation_rules.combine is Combine.ALL:
         for _, batch in read_pieces(stage.storage, stage.pieces):
-            yield batch
+            yield without_arrivals(batch)
         return
     for _, pieces in sorted(by_partition(stage.pieces).items()):
         rows = pa.Table.from_batches([batch for _, batch in read_pieces(stage.storage, pieces)])

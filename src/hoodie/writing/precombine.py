@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.errors import KeyMatchedTwice
 from hoodie.merge.dedupe import combine_duplicates
-from hoodie.merge.rows import Positions, key_groups
+from hoodie.merge.rows import Positions, key_groups, take_column
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.writing.key_tuples import require_one_tuple
@@ -17,7 +17,19 @@ from hoodie.writing.operations import Combine, OperationRules
 
 KEY = (PARTITION_PATH, RECORD_KEY)
 
+#: int64, no nulls: where a staged row was in its batch. Staging, shuffles and joins order rows otherwise, and of
+#: versions that are alike the one that came last wins.
+ARRIVAL = "_hoodie_arrival"
+
 _NAMED = 5  # keys that an error names
+
+
+def in_order_of_arrival(rows: pa.Table) -> pa.Table:
+    """The rows as they came, without the column that says so."""
+    rows, arrivals = take_column(rows, ARRIVAL)
+    if arrivals is None or (np.diff(arrivals) >= 0).all():
+        return rows
+    return rows.take(pa.array(np.argsort(arrivals, kind="stable")))
 
 
 def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, key: Sequence[str] = KEY) -> pa.Table:
@@ -28,6 +40,7 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     as `require_one_tuple`
     """
     require_one_tuple(rows, operation_rules.key_columns, key)
+    rows = in_order_of_arrival(rows)
     if operation_rules.combine is Combine.ALL or rows.num_rows == 0:
         return rows
     if operation_rules.combine is Combine.ORDERED:

@@ -17,6 +17,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.writing.driver import refuse_bad_keys
 from hoodie.writing.job import Checked
+from hoodie.writing.precombine import in_order_of_arrival
 from hoodie.writing.staging import LookupCall, Piece, StagedTask, by_partition, hits_path, locate_staged, read_pieces
 
 #: Staged bytes that the tasks of a write may read in all, as a multiple of the batch, or at least this many.
@@ -86,9 +87,9 @@ class Stage:
         )
 
     def rows(self) -> pa.Table:
-        """All of it, in this process."""
+        """All of it, in this process, in the order of the batch."""
         batches = [batch for _, batch in read_pieces(self.storage, self.pieces)]
-        return pa.Table.from_batches(batches)
+        return in_order_of_arrival(pa.Table.from_batches(batches))
 
     def release(self) -> None:
         """Remove the staged files."""

@@ -26,6 +26,7 @@ from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, ROW_ACTION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.storage.protocol import Storage, join
+from hoodie.writing.precombine import ARRIVAL
 
 #: Below the table, beside the markers; Hudi's clean-up of markers looks at folders named by instants only.
 STAGING = ".hoodie/.temp/staged"
@@ -68,12 +69,21 @@ def remove_stale(storage: Storage, now: int | None = None) -> None:
             storage.delete_tree(folder)
 
 
-def stage_rows(storage: Storage, path: str, batches: Iterator[pa.RecordBatch], ordering: Sequence[str]) -> list[Piece]:
+def stage_rows(
+    storage: Storage,
+    path: str,
+    batches: Iterator[pa.RecordBatch],
+    ordering: Sequence[str],
+    first: int | None = None,
+) -> list[Piece]:
     """Write one task's rows as a staged file. Memory is bounded, whatever the task's size.
 
     batches   keyed rows
     ordering  columns whose nulls are counted
+    first     number of the first row in the batch: rows take theirs along (`ARRIVAL`); None: they do not
     """
+    if first is not None:
+        batches = _numbered(batches, first)
     pieces: list[Piece] = []
     with ExitStack() as stack:
         writer: pa.ipc.RecordBatchFileWriter | None = None
@@ -88,8 +98,21 @@ def stage_rows(storage: Storage, path: str, batches: Iterator[pa.RecordBatch], o
                 writer.write_batch(batch)
                 keys = batch.column(RECORD_KEY).null_count
                 unordered = _null_rows(batch, ordering)
-                pieces.append(Piece(partition, path, len(pieces), len(batch), rows.nbytes, keys, unordered))
+                size = without_arrivals(batch).nbytes
+                pieces.append(Piece(partition, path, len(pieces), len(batch), size, keys, unordered))
     return pieces
+
+
+def _numbered(batches: Iterator[pa.RecordBatch], first: int) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        numbers = pa.array(np.arange(first, first + len(batch), dtype=np.int64))
+        yield pa.RecordBatch.from_arrays([*batch.columns, numbers], names=[*batch.schema.names, ARRIVAL])
+        first += len(batch)
+
+
+def without_arrivals(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The rows without their numbers, if they have some."""
+    return batch.drop_columns([ARRIVAL]) if ARRIVAL in batch.schema.names else batch
 
 
 def _null_rows(batch: pa.RecordBatch, ordering: Sequence[str]) -> int:

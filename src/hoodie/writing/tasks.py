@@ -35,7 +35,7 @@ from hoodie.writing.change_log_writer import ChangeLogWriter
 from hoodie.writing.key_tuples import ambiguous_keys, require_one_tuple
 from hoodie.writing.log_file_writer import append_log
 from hoodie.writing.operations import OperationRules
-from hoodie.writing.precombine import combine
+from hoodie.writing.precombine import combine, in_order_of_arrival
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
@@ -63,7 +63,7 @@ def run_task(
     rows   the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`, all of the task's partition
     token  write token of this attempt
     """
-    rows, statuses = take_statuses(rows)
+    rows, statuses = take_statuses(in_order_of_arrival(rows))
     rows, positions = take_positions(rows)
     combined = combine(rows, rule, operation_rules)
     if combined is not rows:

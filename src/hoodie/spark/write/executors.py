@@ -25,6 +25,7 @@ from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import TaskRunner
+from hoodie.writing.precombine import ARRIVAL
 
 TASK = "_hoodie_task"
 _SHARE = "_hoodie_share"
@@ -105,9 +106,13 @@ def run_stream(frame: DataFrame, run: StreamRunner) -> TaskReports:
 
 
 def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFrame:
-    """The rows, changed where all rows of each key are together. A task holds those of its Spark partition."""
+    """The rows, changed where all rows of each key are together. A task holds those of its Spark partition.
+
+    change  takes the rows with `ARRIVAL`, and returns them without it
+    """
     schema = nullable(frame.schema)
-    together = frame.to(schema).repartition(PARTITION_PATH, RECORD_KEY)
+    numbered = frame.to(schema).withColumn(ARRIVAL, F.monotonically_increasing_id())
+    together = numbered.repartition(PARTITION_PATH, RECORD_KEY)
     return together.mapInArrow(partial(_change_all, change), schema)
 
 

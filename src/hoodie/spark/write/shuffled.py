@@ -50,7 +50,7 @@ from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.index_updates import TaskResult, record_files
 from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.operations import OperationRules
-from hoodie.writing.precombine import combine
+from hoodie.writing.precombine import ARRIVAL, combine
 from hoodie.writing.relocation import (
     GONE_NOW,
     UNREAD,
@@ -95,9 +95,11 @@ def tag_rows(
 
     files  what a writer sees: `Checked.files` of the batch's partitions
     """
-    frame, measured, look_up = staged.frame(session), staged.measured(), checked.index.look_up
+    frame, measured, look_up = staged.frame(session, arrivals=True), staged.measured(), checked.index.look_up
     delete = checked.operation_rules.delete
-    if not checked.operation_rules.locate or (isinstance(look_up, ByFile) and not files.bases):
+    nothing_there = isinstance(look_up, ByFile) and not files.bases
+    # Of a global index rows of one key may name several partitions, even where the table has none of them.
+    if not checked.operation_rules.locate or (nothing_there and not checked.index.is_global):
         unlocated = _with_statuses(join_hits(frame, None, False, drop_new=delete), checked)
         return LocatedRows(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
     if isinstance(look_up, ByKey) and look_up.names_new:
@@ -238,7 +240,8 @@ def _resolved(
     # A rule that makes rows makes them of all the table's columns.
     whole = how.schema if not checked.rule.takes_whole_rows and not how.delete else None
     keys = [StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH)]
-    rows = nullable(frame.schema) if whole is None else nullable(StructType([*to_spark(whole).fields, *keys]))
+    frame_columns = StructType([field for field in frame.schema if field.name != ARRIVAL])
+    rows = nullable(frame_columns) if whole is None else nullable(StructType([*to_spark(whole).fields, *keys]))
     out = StructType([*rows.fields, StructField(KEY_STATUS, ByteType()), StructField(FILE_ID, StringType())])
     together = frame.to(nullable(frame.schema)).join(of_key, RECORD_KEY, "left").repartition(RECORD_KEY)
     kernel = partial(_resolve_rows, how, checked.operation_rules, whole, in_session_zone(to_arrow(out), zone))

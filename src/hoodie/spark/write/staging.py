@@ -27,6 +27,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.job import Checked
 from hoodie.writing.planning import TaskRunner
+from hoodie.writing.precombine import ARRIVAL
 from hoodie.writing.stage import Stage, StagedHits, lookup_calls, staged_hits, staged_lookup, staged_tasks
 from hoodie.writing.staging import (
     LookupCall,
@@ -37,6 +38,7 @@ from hoodie.writing.staging import (
     remove_stale,
     rows_of,
     stage_rows,
+    without_arrivals,
 )
 
 _PIECE = StructType(
@@ -56,13 +58,14 @@ class SparkStage(Stage):
 
     schema: StructType
 
-    def frame(self, session: SparkSession) -> DataFrame:
-        """It as a DataFrame, one Spark partition per staged file."""
+    def frame(self, session: SparkSession, *, arrivals: bool = False) -> DataFrame:
+        """It as a DataFrame, one Spark partition per staged file. arrivals: with the numbers of its rows."""
         files: dict[str, list[Piece]] = {}
         for piece in self.pieces:
             files.setdefault(piece.file, []).append(piece)
         parts = list(files.values())
-        return run_per_item(session, parts, partial(_read, self.storage), self.schema)
+        schema = StructType([*self.schema.fields, *([StructField(ARRIVAL, LongType())] if arrivals else [])])
+        return run_per_item(session, parts, partial(_read, self.storage, arrivals), schema)
 
 
 def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: Sequence[str]) -> SparkStage:
@@ -109,15 +112,16 @@ def _stage(
     context = TaskContext.get()
     name = f"{context.partitionId()}-{context.taskAttemptId()}" if context else "0-0"
     with mark_worker_errors():
-        pieces = stage_rows(storage, f"{folder}/{name}.arrow", map(sound, batches), ordering)
+        first = context.partitionId() << 33 if context else 0  # as Spark's monotonically_increasing_id
+        pieces = stage_rows(storage, f"{folder}/{name}.arrow", map(sound, batches), ordering, first)
     if pieces:
         yield pa.RecordBatch.from_pylist([asdict(piece) for piece in pieces], schema=to_arrow(_PIECE))
 
 
-def _read(storage: Storage, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
+def _read(storage: Storage, arrivals: bool, pieces: Sequence[Piece]) -> Iterator[pa.RecordBatch]:
     with mark_worker_errors():
         for _, batch in read_pieces(storage, pieces):
-            yield batch
+            yield batch if arrivals else without_arrivals(batch)
 
 
 def _locate(look_up: Callable[[LookupCall], IndexStats], calls: Sequence[LookupCall]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,52 @@
+"""Of versions with equal ordering values the one that came last wins, however a large batch is staged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pyarrow as pa
+import pytest
+
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from support.trips import TRIPS
+
+SPILLED = {"hoodie.spark.driver.max.batch.bytes": "1"}
+NO_ORDER = {key: value for key, value in TRIPS.items() if "precombine" not in key}
+
+
+def batch(*rows: tuple[str, str, int]) -> pa.Table:
+    ids, cities, numbers = zip(*rows, strict=True)
+    notes = [f"{number}" for number in numbers]
+    return pa.table({"id": ids, "city": cities, "ts": pa.array([1] * len(rows), pa.int64()), "note": notes})
+
+
+@pytest.mark.parametrize("options", [TRIPS, NO_ORDER, {**TRIPS, "hoodie.combine.before.upsert": "false"}])
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("index", ["GLOBAL_SIMPLE", "GLOBAL_BLOOM", "SIMPLE", "BUCKET"])
+def test_the_row_that_came_last_wins_in_a_spilled_batch(index: str, kind: str, options: Mapping[str, str]) -> None:
+    table = ArrowTable.create(
+        MemoryStorage(),
+        {
+            **options,
+            **SPILLED,
+            "hoodie.datasource.write.table.type": kind,
+            "hoodie.index.type": index,
+            "hoodie.bucket.index.num.buckets": "2",
+        },
+    )
+    everywhere = index.startswith("GLOBAL")
+    for start in (0, 10):  # new keys, then keys that the table has
+        # Grouped by partition, rows of rome come before those of oslo.
+        table.upsert(
+            batch(
+                ("x", "rome", start),
+                ("a", "oslo", start + 1),
+                ("b", "oslo", start + 2),
+                ("b", "oslo", start + 3),
+                ("a", "rome" if everywhere else "oslo", start + 4),
+            )
+        )
+        found = {row["id"]: (row["city"], row["note"]) for row in table.snapshot().to_pylist()}
+        last = ("rome" if everywhere else "oslo", f"{start + 4}")
+        assert found == {"x": ("rome", f"{start}"), "a": last, "b": ("oslo", f"{start + 3}")}
