@@ -13,13 +13,14 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.docs-installed
 CHECKED := src tests bench demo torture tools setup.py
 
-.PHONY: help java demo test nightly browser stores check docs bench torture clean distclean
+.PHONY: help java demo test nightly browser stores engines check docs bench torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
 	@echo 'make test    the whole test suite'
 	@echo 'make browser the report page in a headless Chromium, which is installed where there is none'
 	@echo 'make stores  tables on servers of HDFS, Azure and Google, which are downloaded once (some 600 MB)'
+	@echo 'make engines the real Hudi beside the tables here, from Maven (some 500 MB, once); ENGINES="hudi-1.2.0" chooses'
 	@echo 'make nightly tests that are slow and rarely fail'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
@@ -45,6 +46,10 @@ stores: java
 	$(RUN) -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[hdfs,azure,gcs]' \
 		gcp-storage-emulator
 	HOODIE_TEST_AZURITE="$$(sh tools/stores.sh)" $(RUN) -m pytest -m stores --durations=15 tests/stores $(ARGS)
+
+# Real engines. What is missing (Java 17, mvn, a jar) skips its tests with the reason.
+engines: java
+	ENGINES="$(or $(ENGINES),hudi)" $(RUN) -m pytest -m engines -rs --durations=15 tests/engines $(ARGS)
 
 check: $(INSTALLED)
 	$(RUN) -m ruff format --check $(CHECKED)

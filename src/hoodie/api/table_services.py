@@ -121,21 +121,29 @@ class TableServices(TableHandle[Frame]):
         return restore(self.storage, self._options(options), instant, dry_run=dry_run, repair=self.engine.repair)
 
     def examine(
-        self, *, rows: bool = True, whole_table: bool = False, grace: float = GRACE, options: Options | None = None
+        self,
+        *,
+        rows: bool = True,
+        whole_table: bool = False,
+        grace: float = GRACE,
+        engine: str = "",
+        options: Options | None = None,
     ) -> tuple[Finding, ...]:
         """Whether what must always hold of a table does. Nothing is changed; `hoodie doctor` is the same as a command.
 
         rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
         whole_table  a key must be unique in the table, as with a global index, not only in its partition
         grace        seconds; pending instants and leftovers that are younger belong to a live process
+        engine       hudi-1.x, presto or trino: also what it would not read of this table, or would change
         options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
         returns      the findings, the worst first, none of a healthy table: `severity` (NOTE, WARNING, ERROR), `fault`,
                      `where`, `problem`, `advice`, and `remedy`, which `repair` carries out
-        Raises       TableNotFound; UnsupportedTable
+        Raises       TableNotFound; UnsupportedTable; InvalidInput on another engine
 
         A table that `open_table` refuses as damaged is examined by `HoodieTable(path)`, which opens nothing.
         """
-        return examine(self.storage, self._options(options), rows=rows, whole_table=whole_table, grace=grace)
+        given = self._options(options)
+        return examine(self.storage, given, rows=rows, whole_table=whole_table, grace=grace, engine=engine)
 
     def report(self, *, options: Options | None = None) -> Report:
         """One page about the table: its timeline, commits, file sizes, and what cleaning and compaction would do. A

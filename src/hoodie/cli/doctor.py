@@ -6,11 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import click
+
 from hoodie.cli.arguments import DRY_RUN, command, option
 from hoodie.cli.calls import Call, Target
 
 if TYPE_CHECKING:
     from hoodie.doctor.findings import Finding, Remedy
+
+#: Those of `hoodie.doctor.engines`, which the start of the command line does not load.
+ENGINES = ("hudi-1.x", "presto", "trino")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,13 @@ class Examined:
         example="--grace 600",
         help="What is younger counts as the work of a live process.",
     ),
+    option(
+        "--for",
+        "engine",
+        type=click.Choice(ENGINES),
+        help="Before this engine is let in: what it would not read of the table, or would change.",
+        example="--for hudi-1.x",
+    ),
     option("--repair", is_flag=True, example="--repair --yes", help="Say what would be repaired; with --yes, do it."),
     DRY_RUN,
     option(
@@ -81,6 +93,7 @@ class Examined:
     examples=[
         "hoodie doctor /data/trips",
         "hoodie doctor '/data/lake/*' --quick --json",
+        "hoodie doctor /data/trips --for hudi-1.x",
         "hoodie doctor /data/trips --repair --yes --option hoodie.write.lock.provider=StorageBasedLockProvider",
     ],
     hoodie=True,
@@ -90,6 +103,7 @@ def doctor(
     quick: bool,
     whole_table: bool,
     grace: float,
+    engine: str | None,
     repair: bool,
     dry_run: bool,
     yes: bool,
@@ -107,7 +121,9 @@ def doctor(
 
     def do(target: Target) -> Examined:
         storage = target.storage
-        findings = examine(storage, target.options, rows=not quick, whole_table=whole_table, grace=grace)
+        findings = examine(
+            storage, target.options, rows=not quick, whole_table=whole_table, grace=grace, engine=engine or ""
+        )
         remedies: Sequence[Remedy] = ()
         really = repair and yes and not dry_run
         if really:

@@ -85,6 +85,24 @@ Rules that a job relies on are those of Hudi 0.15, but for these:
 |---|---|---|---|
 {differences}
 
+[Differences from Hudi](differences-from-hudi.md) lists what Hudi's own readers do otherwise with the same tables.
+
+## Before a job of Hudi 1.x is let in
+
+Its first write upgrades the table, to a version that Hoodie reads and does not write. Before it:
+
+```sh
+hoodie doctor trips --for hudi-1.x   # what it would not read, or change
+hoodie compaction run trips          # else rows written after the plan vanish for Hudi 1.x
+```
+
+and the job keeps the version with two options:
+
+```properties
+hoodie.write.auto.upgrade=false
+hoodie.write.table.version=6
+```
+
 ## What becomes of an option
 
 - **used**: it means what it means in Hudi. Its values are on the page of [all options](configuration.md).

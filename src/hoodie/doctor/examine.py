@@ -9,6 +9,7 @@ import time
 
 from hoodie.config.options import Options
 from hoodie.config.table import from_properties, require_readable
+from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.rows import examine_rows
@@ -54,6 +55,7 @@ def examine(
     rows: bool = True,
     whole_table: bool = False,
     grace: float = GRACE,
+    engine: str = "",
     now: int | None = None,
 ) -> Findings:
     """The problems of a table, worst first; none: it is healthy.
@@ -62,9 +64,12 @@ def examine(
     rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
     whole_table  a key must be unique in the table, not only in its partition (global indexes)
     grace        seconds; younger pending instants and leftovers count as the work of a live process
+    engine       one of `doctor.engines.ENGINES`: also what it would not read, or would change
     now          milliseconds since 1970; None: the clock's
-    Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read
+    Raises       TableNotFound; UnsupportedTable when the table is of a kind that cannot be read; InvalidInput on
+             another engine
     """
+    check_engine(engine)
     properties, findings = read_settings(storage)
     if properties is None:
         return Findings(findings)
@@ -104,6 +109,8 @@ def examine(
     findings += pending_instants(scene, contents)
     findings += leftovers(scene)
     findings += temporaries(scene, tree)
+    if engine:
+        findings += examine_for(engine, scene, contents)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))

@@ -60,6 +60,10 @@ class Fault(StrEnum):
     TEMPORARY = "temporary file"
     HEARTBEAT = "leftover heartbeat"
     LOCK = "leftover lock"
+    PENDING = "pending compaction"
+    PAYLOAD = "no payload class"
+    ARCHIVE = "archive that Hudi 1.x refuses"
+    FOREIGN = "not read alike"
     UNEXAMINED = "not examined"
 
 

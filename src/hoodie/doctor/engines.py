@@ -1,0 +1,80 @@
+"""What an engine would not read of a healthy table, or would change: asked before it is let in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
+from hoodie.errors import InvalidInput
+from hoodie.model.files import LogFile
+from hoodie.table.properties import PROPERTIES
+from hoodie.timeline.archive import archive_files
+from hoodie.timeline.layout import file_name
+
+_JAVA_STRINGS = b"avro.java.string"
+
+
+def examine_for(engine: str, scene: Scene, contents: Contents) -> Iterator[Finding]:
+    """What stands between a table and an engine, one of `ENGINES`."""
+    return _RULES[engine](scene, contents)
+
+
+def check_engine(engine: str) -> None:
+    """Raises InvalidInput on an engine that is not among `ENGINES`; "" is none."""
+    if engine and engine not in _RULES:
+        raise InvalidInput(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
+
+
+def _finding(fault: Fault, where: str, problem: str, advice: str) -> Finding:
+    return Finding(Severity.WARNING, fault, where, problem, advice)
+
+
+def _hudi_1(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    """The first write of any Hudi 1.x, also of one that keeps the table's version."""
+    config = scene.config
+    if config.version >= 8:
+        return
+    for instant in sorted(contents.compactions):
+        problem = "a pending compaction: rows written after its plan vanish for Hudi 1.x with its first write"
+        advice = "Run it first: hoodie compaction run"
+        yield _finding(Fault.PENDING, f"{scene.timeline.folder}/{file_name(instant, config.layout)}", problem, advice)
+    if config.ordering and not config.payload_class:
+        problem = "no payload class: Hudi 1.x takes the greater ordering value, whichever row came last"
+        advice = (
+            "If that is the rule of the table let it in, else name the class in the table's properties "
+            "(hoodie.compaction.payload.class)"
+        )
+        yield _finding(Fault.PAYLOAD, PROPERTIES, problem, advice)
+    if config.cdc and config.merge_on_read:
+        problem = "change data of a Merge-on-Read table of version 6: Hudi 1.x cannot read it"
+        yield _finding(Fault.FOREIGN, PROPERTIES, problem, "Read change data by Hoodie; other reads are right")
+    for path in archive_files(scene.storage, config).values():
+        if _JAVA_STRINGS not in scene.storage.read(path):
+            problem = "the schema of the archive has no Java strings: the upgrade by Hudi 1.1 and later stops half-way"
+            advice = "Keep the version: hoodie.write.auto.upgrade=false, hoodie.write.table.version=6"
+            yield _finding(Fault.ARCHIVE, path, problem, advice)
+
+
+def _trino(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    if any(isinstance(file, LogFile) for file in scene.files):
+        problem = "rows in logs: Trino 476 reads base files alone, also by the names _rt and the table's own"
+        yield _finding(Fault.FOREIGN, "", problem, "Compact first, or query _ro and expect its rows")
+
+
+def _presto(scene: Scene, contents: Contents) -> Iterator[Finding]:
+    connector = "Use its hive-hadoop2 connector with hive.parquet.use-column-names=true"
+    if scene.config.merge_on_read:
+        problem = "Merge-on-Read: Presto's hudi connector (0.287) gives wrong rows"
+        yield _finding(Fault.FOREIGN, "", problem, connector)
+    if len(scene.config.partition_by) > 1:
+        problem = "several partition columns: Presto's hudi connector (0.287) finds nothing when one is filtered"
+        yield _finding(Fault.FOREIGN, "", problem, connector)
+
+
+_RULES: Mapping[str, Callable[[Scene, Contents], Iterator[Finding]]] = {
+    "hudi-1.x": _hudi_1,
+    "presto": _presto,
+    "trino": _trino,
+}
+#: What `hoodie doctor --for` takes.
+ENGINES = tuple(_RULES)

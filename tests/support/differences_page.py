@@ -1,0 +1,52 @@
+"""The page of what Hudi reads otherwise, from the cases that were run.
+
+python -m support.differences_page > ../docs/differences-from-hudi.md     in tests/
+"""
+
+from __future__ import annotations
+
+from support.engine_cases import CASES, Difference
+
+_PAGE = """# Differences from Hudi
+
+<!-- Generated in tests/: python -m support.differences_page > ../docs/differences-from-hudi.md -->
+
+What `make engines` compares: {cases} small tables, each written by Hoodie and by Hudi 0.15.0 and 1.2.0 (Spark 3.5), and
+read by both: snapshot, read-optimized, incremental, as of an instant. All views have the same rows but these, and a
+test fails when one of them becomes the same. Options and defaults that differ: [coming from Hudi](coming-from-hudi.md).
+
+## On purpose
+
+| table | views | Hudi | Hoodie | why |
+|---|---|---|---|---|
+{meant}
+
+## Faults of Hudi's readers
+
+They show on tables that Hudi itself wrote, too: 0.15 was asked for all views of these, 1.2 for the first two.
+
+| table | releases, views | Hudi | Hoodie | way round |
+|---|---|---|---|---|
+{faults}
+"""
+
+
+def page() -> str:
+    differences = list(dict.fromkeys(d for case in CASES.values() for d in case.differences))
+    return _PAGE.format(
+        cases=len(CASES),
+        meant="\n".join(_row(d, ", ".join(d.views)) for d in differences if not d.fault),
+        faults="\n".join(_row(d, f"{_releases(d)}: {', '.join(d.views)}") for d in differences if d.fault),
+    )
+
+
+def _row(difference: Difference, where: str) -> str:
+    return f"| {difference.table} | {where} | {difference.theirs} | {difference.ours} | {difference.way} |"
+
+
+def _releases(difference: Difference) -> str:
+    return ", ".join(f"{release}x" if release.endswith(".") else release for release in difference.releases)
+
+
+if __name__ == "__main__":
+    print(page(), end="")

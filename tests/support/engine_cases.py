@@ -1,0 +1,391 @@
+"""Small tables that the library and the real Hudi write by the same options and rows, and how they are compared."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+import hoodie
+
+#: The columns that most cases have.
+COLUMNS = {"id": "string", "city": "string", "day": "int", "ts": "bigint", "fare": "double"}
+_ARROW = {
+    "string": pa.string(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "boolean": pa.bool_(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "binary": pa.binary(),
+    "decimal(10,2)": pa.decimal128(10, 2),
+    "decimal(38,10)": pa.decimal128(38, 10),
+    "array<string>": pa.list_(pa.string()),
+    "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
+    "struct<a:int,b:string>": pa.struct([("a", pa.int32()), ("b", pa.string())]),
+}
+Row = tuple[Any, ...]
+VIEWS = ("snapshot", "read_optimized", "incremental", "as_of")
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One write.
+
+    rows     of the columns, as literals of Spark's SQL
+    options  over those of the case
+    """
+
+    operation: str
+    rows: tuple[Row, ...]
+    options: Mapping[str, str] = field(default_factory=dict)
+    columns: Mapping[str, str] = field(default_factory=lambda: COLUMNS)
+
+    def sql(self) -> str:
+        """The query that gives the rows. Columns are nullable."""
+        columns = ", ".join(
+            f"CAST(nullif(v{n}, 'none') AS {t}) AS {c}" for n, (c, t) in enumerate(self.columns.items())
+        )
+        if any("<" in t for t in self.columns.values()):
+            columns = ", ".join(
+                f"from_json(v{n}, '{t}') AS {c}" if "<" in t else f"CAST(nullif(v{n}, 'none') AS {t}) AS {c}"
+                for n, (c, t) in enumerate(self.columns.items())
+            )
+        rows = ", ".join("(" + ", ".join(_literal(value) for value in row) + ")" for row in self.rows)
+        return f"SELECT {columns} FROM VALUES {rows} AS t({', '.join(f'v{n}' for n in range(len(self.columns)))})"
+
+    def arrow(self) -> pa.Table:
+        arrays = {}
+        for n, (name, kind) in enumerate(self.columns.items()):
+            arrays[name] = pa.array([_value(row[n], kind) for row in self.rows], _ARROW[kind])
+        return pa.table(arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """Views of a table that Hudi reads otherwise than the library, its own table of the same writes, too.
+
+    releases  their beginnings, such as "0.15" or "1."
+    theirs    what Hudi does
+    ours      what the library does
+    way       why, or the way round
+    fault     it is a fault of Hudi's reader; else the library differs on purpose
+    """
+
+    releases: tuple[str, ...]
+    views: tuple[str, ...]
+    table: str
+    theirs: str
+    ours: str
+    way: str
+    fault: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A table by its options and writes, and the views that are not the same."""
+
+    name: str
+    options: Mapping[str, str]
+    steps: tuple[Step, ...]
+    differences: tuple[Difference, ...] = ()
+
+    @property
+    def views(self) -> tuple[str, ...]:
+        return VIEWS if self.merge_on_read else tuple(view for view in VIEWS if view != "read_optimized")
+
+    def differs(self, release: str, view: str) -> bool:
+        return any(release.startswith(d.releases) and view in d.views for d in self.differences)
+
+    @property
+    def merge_on_read(self) -> bool:
+        return self.options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
+
+    def options_of(self, step: Step) -> dict[str, str]:
+        return {**self.options, **step.options, "hoodie.datasource.write.operation": step.operation}
+
+
+#: What makes Hudi quick on a small machine, and nothing else. Its metadata table is on where a case says so.
+QUICK = {
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.write.markers.type": "DIRECT",
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.insert.shuffle.parallelism": "1",
+    "hoodie.bulkinsert.shuffle.parallelism": "1",
+    "hoodie.delete.shuffle.parallelism": "1",
+}
+
+
+def write(case: Case, path: Path) -> list[str]:
+    """Make the table by the library, without Spark: the instants of the writes."""
+    results = []
+    for step in case.steps:
+        result = hoodie.write(step.arrow(), str(path), case.options_of(step))
+        assert result is not None
+        results.append(result.instant)
+    return results
+
+
+def read(path: Path, view: str, after: str) -> pa.Table:
+    """The rows of a view, without Spark.
+
+    after  the instant after which `incremental` begins, and of which `as_of` reads
+    """
+    table = hoodie.open_table(str(path))
+    if view == "snapshot":
+        return table.snapshot().to_arrow()
+    if view == "read_optimized":
+        return table.read_optimized().to_arrow()
+    return (table.changes(after) if view == "incremental" else table.as_of(after)).to_arrow()
+
+
+# --- comparing ---
+
+_LEFT_OUT = ("_hoodie_commit_seqno", "_hoodie_file_name", "_hoodie_commit_time")
+
+
+def comparable(rows: pa.Table | Iterable[Mapping[str, Any]], instants: Sequence[str] = ()) -> list[str]:
+    """Rows as sorted JSON: values as the session of Hudi gives them.
+
+    instants  of the writes: commit times become their numbers; without them these are left out
+    """
+    numbers = {instant: number for number, instant in enumerate(instants, 1)}
+    lines = []
+    for row in rows.to_pylist() if isinstance(rows, pa.Table) else rows:
+        plain = {name: _plain(value) for name, value in row.items() if name not in _LEFT_OUT}
+        if numbers:
+            plain["commit"] = numbers.get(row["_hoodie_commit_time"], 0)
+        lines.append(json.dumps(plain, sort_keys=True))
+    return sorted(lines)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return sorted(([_plain(key), _plain(item)] for key, item in value), key=repr)
+    if isinstance(value, list):
+        return [_plain(item) for item in value]
+    if isinstance(value, decimal.Decimal):
+        return format(value.normalize(), "f")
+    if isinstance(value, datetime.datetime):
+        return value.replace(tzinfo=None).isoformat()
+    if isinstance(value, datetime.date):
+        return value.isoformat()
+    if isinstance(value, bytes):
+        return b64encode(value).decode()
+    return "NaN" if isinstance(value, float) and value != value else value
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "'none'"
+    text = json.dumps(value) if isinstance(value, (dict, list)) else str(value)
+    return "'" + text.replace("'", "\\'") + "'"
+
+
+def _value(value: Any, kind: str) -> Any:
+    if value is None:
+        return None
+    if kind.startswith("map"):
+        return list(value.items())
+    if kind == "timestamp":
+        return datetime.datetime.fromisoformat(value).replace(tzinfo=datetime.UTC)
+    if kind == "date":
+        return datetime.date.fromisoformat(value)
+    if kind.startswith("decimal"):
+        return decimal.Decimal(value).quantize(decimal.Decimal(1).scaleb(-int(kind[:-1].partition(",")[2])))
+    return value.encode() if kind == "binary" else value
+
+
+# --- the cases ---
+
+_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+_PLAIN = {
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.compact.inline": "false",
+}
+_KEYGEN = "hoodie.datasource.write.keygenerator.class"
+_PAYLOAD = "hoodie.datasource.write.payload.class"
+_ALL_TYPES = {
+    "id": "string",
+    "ts": "bigint",
+    "n": "int",
+    "f": "float",
+    "b": "boolean",
+    "d": "date",
+    "at": "timestamp",
+    "raw": "binary",
+    "small": "decimal(10,2)",
+    "large": "decimal(38,10)",
+    "words": "array<string>",
+    "counts": "map<string,bigint>",
+    "s": "struct<a:int,b:string>",
+}
+
+
+def _row(key: str, city: str, ts: int, fare: float | None = None) -> Row:
+    return (key, city, 20 + ts % 2, ts, ts / 2 if fare is None else fare)
+
+
+_FIRST = Step("insert", tuple(_row(f"k{n}", ("oslo", "rome", "lima")[n % 3], 1) for n in range(9)))
+_WRITES = (
+    _FIRST,
+    Step("upsert", (_row("k0", "oslo", 2), _row("k1", "rome", 2), _row("k9", "rome", 2))),
+    Step("delete", (_row("k3", "oslo", 3), _row("k1", "rome", 3))),
+    Step("upsert", (_row("k4", "rome", 4), _row("n1", "bern", 4))),
+)
+_TYPED: tuple[Row, ...] = (
+    (
+        *("a", 1, 7, 1.5, True, "2024-02-29", "2024-02-29 12:30:00.123456", "x y", "12.34", "1234567890.0123456789"),
+        *(["p", "q"], {"u": 1, "v": 2}, {"a": 1, "b": "z"}),
+    ),
+    ("b", 1, *[None] * 11),
+    (
+        *("c", 1, -7, -0.5, False, "1969-12-31", "1969-12-31 23:59:59.999999", "", "-0.01", "-0.0000000001"),
+        *([], {}, {"a": None, "b": None}),
+    ),
+)
+
+_EPOCH = (
+    Difference(
+        ("0.15",),
+        ("snapshot", "as_of"),
+        "Copy-on-Write, partitions by the timestamp key generator, from a column that is no text",
+        "fails: `Failed to cast value`",
+        "reads the column's values",
+        "Incremental reads are right. Else keep the day as a text column, and partition by that",
+    ),
+    Difference(
+        ("1.",),
+        VIEWS,
+        "partitions by the timestamp key generator, from a column that is no text",
+        "gives the column as text",
+        "gives it in its own type",
+        "Cast it",
+    ),
+)
+_EPOCH_LOGS = (
+    replace(
+        _EPOCH[0],
+        views=VIEWS,
+        table="Merge-on-Read, partitions by the timestamp key generator, from a column that is no text",
+        way="Keep the day as a text column, and partition by that",
+    ),
+    _EPOCH[1],
+)
+_ENCODED = Difference(
+    ("1.",),
+    ("incremental",),
+    "URL-encoded partition paths",
+    "gives the encoded path as the column's value",
+    "gives the value",
+    "Decode it, or take a snapshot",
+)
+_PARTIAL = Difference(
+    ("0.15", "1."),
+    ("incremental",),
+    "Merge-on-Read with `PartialUpdateAvroPayload`",
+    "gives the row as the log has it, with nulls for what it does not set",
+    "gives the row as it was at the end of the range",
+    "A pull must be applicable as it is",
+    fault=False,
+)
+
+
+def _cases() -> Iterator[Case]:
+    none = {
+        "hoodie.datasource.write.partitionpath.field": "",
+        _KEYGEN: "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+    }
+    several = {
+        "hoodie.datasource.write.recordkey.field": "id,day",
+        "hoodie.datasource.write.partitionpath.field": "city,day",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        _KEYGEN: "org.apache.hudi.keygen.ComplexKeyGenerator",
+    }
+    same_day = tuple(
+        Step(s.operation, tuple((key, city, 20, ts, fare) for key, city, _, ts, fare in s.rows)) for s in _WRITES
+    )
+    epoch = {
+        "hoodie.datasource.write.partitionpath.field": "day",
+        _KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "UNIX_TIMESTAMP",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+        "hoodie.keygen.timebased.timezone": "UTC",
+    }
+    soon = {
+        "hoodie.cleaner.commits.retained": "2",
+        "hoodie.keep.min.commits": "3",
+        "hoodie.keep.max.commits": "4",
+    }
+    one_by_one = [Step("upsert", (_row(f"k{n % 9}", ("oslo", "rome", "lima")[n % 3], n),)) for n in range(2, 12)]
+    for short, kind in _TYPES.items():
+        base = {**_PLAIN, "hoodie.datasource.write.table.type": kind}
+
+        def case(
+            name: str,
+            options: Mapping[str, str],
+            steps: tuple[Step, ...],
+            *differences: Difference,
+            base: Mapping[str, str] = base,
+            short: str = short,
+        ) -> Case:
+            named = f"{short}_{name}"
+            return Case(named, {**base, "hoodie.table.name": named, **options}, steps, differences)
+
+        yield case("plain", {}, _WRITES)
+        yield case("unpartitioned", none, _WRITES)
+        yield case("complex_keys", several, same_day)
+        yield case("epoch_partitions", epoch, same_day, *(_EPOCH if short == "cow" else _EPOCH_LOGS))
+        encoded = {"hoodie.datasource.write.partitionpath.urlencode": "true"}
+        odd = Step("insert", (_row("a", "a/b c", 1), _row("b", "d=e", 1), _row("c", "f%g", 1)))
+        yield case("url_encoded", encoded, (odd, Step("upsert", (_row("a", "a/b c", 2),))), _ENCODED)
+        yield case("global_bloom", {"hoodie.index.type": "GLOBAL_BLOOM"}, (
+            *_WRITES, Step("upsert", (_row("k0", "rome", 5), _row("k2", "lima", 5)))
+        ))  # fmt: skip
+        yield case("bucket", {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"}, _WRITES)
+        yield case("late", {_PAYLOAD: "org.apache.hudi.common.model.DefaultHoodieRecordPayload"}, (
+            _FIRST,
+            Step("upsert", (_row("k0", "oslo", 5), _row("k1", "rome", 7))),
+            Step("upsert", (_row("k0", "oslo", 3), _row("k1", "rome", 8))),
+        ))  # fmt: skip
+        partial = {_PAYLOAD: "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
+        some = Step("upsert", (("k0", "oslo", None, 5, None), ("k1", "rome", 1, 7, None)))
+        yield case("partial", partial, (_FIRST, some), *([_PARTIAL] if short == "mor" else []))
+        yield case("overwritten", {}, (
+            *_WRITES,
+            Step("insert_overwrite", (_row("o1", "rome", 5),)),
+            Step("upsert", (_row("o1", "rome", 6), _row("o2", "rome", 6))),
+        ))  # fmt: skip
+        yield case("typed", {**none, "hoodie.datasource.write.precombine.field": "ts"}, (
+            Step("insert", _TYPED, columns=_ALL_TYPES),
+            Step("upsert", (("a", 2, *_TYPED[2][2:]), ("b", 2, *_TYPED[0][2:])), columns=_ALL_TYPES),
+        ))  # fmt: skip
+        yield case("grown", {}, (
+            _FIRST,
+            Step(
+                "upsert",
+                (("k0", "oslo", 20, 2, 1.0, "new"), ("g1", "rome", 20, 2, 1.0, None)),
+                columns={**COLUMNS, "day": "bigint", "note": "string"},
+            ),
+        ))  # fmt: skip
+        yield case("cleaned", soon, (_FIRST, *one_by_one))
+        yield case("change_data", {"hoodie.table.cdc.enabled": "true"}, _WRITES)
+        if short == "mor":
+            inline = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
+            yield case("compacted", inline, (*_WRITES, Step("upsert", (_row("k5", "lima", 6),))))
+
+
+CASES = {case.name: case for case in _cases()}
