@@ -153,3 +153,29 @@ def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind
     with pytest.raises(InvalidInput, match="have one record key"):
         far.upsert(spark.createDataFrame([other], schema))
     assert sorted(tuple(row) for row in far.snapshot().select("a", "b").collect()) == [("k", "k"), one]
+
+
+def test_a_key_that_a_log_deleted_is_one_row_after_an_insert_and_an_upsert(spark, tmp_path, route):
+    table = hoodie.create_table(
+        spark,
+        str(tmp_path / "t"),
+        name="t",
+        record_key="id",
+        partition_by="p",
+        ordering="ts",
+        table_type="MERGE_ON_READ",
+        options={"hoodie.index.type": "SIMPLE", "hoodie.parquet.small.file.limit": 0, **SPREAD},
+    )
+
+    def batch(version, keys):
+        return spark.createDataFrame([(key, "x", version) for key in keys], "id string, p string, ts long")
+
+    table.upsert(batch(1, "ab"))
+    table.delete(batch(1, "a"))
+    table.insert(batch(2, "a"))
+    result = table.upsert(batch(3, "ab"))
+    assert result.route == "executors"
+    assert sorted((row.id, row.ts) for row in table.snapshot().collect()) == [("a", 3), ("b", 3)]
+    table.delete(batch(4, "a"))
+    table.upsert(batch(5, "a"))
+    assert sorted((row.id, row.ts) for row in table.snapshot().collect()) == [("a", 5), ("b", 3)]

@@ -104,6 +104,11 @@ class KeyLocations:
     stats: IndexStats
     stored: Positions | None = None
 
+    @property
+    def ambiguous(self) -> bool:
+        """Whether a row is in several file groups."""
+        return len(self.rows) > 1 and len(np.unique(self.rows)) < len(self.rows)
+
     def stored_positions(self, count: int) -> Positions:
         """int64[count]: for each row of the batch the position of its key in the base file of its group, less than 0
         where that is not known."""
@@ -229,7 +234,8 @@ def only(located: KeyLocations, known: Collection[FileGroupId]) -> KeyLocations:
 def without_rows(located: KeyLocations, rows: np.ndarray) -> KeyLocations:
     """The hits but those of some rows, bool[n] by position in the batch."""
     kept = ~rows[located.rows]
-    return replace(located, rows=located.rows[kept], groups=located.groups[kept])
+    stored = None if located.stored is None else located.stored[kept]
+    return replace(located, rows=located.rows[kept], groups=located.groups[kept], stored=stored)
 
 
 def unlocated() -> KeyLocations:

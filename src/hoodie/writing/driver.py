@@ -14,7 +14,7 @@ from hoodie.config.write import BulkInsertSort
 from hoodie.display.progress import progress
 from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile, TagKeys
-from hoodie.index.pruning import IndexStats
+from hoodie.index.pruning import ABSENT, IndexStats
 from hoodie.lookup.batch import (
     Batch,
     KeyLocations,
@@ -145,7 +145,7 @@ def tag_on_driver(
     statuses: KeyStatuses | None = None
     if operation_rules.locate:
         located, files = _locate(checked, state, batch, files, pool, tag)
-        if checked.index.is_global:
+        if checked.index.is_global or (checked.lookup.by_file and not checked.lookup.is_certain and located.ambiguous):
             batch, located, statuses = _resolve(checked, state, batch, located, pool)
     insert = located.inserts(len(batch.rows))
     actions = actions_of(batch.rows)
@@ -188,7 +188,8 @@ def _locate(
 def _resolve(
     checked: Checked, state: TableState, batch: Batch, located: KeyLocations, pool: ThreadPoolExecutor
 ) -> tuple[Batch, KeyLocations, KeyStatuses]:
-    """The batch with its rows where a global index has them go."""
+    """The batch with its rows where they go: those that a global index finds in another partition, or whose key is in
+    several file groups."""
     how, certain = checked.relocation_rule, checked.lookup.is_certain
     hits = with_stored(state, batch.rows, located, how, certain, checked.settings.given, pool)
     resolved = resolve_locations(batch.rows, hits, how)
@@ -200,7 +201,9 @@ def _resolve(
     rows, statuses = take_statuses(ordered.rows.drop_columns([_PLACE]))
     assert statuses is not None
     at = np.flatnonzero(groups >= 0)
-    return replace(ordered, rows=rows), replace(located, rows=at, groups=groups[at].astype(np.int64)), statuses
+    stored = None if located.stored is None else np.full(len(at), ABSENT, np.int64)
+    located = replace(located, rows=at, groups=groups[at].astype(np.int64), stored=stored)
+    return replace(ordered, rows=rows), located, statuses
 
 
 def write_on_driver(

@@ -34,6 +34,7 @@ from hoodie.writing.spilled_tagging import tag_staged
 from hoodie.writing.stage import (
     Stage,
     StagedHits,
+    lies_deleted,
     lookup_calls,
     profile,
     require_sound,
@@ -179,7 +180,7 @@ def _write_spilled(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJo
             calls = lookup_calls(stage, files.bases)
             costs = _on_threads(staged_lookup(checked, stage), calls, checked.settings.engine.threads)
             hits = staged_hits(stage, calls, enumerate(costs))
-        elif rules.locate:
+        if rules.locate and (not checked.locates_staged or lies_deleted(job.state, files, stage, hits)):
             stage, hits, files = tag_staged(job, stage, files)
         rows = profile(stage.measured(), hits.updates, not rules.delete)
         planned = plan_batch(checked, job.state, files, rows, hits.cost)

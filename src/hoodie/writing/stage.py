@@ -6,19 +6,31 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
+import numpy as np
 import pyarrow as pa
 
 from hoodie.errors import InvalidInput
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.deleted_keys import may_hold_deleted
 from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
+from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.driver import refuse_bad_keys
 from hoodie.writing.job import Checked
 from hoodie.writing.precombine import in_order_of_arrival
-from hoodie.writing.staging import LookupCall, Piece, StagedTask, by_partition, hits_path, locate_staged, read_pieces
+from hoodie.writing.staging import (
+    LookupCall,
+    Piece,
+    StagedTask,
+    by_partition,
+    hits_path,
+    locate_staged,
+    read_hits,
+    read_pieces,
+)
 
 #: Staged bytes that the tasks of a write may read in all, as a multiple of the batch, or at least this many.
 _FEW_READS = 4
@@ -163,6 +175,24 @@ def staged_hits(stage: Stage, calls: Sequence[LookupCall], costs: Iterable[tuple
         if cost.hits:
             found[calls[number].base.group] = (cost.hits, hits_path(stage.folder, number))
     return StagedHits.of(found, total)
+
+
+def lies_deleted(state: TableState, files: TableFiles, stage: Stage, hits: StagedHits) -> bool:
+    """Whether a hit may be of a key that a log deleted, and that is in another file group: each row is tagged then."""
+    return may_hold_deleted(state, files) and _ambiguous(stage, hits)
+
+
+def _ambiguous(stage: Stage, hits: StagedHits) -> bool:
+    """Whether a row's key is in several file groups of its partition."""
+    by_partition: dict[str, list[str]] = {}
+    for group, path in hits.paths.items():
+        by_partition.setdefault(group.partition, []).append(path)
+    for paths in by_partition.values():
+        if len(paths) > 1:
+            rows = np.concatenate([read_hits(stage.storage, path)[0] for path in paths])
+            if len(np.unique(rows)) < len(rows):
+                return True
+    return False
 
 
 def staged_tasks(stage: Stage, plan: WritePlan, hits: StagedHits, delete: bool) -> list[tuple[WriteTask, StagedTask]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -20,7 +20,7 @@ from hoodie.index.pruning import IndexStats
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.lookup.index_choice import prepare_index
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import new_group_sizes
+from hoodie.plan.write import PartitionProfile, new_group_sizes
 from hoodie.spark import record_keys
 from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
@@ -48,7 +48,7 @@ from hoodie.writing.planning import (
 )
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
-from hoodie.writing.stage import StagedHits, profile, reads_stay_few, require_sound
+from hoodie.writing.stage import StagedHits, lies_deleted, profile, reads_stay_few, require_sound
 from hoodie.writing.staging import new_stage, remove_stale
 from hoodie.writing.task_results import EXECUTORS, TaskResults
 from hoodie.writing.tasks import write_stream
@@ -254,13 +254,16 @@ def plan_on_executors(session: SparkSession, staged: SparkStage, checked: Checke
     tagged: LocatedRows | None = None
     hits = StagedHits()
     start = time.perf_counter()
-    if not readable:
+    if readable and operation_rules.locate and files.bases:
+        hits = staging.locate(session, staged, checked, files.bases)
+        if lies_deleted(state, files, staged, hits):
+            readable, hits = False, StagedHits()
+    rows: Mapping[str, PartitionProfile]
+    if readable:
+        rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
+    else:
         tagged = tag_rows(session, staged, checked, state, files)
         files, rows, index = tagged.files, tagged.profile, tagged.cost
-    else:
-        if operation_rules.locate and files.bases:
-            hits = staging.locate(session, staged, checked, files.bases)
-        rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
     index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
     return ExecutorPlan(plan_batch(checked, state, files, rows, index), hits, tagged)
 

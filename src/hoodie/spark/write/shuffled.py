@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from pyspark.sql.types import (
 from hoodie.index.contract import ByFile, ByKey, RecordWrites, TagKeys
 from hoodie.index.pruning import IndexStats
 from hoodie.lookup.batch import numbered_groups, one_chunk
+from hoodie.lookup.deleted_keys import may_hold_deleted
 from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KEY_STATUS, KeyStatus
 from hoodie.lookup.row_positions import ROW_POSITION
@@ -38,8 +39,8 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile
 from hoodie.schema.conform import conform
-from hoodie.spark.lookup.hits import BROADCAST_KEYS, TAGS, join_hits, look_up_keys
-from hoodie.spark.lookup.locate import FILE_ID
+from hoodie.spark.lookup.hits import BROADCAST_KEYS, TAGS, KeyLookup, join_hits, look_up_keys
+from hoodie.spark.lookup.locate import FILE_ID, HITS
 from hoodie.spark.tasks import bin_pack, collect, persist, run_per_item
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
@@ -108,6 +109,8 @@ def tag_rows(
     lookup = look_up_keys(
         session, checked.lookup, state, frame, measured.rows, files, keeps_positions=placed
     ).persisted()
+    if isinstance(look_up, ByFile) and not checked.index.is_global and may_hold_deleted(state, files):
+        lookup = _without_deleted(lookup, checked, state)
     updates, cost = lookup.count()
     if isinstance(look_up, ByKey):
         hits = [FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids]
@@ -130,6 +133,34 @@ def tag_rows(
         measured.total,
         (lookup.hits,),
     )
+
+
+def _without_deleted(lookup: KeyLookup, checked: Checked, state: TableState) -> KeyLookup:
+    """The look-up without hits of keys that a log deleted where another file group of the partition holds them; of keys
+    that no file group holds now, one hit stays."""
+    key = [RECORD_KEY, PARTITION_PATH]
+    counted = lookup.found.groupBy(*key).agg(F.min(FILE_ID).alias("first"), F.max(FILE_ID).alias("last"))
+    several = persist(counted.where("first <> last").select(*key, "first"))
+    try:
+        with raise_worker_errors():
+            paths = [row[0] for row in several.select(PARTITION_PATH).distinct().collect()]
+        if not paths:
+            return lookup
+        stored = stored_reader(state, paths, replace(checked.relocation_rule, moves=False), checked.settings.given)
+        asked = lookup.found.join(several, key, "left_semi").repartition(PARTITION_PATH, FILE_ID)
+        schema = StructType([*TAGS.fields, StructField("live", BooleanType())])
+        read = persist(asked.mapInArrow(partial(_read_stored, stored, pa.schema([])), schema))
+        alive = read.groupBy(*key).agg(F.max("live").alias("alive"))
+        dead = read.where("not live").join(alive, key).join(several, key).where(f"alive or {FILE_ID} <> first")
+        hits = lookup.hits.join(dead.select(*TAGS.names), TAGS.names, "left_anti").select(*HITS.names)
+        rest = replace(lookup, hits=hits).persisted()
+        with raise_worker_errors():
+            rest.hits.count()  # while what it is made from is in the cache
+        lookup.hits.unpersist()
+        read.unpersist()
+        return rest
+    finally:
+        several.unpersist()
 
 
 def _few(updates: Mapping[str, Mapping[str, int]]) -> bool:
