@@ -27,6 +27,14 @@ def is_predicate(keys: object) -> bool:
     return isinstance(keys, (str, list, pc.Expression))
 
 
+def column_names(rows: Any) -> list[str]:
+    """The columns of a Spark DataFrame or of what speaks Arrow, as far as it tells them without being read."""
+    schema = getattr(rows, "schema", None)
+    if isinstance(schema, pa.Schema):
+        return list(schema.names)
+    return [str(name) for name in getattr(rows, "columns", ())]
+
+
 def arrow_stream(rows: Any) -> pa.RecordBatchReader:
     """The rows as a stream that can be read once; times in nanoseconds become microseconds, which tables hold.
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.api.engine import Engine
-from hoodie.api.inputs import Path, is_spark_frame, session_and_path
+from hoodie.api.inputs import Path, column_names, is_spark_frame, session_and_path
 from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
@@ -28,7 +28,7 @@ from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_calls, typed_errors
-from hoodie.table.create import create, new_state
+from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.index_updates import finalize_index
@@ -233,6 +233,10 @@ class HoodieWriteClient:
         return Transaction(state, pending[0], operation, self.settings.writers)
 
 
+#: Hudi's default of `hoodie.datasource.write.precombine.field`.
+_DEFAULT_ORDERING = "ts"
+
+
 @typed_errors()
 def write(
     df: Any,
@@ -247,7 +251,8 @@ def write(
 
     df               a Spark DataFrame, whose session writes it, or rows as `HoodieTable.upsert` takes them, which this
                      process writes; None only for the operation delete_partition
-    options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`
+    options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`. Without
+                     `hoodie.datasource.write.precombine.field` a column `ts` orders the rows of a new table, as in Hudi
     mode             append: do `hoodie.datasource.write.operation`; overwrite: put a new table with the rows in place
                      of the one that is there, perhaps with another key, schema or type (with the operation
                      insert_overwrite_table the table stays, and its rows are replaced); error, errorifexists: refuse a
@@ -269,7 +274,10 @@ def write(
     else:
         table = HoodieTable(path, storage_options=storage_options, options=given)
     given = without_driver_options(given)
-    named = overridden({"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}, given)
+    defaults = {"hoodie.table.name": path.rstrip("/").rpartition("/")[2]}
+    if _DEFAULT_ORDERING in column_names(df) and "hoodie.table.precombine.field" not in named_settings(given):
+        defaults["hoodie.datasource.write.precombine.field"] = _DEFAULT_ORDERING
+    named = overridden(defaults, given)
     settings: Options | None = None  # of the table that is to be made
     try:
         load_state(table.storage)
