@@ -165,6 +165,20 @@ def test_a_long_stream_whose_completion_got_no_answer_is_there(storage, server, 
     assert server.read("big") == PIECE * 10
 
 
+@pytest.mark.parametrize(("fault", "times"), [(Fault.BUSY, 6), (Fault.ERROR, 6), (Fault.CUT, 6), (Fault.HANG, 1)])
+def test_a_long_stream_is_completed_however_often_the_store_has_to_be_asked(storage, server, proxy, fault, times):
+    with proxy.faults(first(times, fault, "POST", "uploadId=")) as met:
+        stream(storage, "big", *[PIECE] * 10)
+    assert met[fault] == times
+    assert server.read("big") == PIECE * 10
+
+
+def test_a_long_stream_that_is_never_completed_is_an_error_of_the_system(storage, server, proxy):
+    with proxy.faults(first(1000, Fault.ERROR, "POST", "uploadId=")), pytest.raises(OSError, match="oops"):
+        stream(storage, "big", *[PIECE] * 10)
+    assert server.list() == []
+
+
 def test_a_long_stream_that_fails_leaves_nothing(storage, server, proxy):
     def run_out() -> None:
         with storage.open_output("big") as file:

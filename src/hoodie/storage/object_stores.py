@@ -14,12 +14,13 @@ from typing import Any
 from uuid import uuid4
 
 from hoodie.errors import UnsupportedTable
+from hoodie.storage.driver_errors import is_transient
 from hoodie.storage.drivers import Driver, abandon
 from hoodie.storage.kept import KeptOutput
 from hoodie.storage.protocol import OutputFile, temporary_beside
 from hoodie.storage.ranged import RangedInput
 from hoodie.storage.region import wrong_region
-from hoodie.storage.retry import retrying
+from hoodie.storage.retry import as_os_error, retrying
 
 #: A stream up to so many bytes is kept and put at once; a longer one goes up in parts of this size.
 _PART = 8 << 20
@@ -27,6 +28,8 @@ _PART = 8 << 20
 _RANGE = 4 << 20
 _MARK = "hoodie-create"  # metadata key of the creator's mark; S3 lower-cases keys, HTTP forbids '_' in some proxies
 _ATTEMPTS = 4
+#: How often the completion of an upload is asked for; drivers wait a minute for each answer.
+_COMPLETIONS = 10
 #: Answers that say the file was not created, so there is nothing to resolve.
 _REFUSED = (PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError, NotImplementedError, TypeError)
 #: Endpoints and buckets of S3 that were seen to refuse it.
@@ -126,19 +129,25 @@ class ObjectStore(Driver):
     @contextmanager
     def output(self, path: str) -> Iterator[OutputFile]:
         mark = uuid4().hex
-        file = KeptOutput(_PART, lambda: self.fs.open(path, "wb", block_size=_PART, **self._marked(mark)))
+        file = KeptOutput(_PART, lambda: self._upload(path, mark))
         try:
             yield file
             if file.stream is None:
                 retrying(lambda: self.overwrite(path, bytes(file.kept)))
             else:
-                self._complete(file.stream, path, mark)
+                with as_os_error():
+                    self._complete(file.stream, path, mark)
         except BaseException:
             with suppress(Exception):  # what is left are parts of an upload, which the store's own rules remove
                 abandon(file.stream)
             raise
 
+    def _upload(self, path: str, mark: str) -> Any:
+        """A file of the driver's that goes up in parts."""
+        return self.fs.open(path, "wb", block_size=_PART, **self._marked(mark))
+
     def _complete(self, parts: Any, path: str, mark: str) -> None:
+        """Have the store put the parts together."""
         try:
             parts.close()
         except Exception:  # the answer to the completion may have got lost, and its repetition refused
@@ -212,6 +221,35 @@ class S3(ObjectStore):
         )
         if place not in _REFUSE_WHAT_EXISTS and self._refuses(path, data):
             _REFUSE_WHAT_EXISTS.add(place)
+
+    def _upload(self, path: str, mark: str) -> Any:
+        parts = super()._upload(path, mark)
+        parts.autocommit = False  # closing it uploads the rest, and no more
+        return parts
+
+    def _complete(self, parts: Any, path: str, mark: str) -> None:
+        """A store may take minutes over a long file, longer than a client waits for an answer. It does no harm to ask
+        again: a completed upload is unknown, and the object has the mark."""
+        parts.close()
+        for attempt in range(1, _COMPLETIONS + 1):
+            try:
+                parts.commit()
+                return
+            except Exception as error:
+                if self._has_mark(path, mark):
+                    return
+                if attempt == _COMPLETIONS or not is_transient(error):
+                    raise
+                _log.info("%s: the upload is not complete yet: %s", path, type(error).__name__)
+            time.sleep(min(0.2 * 2**attempt, 10))
+
+    def _has_mark(self, path: str, mark: str) -> bool:
+        try:
+            return self._is_ours(path, mark)
+        except Exception as error:  # the network is still down; the completion is asked for again
+            if not is_transient(error):
+                raise
+            return False
 
     def _refuses(self, path: str, data: bytes) -> bool:
         """Whether the store refuses to create a file that was created just now, which some that speak the protocol do
