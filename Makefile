@@ -13,7 +13,7 @@ INSTALLED := $(VENV)/.installed
 DOCS_INSTALLED := $(VENV)/.docs-installed
 CHECKED := src tests bench demo torture tools setup.py
 
-.PHONY: help java demo test nightly browser stores engines check docs bench torture clean distclean
+.PHONY: help java demo test nightly browser stores engines record check docs bench torture clean distclean
 
 help:
 	@echo 'make demo    a real table from 336,776 flights: upserts, deletes, two readers; left in ./demo-table'
@@ -50,6 +50,10 @@ stores: java
 # Real engines. What is missing (Java 17, mvn, a jar) skips its tests with the reason.
 engines: java
 	ENGINES="$(or $(ENGINES),hudi)" $(RUN) -m pytest -m engines -rs --durations=15 tests/engines $(ARGS)
+
+# What Hudi reads of the cases, kept for `make test`.
+record: java
+	PYTHONPATH=tests:. $(RUN) -m tests.engines.record $(ARGS)
 
 check: $(INSTALLED)
 	$(RUN) -m ruff format --check $(CHECKED)

@@ -34,6 +34,8 @@ _ARROW = {
     "struct<a:int,b:string>": pa.struct([("a", pa.int32()), ("b", pa.string())]),
 }
 Row = tuple[Any, ...]
+#: What the real Hudi read of the cases, by case and view.
+VECTORS = Path(__file__).parents[1] / "vectors" / "engines.json"
 VIEWS = ("snapshot", "read_optimized", "incremental", "as_of")
 
 
@@ -57,7 +59,9 @@ class Step:
         )
         if any("<" in t for t in self.columns.values()):
             columns = ", ".join(
-                f"from_json(v{n}, '{t}') AS {c}" if "<" in t else f"CAST(nullif(v{n}, 'none') AS {t}) AS {c}"
+                f"from_json(nullif(v{n}, 'none'), '{t}') AS {c}"
+                if "<" in t
+                else f"CAST(nullif(v{n}, 'none') AS {t}) AS {c}"
                 for n, (c, t) in enumerate(self.columns.items())
             )
         rows = ", ".join("(" + ", ".join(_literal(value) for value in row) + ")" for row in self.rows)
