@@ -183,6 +183,12 @@ count over both.
 #: Subject, what Hudi 0.15 does, what Hoodie does, why.
 _DIFFERENCES = (
     (
+        "cleaning by hours when all commits are older than the hours",
+        "deletes nothing until the next commit",
+        "keeps what reads as of the newest commit need",
+        "a table that is no longer written would keep its old versions for ever",
+    ),
+    (
         'a write with `mode("overwrite")`',
         "removes the table first",
         "the old table is there until the new one is, and a savepoint forbids it ([overwriting](design/overwrite.md))",

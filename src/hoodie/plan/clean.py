@@ -33,7 +33,8 @@ def earliest_retained(timeline: Timeline, options: CleanOptions, now: str) -> In
         kept = commits[-options.commits]
     elif options.policy is CleanPolicy.KEEP_LATEST_BY_HOURS:
         since = _hours_before(now, options.hours)
-        kept = next((commit for commit in commits if commit.requested >= since), None)
+        recent = (commit for commit in commits if commit.requested >= since)
+        kept = next(recent, commits[-1] if commits else None)  # where all are older, the newest is what readers see
     pending = timeline.pending()
     if kept is not None and pending and kept.requested > pending[0].requested:
         # The files that a pending write or plan started from stay.

@@ -134,17 +134,19 @@ def shifted(hours: int) -> dt.datetime:
 def test_hours_are_counted_from_now() -> None:
     day = "20240301"
     timeline = timeline_of(f"{day}000000000", f"{day}030000000", f"{day}060000000")
-    for hours, kept in ((1, None), (2, "06"), (5, "03"), (6, "03"), (9, "00")):
+    for hours, kept in ((1, "06"), (2, "06"), (5, "03"), (6, "03"), (9, "00")):
         options = CleanOptions(policy=CleanPolicy.KEEP_LATEST_BY_HOURS, hours=hours)
         found = earliest_retained(timeline, options, f"{day}080000000")
-        assert (found and found.requested) == (kept and f"{day}{kept}0000000"), hours
+        assert found is not None
+        assert found.requested == f"{day}{kept}0000000", hours
     storage = MemoryStorage()
     table = made(storage, {"hoodie.cleaner.policy": "KEEP_LATEST_BY_HOURS", "hoodie.cleaner.hours.retained": "5"})
     updated(table, 4)
-    for later in (4, 6):  # all are of the last five hours; none is, and what is there stays
-        result = clean(storage, table.options, clock=partial(shifted, later))
-        assert result.files == {}
-        assert len(data_files(storage)) == 4
+    # All are of the last five hours; later none is, and reads as of the newest commit and what it came from stay.
+    for later, there in ((4, 4), (6, 2)):
+        clean(storage, table.options, clock=partial(shifted, later))
+        assert len(data_files(storage)) == there
+    assert table.snapshot().num_rows == 1
 
 
 def test_the_logs_of_a_slice_go_with_it() -> None:
