@@ -8,10 +8,7 @@ from hoodie.doctor.findings import Contents, Fault, Finding, Scene, Severity
 from hoodie.errors import InvalidInput
 from hoodie.model.files import LogFile
 from hoodie.table.properties import PROPERTIES
-from hoodie.timeline.archive import archive_files
 from hoodie.timeline.layout import file_name
-
-_JAVA_STRINGS = b"avro.java.string"
 
 
 def examine_for(engine: str, scene: Scene, contents: Contents) -> Iterator[Finding]:
@@ -48,11 +45,6 @@ def _hudi_1(scene: Scene, contents: Contents) -> Iterator[Finding]:
     if config.cdc and config.merge_on_read:
         problem = "change data of a Merge-on-Read table of version 6: Hudi 1.x cannot read it"
         yield _finding(Fault.FOREIGN, PROPERTIES, problem, "Read change data by Hoodie; other reads are right")
-    for path in archive_files(scene.storage, config).values():
-        if _JAVA_STRINGS not in scene.storage.read(path):
-            problem = "the schema of the archive has no Java strings: the upgrade by Hudi 1.1 and later stops half-way"
-            advice = "Keep the version: hoodie.write.auto.upgrade=false, hoodie.write.table.version=6"
-            yield _finding(Fault.ARCHIVE, path, problem, advice)
 
 
 def _trino(scene: Scene, contents: Contents) -> Iterator[Finding]:

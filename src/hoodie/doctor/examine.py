@@ -14,6 +14,7 @@ from hoodie.doctor.files import examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
 from hoodie.doctor.rows import examine_rows
 from hoodie.doctor.timeline import (
+    archives,
     leftovers,
     pending_instants,
     read_contents,
@@ -27,6 +28,7 @@ from hoodie.storage.protocol import Entry, Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import TableState
 from hoodie.timeline.load import load_timeline, with_history
+from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, instants_moved, stopped
 from hoodie.view.load import data_files, load_view
 
 __all__ = ["GRACE", "Fault", "Finding", "Mend", "Remedy", "Severity", "examine"]
@@ -80,6 +82,12 @@ def examine(
         return Findings([*findings, Finding(Severity.ERROR, Fault.PROPERTIES, error.path, error.problem, advice)])
     require_readable(config)
 
+    if config.layout == 1 and (moved := instants_moved(storage)):
+        advice = "Run --repair; then examine again"
+        remedy = Remedy(Mend.MOVE_BACK, f".hoodie/{UPGRADED_FOLDER}")
+        return Findings(
+            [*findings, Finding(Severity.ERROR, Fault.UPGRADE, remedy.target, stopped(len(moved)), advice, remedy)]
+        )
     # Files are listed before the timeline: a commit published meanwhile has its instant, but not yet its files.
     aside = storage.list_tree(".hoodie", skip=("metadata",))
     tree = storage.list_tree("", skip=(".hoodie",))
@@ -109,6 +117,7 @@ def examine(
     findings += pending_instants(scene, contents)
     findings += leftovers(scene)
     findings += temporaries(scene, tree)
+    findings += archives(scene)
     if engine:
         findings += examine_for(engine, scene, contents)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):

@@ -63,6 +63,7 @@ class Fault(StrEnum):
     PENDING = "pending compaction"
     PAYLOAD = "no payload class"
     ARCHIVE = "archive that Hudi 1.x refuses"
+    UPGRADE = "stopped upgrade"
     FOREIGN = "not read alike"
     UNEXAMINED = "not examined"
 
@@ -76,6 +77,8 @@ class Mend(StrEnum):
     RESUME = "finish the rollback"
     RECOVER = "restore hoodie.properties from its backup, or remove the backup"
     CHECKSUM = "rewrite the checksum"
+    MOVE_BACK = "move the instants back, as version 6 has them"
+    ARCHIVE = "write Java strings into the schemas of the archive file"
     METAFILE = "restore the partition's .hoodie_partition_metadata"
 
 

@@ -10,6 +10,7 @@ from hoodie.commit.rollback_executor import resume, roll_back
 from hoodie.config.options import Options
 from hoodie.doctor.examine import GRACE, examine
 from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
+from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import Action, State
@@ -19,10 +20,24 @@ from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.state import load_state
 from hoodie.timeline.clock import Clock, new_time, utc_now
+from hoodie.timeline.stopped_upgrade import move_back
 
 #: Settings first: nothing else can be loaded without them. Then partitions; then writes, whose rollback removes
 #: files too.
-_ORDER = (Mend.RECOVER, Mend.CHECKSUM, Mend.METAFILE, Mend.RESUME, Mend.ROLL_BACK, Mend.DELETE, Mend.DELETE_TREE)
+_ORDER = (
+    Mend.RECOVER,
+    Mend.CHECKSUM,
+    Mend.MOVE_BACK,
+    Mend.METAFILE,
+    Mend.ARCHIVE,
+    Mend.RESUME,
+    Mend.ROLL_BACK,
+    Mend.DELETE,
+    Mend.DELETE_TREE,
+)
+
+#: What has to be right before the table can be looked at.
+_FIRST = (Mend.RECOVER, Mend.CHECKSUM, Mend.MOVE_BACK)
 
 
 def plan_repair(findings: Iterable[Finding], *, checksum: bool = False) -> Remedies:
@@ -78,7 +93,7 @@ def _repair(storage: Storage, lock: Lock, *, checksum: bool, grace: float, now: 
         done.append(remedy)
 
     planned = plan(checksum)
-    settings = [remedy for remedy in planned if remedy.mend in (Mend.RECOVER, Mend.CHECKSUM)]
+    settings = [remedy for remedy in planned if remedy.mend in _FIRST]
     for remedy in settings:
         mend(remedy)
     for remedy in plan(False) if settings else planned:
@@ -96,6 +111,16 @@ def _checksum(storage: Storage, target: str, clock: Clock) -> None:
 
 def _metafile(storage: Storage, target: str, clock: Clock) -> None:
     ensure_partition(storage, target, load_state(storage).timeline.newest_commit)
+
+
+def _move_back(storage: Storage, target: str, clock: Clock) -> None:
+    move_back(storage)
+
+
+def _archive(storage: Storage, target: str, clock: Clock) -> None:
+    made = with_java_headers(storage.read(target), target)
+    if made is not None:
+        storage.write(target, made)
 
 
 def _resume(storage: Storage, target: str, clock: Clock) -> None:
@@ -123,6 +148,8 @@ _MEND = {
     Mend.RECOVER: _recover,
     Mend.CHECKSUM: _checksum,
     Mend.METAFILE: _metafile,
+    Mend.MOVE_BACK: _move_back,
+    Mend.ARCHIVE: _archive,
     Mend.RESUME: _resume,
     Mend.ROLL_BACK: _roll_back,
     Mend.DELETE: _delete,

@@ -12,10 +12,12 @@ from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene
 from hoodie.errors import CorruptFile
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
 from hoodie.formats.timeline import services
+from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Entry, Storage, is_temporary, join
 from hoodie.table.properties import BACKUP, PROPERTIES, load_properties
+from hoodie.timeline.archive import archive_files
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.load import read_commit
 
@@ -26,6 +28,26 @@ HEARTBEATS = ".hoodie/.heartbeat"
 _FAILED = COMMITS
 
 States = dict[tuple[str, Action], dict[State, Entry]]
+
+
+# --- what Hudi 1.x stumbles on ---
+
+
+def archives(scene: Scene) -> Iterator[Finding]:
+    """Archive files that the upgrade by Hudi 1.x cannot read."""
+    if scene.config.layout != 1:
+        return
+    for path in archive_files(scene.storage, scene.config).values():
+        try:
+            lacking = with_java_headers(scene.storage.read(path), path) is not None
+        except CorruptFile as error:
+            advice = "Restore the file from a copy of the table"
+            yield Finding(Severity.ERROR, Fault.ARCHIVE, path, error.problem, advice)
+            continue
+        if lacking:
+            problem = "its schemas have no Java strings: the upgrade by Hudi 1.1 and later stops half-way"
+            advice = "Hoodie reads it; --repair writes them before a job of Hudi 1.x is let in"
+            yield Finding(Severity.WARNING, Fault.ARCHIVE, path, problem, advice, Remedy(Mend.ARCHIVE, path))
 
 
 # --- settings ---

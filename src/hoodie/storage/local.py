@@ -101,6 +101,7 @@ class LocalStorage(Storage):
     def create_new(self, path: str, data: bytes) -> None:
         full = self._at(check_file(path))
         _make_folder(os.path.dirname(full))
+        _drop_checksum(full)
         if not data:  # the exclusive open is the whole publication
             os.close(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666))
         else:
@@ -118,6 +119,7 @@ class LocalStorage(Storage):
         _make_folder(os.path.dirname(full))
         try:
             _write_durably(temporary, data)
+            _drop_checksum(full)
             os.replace(temporary, full)
         except BaseException:
             with suppress(FileNotFoundError):
@@ -156,6 +158,14 @@ class LocalStorage(Storage):
 
     def _at(self, path: str) -> str:
         return os.path.join(self._root, path) if path else self._root
+
+
+def _drop_checksum(full: str) -> None:
+    """Remove the checksum that Hadoop's local file system left beside an earlier file of the name: it would refuse the
+    new one."""
+    folder, name = os.path.split(full)
+    with suppress(FileNotFoundError):
+        os.unlink(os.path.join(folder, f".{name}.crc"))
 
 
 def _entry(item: os.DirEntry[str]) -> Entry | None:

@@ -23,6 +23,7 @@ from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.just_completed import require_listed
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.memory import Memory
+from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
 from hoodie.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
@@ -49,7 +50,8 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
     """The active timeline, with one listing; no instant is opened. The history is not read: see `with_history`.
 
     listed  what `list_timeline` gave just now
-    Raises CorruptFile on a name that looks like an instant of an unknown kind; ListingStale when an instant is missing
+    Raises UnsupportedTable on a stopped upgrade; CorruptFile on a name that looks like an instant of an unknown kind;
+           ListingStale when an instant is missing
            that this process has completed
     """
     folder, layout = config.timeline_folder, config.layout
@@ -70,6 +72,8 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
         if instant.state is State.COMPLETED:
             stamps[instant] = (entry.size, entry.mtime)
     folders = frozenset(entry.name for entry in entries if entry.is_dir)
+    if layout == 1 and UPGRADED_FOLDER in folders:
+        refuse_stopped_upgrade(storage)
     files = frozenset(entry.name for entry in entries if not entry.is_dir)
     instants = tuple(sorted(highest.values()))
     return Timeline(instants, layout, folder, names, stamps=stamps, folders=folders, files=files)

@@ -23,7 +23,7 @@ from hoodie.formats.avro.container import MALFORMED
 from hoodie.formats.log.blocks import BlockKind, BlockMap, HeaderKey, LogBlock, encode_block, read_blocks
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.commit_json import read_document
-from hoodie.formats.timeline.schemas import STAT_FIELDS, optional, record
+from hoodie.formats.timeline.schemas import STAT_FIELDS, optional, record, with_java_strings
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 
 Record = Mapping[str, Any]
@@ -100,7 +100,8 @@ def entry_schema() -> str:
     """The schema of an entry as JSON, as block headers have it."""
     fields = [_VERSION_FIELD if kind is None else optional(name, kind) for name, kind in _COLUMNS.items()]
     made = _each_name_once(record("HoodieArchivedMetaEntry", *fields), set())
-    return json.dumps({**made, "namespace": schemas.NAMESPACE}, separators=(",", ":"))
+    named = {"type": "record", "name": made["name"], "namespace": schemas.NAMESPACE, "fields": made["fields"]}
+    return json.dumps(with_java_strings(named), separators=(",", ":"))
 
 
 @lru_cache(maxsize=16)
@@ -142,6 +143,26 @@ def decode_entries(data: bytes, path: str) -> Iterator[dict[str, Any]]:
             warnings.warn(DamagedLog(path, block.offset, "a block of the archive that was cut short"), stacklevel=2)
         elif block.kind is BlockKind.AVRO_DATA:
             yield from _entries(block, path)
+
+
+def with_java_headers(data: bytes, path: str) -> bytes | None:
+    """An archive file with Java strings in the schemas of its blocks, without which the upgrade by Hudi 1.x fails
+    half-way; None when it has them. Raises CorruptLogBlock"""
+    blocks = list(read_blocks(data, path))
+    made = [_with_java_header(block) for block in blocks]
+    return None if made == blocks else b"".join(map(encode_block, made))
+
+
+def _with_java_header(block: LogBlock) -> LogBlock:
+    if block.kind is not BlockKind.AVRO_DATA or block.header.schema is None:
+        return block
+    schema = json.loads(block.header.schema)
+    made = with_java_strings(schema)
+    if made == schema:
+        return block
+    text = json.dumps(made, separators=(",", ":"))
+    entries = tuple((key, text if key == HeaderKey.SCHEMA else value) for key, value in block.header.entries)
+    return replace(block, header=BlockMap(entries))
 
 
 def _entries(block: LogBlock, path: str) -> Iterator[dict[str, Any]]:

@@ -10,11 +10,36 @@ from typing import Any
 Schema = dict[str, Any]
 
 NAMESPACE = "org.apache.hudi.avro.model"
+_JAVA_STRING = "avro.java.string"
+
+
+def with_java_strings(schema: Any) -> Any:
+    """A schema as Hudi's own classes write it: Hudi 1.x casts what it reads of the timeline to Java strings, and gets
+    other objects where a schema does not say so.
+
+    Docs, and defaults that Hudi has inside of types, where no reader looks, are left out.
+    """
+    if schema == "string":
+        return {"type": "string", _JAVA_STRING: "String"}
+    if isinstance(schema, list):
+        return [with_java_strings(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = dict(schema)
+    if schema["type"] == "record":
+        made["fields"] = [{**field, "type": with_java_strings(field["type"])} for field in schema["fields"]]
+    for inner in ("items", "values"):
+        if inner in schema:
+            made[inner] = with_java_strings(schema[inner])
+    return {**made, _JAVA_STRING: "String"} if schema["type"] == "map" else made
 
 
 def record(name: str, *fields: Schema, top: bool = False) -> Schema:
     nested = {"type": "record", "name": name, "fields": list(fields)}
-    return {"type": "record", "name": name, "namespace": NAMESPACE, "fields": list(fields)} if top else nested
+    if not top:
+        return nested
+    made: Schema = with_java_strings({"type": "record", "name": name, "namespace": NAMESPACE, "fields": list(fields)})
+    return made
 
 
 def _field(name: str, kind: Any, **more: Any) -> Schema:

@@ -1,0 +1,110 @@
+"""What the upgrade of a table by Hudi 1.x needs, and one that stopped half-way."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+import hoodie
+from hoodie.doctor.findings import Fault, Mend
+from hoodie.doctor.repair import repair
+from hoodie.errors import UnsupportedTable
+from hoodie.formats.log.blocks import read_blocks
+from hoodie.formats.timeline import schemas
+from hoodie.formats.timeline.archive_log import entry_schema
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
+from hoodie.testing.storage import Crash, CrashAfter, Dying
+from hoodie.timeline.archive import archive_files
+from support.oracles import fixture_names
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+SCHEMAS = {value["name"]: value for value in vars(schemas).values() if isinstance(value, dict) and "namespace" in value}
+
+
+def plain(schema: Any) -> Any:
+    """A schema without docs, and without defaults inside of types, where no reader looks."""
+    if isinstance(schema, list):
+        return [plain(branch) for branch in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {k: plain(v) for k, v in schema.items() if k != "doc" and (k != "default" or "name" in schema)}
+
+
+def test_schemas_of_the_timeline_are_those_of_real_files() -> None:
+    seen = set()
+    for name in fixture_names("hudi-0.15"):
+        with zipfile.ZipFile(FIXTURES / "tables" / "hudi-0.15" / f"{name}.zip") as table:
+            for path in table.namelist():
+                data = table.read(path) if "/.hoodie/" in path and "/metadata/" not in path else b""
+                if data.startswith(b"Obj\x01"):
+                    schema = json.loads(fastavro.reader(io.BytesIO(data)).metadata["avro.schema"])
+                    assert json.dumps(plain(SCHEMAS[schema["name"]])) == json.dumps(plain(schema)), path
+                    seen.add(schema["name"])
+                elif "/archived/.commits_" in path:
+                    for block in read_blocks(data, path):
+                        fields = plain(json.loads(block.header.schema or ""))["fields"]
+                        ours = plain(json.loads(entry_schema()))["fields"]
+                        assert ours == [field for field in fields if field["name"] != "hoodieCompactionMetadata"]
+                        seen.add("archive")
+    assert len(seen) > 6, seen
+
+
+@pytest.fixture
+def stopped(tmp_path: Path) -> Path:
+    """A table of Hoodie's whose upgrade by Hudi 1.2 stopped half-way: the archive had no Java strings."""
+    with zipfile.ZipFile(FIXTURES / "upgrades" / "stopped_half_way_by_1.2.0.zip") as table:
+        table.extractall(tmp_path)
+    (path,) = tmp_path.iterdir()
+    return path
+
+
+def test_a_stopped_upgrade_is_refused_and_not_an_empty_table(stopped: Path) -> None:
+    with pytest.raises(UnsupportedTable, match="stopped half-way"):
+        hoodie.open_table(str(stopped))
+    (finding,) = hoodie.HoodieTable(str(stopped)).examine()
+    assert (finding.fault, finding.remedy and finding.remedy.mend) == (Fault.UPGRADE, Mend.MOVE_BACK)
+
+
+def test_a_repair_takes_a_stopped_upgrade_back(stopped: Path) -> None:
+    storage = LocalStorage(str(stopped))
+    before = set(stopped.rglob("*.commit"))
+    repair(storage, dry_run=False)
+    table = hoodie.open_table(str(stopped))
+    assert len(table.history()) == len(before) > 0
+    assert table.snapshot().to_arrow().num_rows > 0
+    assert hoodie.HoodieTable(str(stopped)).examine() == ()
+    for path in stopped.glob(".hoodie/*.commit"):
+        assert json.loads(path.read_bytes())["partitionToWriteStats"]
+    for archived in archive_files(storage, load_state(storage).config).values():
+        assert b"avro.java.string" in storage.read(archived)
+    table.upsert(table.snapshot().to_arrow().drop_columns(list(table.snapshot().to_arrow().column_names[:5])))
+
+
+@pytest.mark.parametrize("dying", Dying)
+def test_a_repair_that_dies_anywhere_is_finished_by_the_next_one(stopped: Path, dying: Dying) -> None:
+    storage = LocalStorage(str(stopped))
+    for calls in range(0, 400, 7):
+        try:
+            repair(CrashAfter(storage, calls, dying), dry_run=False)
+            break
+        except Crash:
+            pass
+    repair(storage, dry_run=False)
+    assert hoodie.HoodieTable(str(stopped)).examine() == ()
+    assert hoodie.open_table(str(stopped)).snapshot().to_arrow().num_rows > 0
+
+
+def test_a_file_that_is_written_anew_leaves_no_checksum_of_the_old_one(tmp_path: Path) -> None:
+    storage = LocalStorage(str(tmp_path))
+    for write in (storage.write, storage.create_new):
+        (tmp_path / ".name.crc").write_bytes(b"of Hadoop")
+        write("name", b"data")
+        assert not (tmp_path / ".name.crc").exists()
+        storage.delete("name")
