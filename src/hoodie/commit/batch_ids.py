@@ -1,18 +1,18 @@
 """Which batches of which applications a table has: kept in the commits' metadata, as Hudi's streaming sink does.
 
-Each commit copies the map {application: number of its newest batch}, so that archiving does not lose it.
+Each commit copies the map {application: number of its newest batch}, so that archiving does not lose it; archiving
+waits for a commit that has what it would take away.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from hoodie.config.locks import BatchOptions
 from hoodie.errors import CorruptFile, HoodieError
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Instant
-from hoodie.plan.conflict import SERVICES
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
 
@@ -43,7 +43,7 @@ def require_new(state: TableState, batch: BatchOptions) -> None:
     """Raises BatchKnown when the table has this batch, or a later one of its application."""
     if not batch.application:
         return
-    if newest_batches(state, batch.application).get(batch.application, -1) >= batch.batch:
+    if newest_batches(state).get(batch.application, -1) >= batch.batch:
         commit, metadata = _commit_of(state, batch)
         raise BatchKnown(batch.application, batch.batch, commit.requested if commit else "", metadata)
 
@@ -53,7 +53,7 @@ def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str])
 
     state  at the moment of the commit
     """
-    known = newest_batches(state, batch.application)
+    known = newest_batches(state, all_read=bool(batch.application))
     if batch.application:
         known = {**known, batch.application: batch.batch}
     if not known or (CHECKPOINT in extra and not batch.application):  # the caller knows it
@@ -62,19 +62,37 @@ def with_batch(state: TableState, batch: BatchOptions, extra: Mapping[str, str])
     return {**extra, **mark, CHECKPOINT: json.dumps({name: str(number) for name, number in known.items()})}
 
 
-def newest_batches(state: TableState, application: str = "") -> dict[str, int]:
-    """The newest batch of each application.
+def newest_batches(
+    state: TableState, *, all_read: bool = True, among: Iterable[Instant] | None = None
+) -> dict[str, int]:
+    """The newest batch of each application: the greatest number over all commits of the active timeline.
 
-    application  "": only the newest commit that changed rows is read. Else commits are read until one has the map:
-                 other writers may not copy it
+    The newest commit alone does not tell: one that began earlier may be completed after it, and other writers may not
+    copy the map. A commit that is archived meanwhile knows nothing that others do not.
+
+    all_read  False: commits that cannot be read are left out
+    among     commits; None: all
+    Raises    CorruptFile on a commit that cannot be read
     """
-    for instant in reversed(state.timeline.commits):
-        metadata = read_commit(state.storage, state.timeline, instant)
-        if CHECKPOINT in metadata.extra:
-            return _parse(metadata.extra[CHECKPOINT], state.timeline.path(instant))
-        if not application and metadata.operation not in SERVICES:
-            break
-    return {}
+    newest: dict[str, int] = {}
+    for instant in state.timeline.commits if among is None else among:
+        try:
+            batches = batches_of(state, instant)
+        except FileNotFoundError:
+            continue
+        except CorruptFile:
+            if all_read:
+                raise
+            continue
+        for application, batch in batches.items():
+            newest[application] = max(batch, newest.get(application, batch))
+    return newest
+
+
+def batches_of(state: TableState, instant: Instant) -> dict[str, int]:
+    """The map of one commit. Raises CorruptFile"""
+    text = read_commit(state.storage, state.timeline, instant).extra.get(CHECKPOINT)
+    return {} if text is None else _parse(text, state.timeline.path(instant))
 
 
 def _commit_of(state: TableState, batch: BatchOptions) -> tuple[Instant | None, CommitMetadata | None]:

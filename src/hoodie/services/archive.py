@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from time import monotonic
 
+from hoodie.commit.batch_ids import batches_of, newest_batches
 from hoodie.commit.markers import delete_markers
 from hoodie.config.compaction import CompactionOptions
 from hoodie.config.options import Options
@@ -166,7 +167,7 @@ def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple
     )
     delta_commits = options.read(CompactionOptions).delta_commits if state.config.merge_on_read else None
     chosen = instants_to_archive(timeline, options.read(ArchiveOptions), cleaning, delta_commits)
-    bounds = (_schema_bound(state, chosen), replaced_bound(state, chosen), _missing_bound(state, chosen))
+    bounds = (bound(state, chosen) for bound in (_schema_bound, replaced_bound, _missing_bound, _batch_bound))
     bound = min((b for b in bounds if b), default="")
     return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))
 
@@ -181,6 +182,17 @@ def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:
         if metadata.schema and metadata.operation not in KEEPS_SCHEMA:
             return instant.requested if instant in going else ""
     return ""
+
+
+def _batch_bound(state: TableState, chosen: Iterable[Instant]) -> str:
+    """The oldest of the chosen that knows a batch which no commit that stays does: it would be written twice."""
+    going = [instant for instant in chosen if instant.action in COMMITS]
+    maps = [(instant, batches) for instant in going if (batches := batches_of(state, instant))]
+    if not maps:
+        return ""
+    stays = newest_batches(state, all_read=False, among=set(state.timeline.commits).difference(going))
+    lost = (i.requested for i, batches in maps if any(stays.get(name, -1) < n for name, n in batches.items()))
+    return next(lost, "")
 
 
 def replaced_bound(state: TableState, chosen: Iterable[Instant]) -> str:
