@@ -1,0 +1,22 @@
+"""A Copy-on-Write and a Merge-on-Read table take the same random histories through a Spark session."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from support.nightly import nightly
+from support.twin_histories import Histories, run_histories
+
+
+@pytest.mark.parametrize(("count", "steps"), [(10, 5), nightly(100, 30)])
+def test_both_table_types_hold_the_same_rows_after_every_step(
+    spark: SparkSession, tmp_path: Path, count: int, steps: int
+) -> None:
+    class OnSpark(Histories):
+        session = (spark,)
+        folder = str(tmp_path / "twins")
+
+    run_histories(count, steps, OnSpark)
