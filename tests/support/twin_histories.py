@@ -22,7 +22,6 @@ INDEXES: list[Mapping[str, Any]] = [
 ]
 #: Little is retained, so that cleaning and archiving have something to do in a short history.
 RETENTION = {
-    "hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.DefaultHoodieRecordPayload",
     "hoodie.clean.automatic": "false",
     "hoodie.archive.automatic": "false",
     "hoodie.cleaner.commits.retained": "1",
@@ -58,7 +57,7 @@ class Histories(RuleBasedStateMachine):
         keys=st.sampled_from([TEXT, FLOAT, PAIR]),
         index=st.sampled_from(INDEXES),
         rising=st.booleans(),
-        spilled=st.just(False),
+        spilled=st.booleans(),
         small=st.sampled_from([0, 20_000]),
         format=st.sampled_from(["avro", "parquet"]),
     )
@@ -102,7 +101,7 @@ class Histories(RuleBasedStateMachine):
     def delete(self, rows: list[Row]) -> None:
         self.twins.delete(self.placed(rows))
 
-    #@rule(rows=ROWS)
+    @rule(rows=ROWS)
     def delete_insert_and_upsert(self, rows: list[Row]) -> None:
         self.twins.delete(self.placed(rows))
         self.twins.insert_new(self.placed(rows))

@@ -27,13 +27,17 @@ Identity = tuple[Any, ...]
 TYPES = ("COPY_ON_WRITE", "MERGE_ON_READ")
 NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 VALUES = pa.schema([("p", pa.string()), ("ts", pa.int64()), ("d", pa.float64()), ("s", pa.string())])
-#: Conditions on floating-point values, by what Spark's SQL takes from a value.
+#: Conditions on floating-point values, and what they take.
 CONDITIONS: Mapping[str, Callable[[float | None], bool]] = {
-    #"d = 0.0": lambda d: d == 0.0,
-    #"d > 0.1": lambda d: d is not None and not d <= 0.1,
-    #"not (d <= 0.1)": lambda d: d is not None and not d <= 0.1,
-    #"d < 0.0": lambda d: d is not None and d < 0.0,
+    "d = 0.0": lambda d: d == 0.0,
+    "d < 0.0": lambda d: d is not None and d < 0.0,
+    "d <= 0.1": lambda d: d is not None and d <= 0.1,
     "d is null": lambda d: d is None,
+}
+#: Those that take NaN with Spark, for which it is the greatest number.
+NAN_CONDITIONS: Mapping[str, Callable[[float | None], bool]] = {
+    "d > 0.1": lambda d: d is not None and not d <= 0.1,
+    "not (d <= 0.1)": lambda d: d is not None and not d <= 0.1,
 }
 _numbers = itertools.count()
 
@@ -112,6 +116,7 @@ class Twins:
             )
             for kind in TYPES
         )
+        self.conditions = {**CONDITIONS, **(NAN_CONDITIONS if session else {})}
         self.rows: dict[Identity, Row] = {}
         self.before: dict[Identity, Row] | None = None  # as long as the newest commits can be taken back
         self.newest: tuple[str, ...] = ()
@@ -168,7 +173,7 @@ class Twins:
             self._write(lambda table: table.delete_partitions([partition]), self.outside([partition]))
 
     def delete_where(self, condition: str) -> None:
-        fits = CONDITIONS[condition]
+        fits = self.conditions[condition]
         rest = {key: row for key, row in self.rows.items() if not fits(row["d"])}
         self._write(lambda table: table.delete(condition), rest)
 
@@ -251,7 +256,7 @@ class Twins:
             client = HoodieReadClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
             read = client.read(asked)
             same(self.texts(listed(read.rows)), expected, f"{kind} by key")
-            for condition, fits in CONDITIONS.items():
+            for condition, fits in self.conditions.items():
                 fitting = [row for row in self.rows.values() if fits(row["d"])]
                 rows = listed(table.snapshot(filters=condition))
                 same(self.texts(rows), self.texts(fitting), f"{kind} where {condition}")
