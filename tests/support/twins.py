@@ -72,7 +72,8 @@ def text(values: Iterable[Any]) -> tuple[str, ...]:
 
 def same(rows: list[tuple[str, ...]], expected: list[tuple[str, ...]], view: str) -> None:
     more, fewer = Counter(rows) - Counter(expected), Counter(expected) - Counter(rows)
-    assert not more and not fewer, f"{view}: {[*more.elements()]} in place of {[*fewer.elements()]}"
+    if more or fewer:
+        raise AssertionError(f"{view}: {[*more.elements()]} in place of {[*fewer.elements()]}")
 
 
 def listed(frame: Any) -> list[dict[str, Any]]:
