@@ -93,6 +93,8 @@ def _cast(array: pa.Array, kind: pa.DataType, path: str, drop_extra: bool) -> pa
         return _list(array, kind, path, drop_extra)
     if pa.types.is_map(kind) and pa.types.is_map(have):
         return _map(array, kind, path, drop_extra)
+    if pa.types.is_list(kind) and pa.types.is_fixed_size_binary(have):
+        return _vector(array, kind, path)
     if pa.types.is_nested(kind) or pa.types.is_nested(have):
         if pa.types.is_null(have):
             return pa.nulls(len(array), kind)
@@ -138,6 +140,18 @@ def _list(array: pa.Array, kind: pa.ListType, path: str, drop_extra: bool) -> pa
     return pa.Array.from_buffers(
         kind, len(array), array.buffers()[:2], array.null_count, array.offset, children=[values]
     )
+
+
+def _vector(array: pa.FixedSizeBinaryArray, kind: pa.ListType, path: str) -> pa.ListArray:
+    """The numbers of VECTOR values, little-endian and as many in each."""
+    width = kind.value_type.bit_width // 8 if pa.types.is_primitive(kind.value_type) else 0
+    count, rest = divmod(array.type.byte_width, width) if width else (0, 1)
+    if rest:
+        raise _mismatch(path, array.type, kind)
+    bytes_ = array.buffers()[1].slice(array.offset * array.type.byte_width, len(array) * array.type.byte_width)
+    numbers = pa.Array.from_buffers(kind.value_type, len(array) * count, [None, bytes_])
+    offsets = pa.array(np.arange(len(array) + 1, dtype=np.int32) * np.int32(count))
+    return pa.ListArray.from_arrays(offsets, numbers, kind, mask=array.is_null() if array.null_count else None)
 
 
 def _without_view(array: pa.Array) -> pa.ListArray:

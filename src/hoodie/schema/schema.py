@@ -23,6 +23,7 @@ AVRO_DEFAULT = b"hoodie.avro.default"
 #: Field metadata: the Avro logical type of a field, where its type alone does not say which of two it is.
 AVRO_LOGICAL = b"hoodie.avro.logical"
 LOCAL_MICROS = b"local-timestamp-micros"
+VECTOR = b"vector"  # files have the numbers of such a list as bytes
 #: Field metadata, in the schema of a read: files may hold the values of this column as text.
 ALSO_TEXT = b"hoodie.also.text"
 #: What to do about a column of type null.

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.model.meta import META_COLUMNS
-from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, LOCAL_MICROS
+from hoodie.schema.schema import AVRO_DEFAULT, AVRO_LOGICAL, LOCAL_MICROS, VECTOR
 from hoodie.schema.types import (
     TIMESTAMP,
     TIMESTAMP_MILLIS,
@@ -55,6 +55,8 @@ LOGICAL: dict[tuple[str, str], pa.DataType] = {
     ("long", "local-timestamp-millis"): TIMESTAMP_NTZ_MILLIS,
     ("long", "local-timestamp-micros"): TIMESTAMP_NTZ,
 }
+#: Element types of VECTOR columns, whose values are little-endian.
+_VECTORS = {"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "INT8": pa.int8()}
 _DEFAULTS: dict[pa.DataType, tuple[type, ...]] = {
     pa.bool_(): (bool,),
     pa.int32(): (int,),
@@ -185,6 +187,7 @@ class _Reader:
     def __init__(self, path: str) -> None:
         self.path = path
         self.named: dict[str, pa.DataType | None] = {}  # None: its definition is still open
+        self.vectors: list[pa.DataType] = []  # other columns refer to them by name
 
     def type(self, node: Any, column: str, namespace: str, open_: tuple[str, ...]) -> tuple[pa.DataType, bool]:
         """(type, nullable) of a schema node.
@@ -269,6 +272,8 @@ class _Reader:
             # Rows of files from before the column carry its default, which is not always null.
             kept = json.dumps(entry.get("default")) if type(entry.get("default")) in _DEFAULTS.get(kind, ()) else None
             marks = {AVRO_DEFAULT: kept} if kept else _marks(entry.get("type"), kind)
+            if any(kind is vector for vector in self.vectors):
+                marks = {AVRO_LOGICAL: VECTOR}
             fields.append(pa.field(name, kind, nullable, metadata=marks))
         if len({field.name for field in fields}) < len(fields):
             raise self._corrupt(column, "an Avro record with two fields of one name")
@@ -280,7 +285,21 @@ class _Reader:
             raise self._corrupt(column, "an Avro fixed type without a size")
         if node.get("logicalType") == "duration":
             raise UnsupportedTable(f"{self.path}: {self._at(column)} is an Avro duration, which is no column type")
+        if node.get("logicalType") == "vector":
+            return self._vector(node, size, column)
         return self._decimal(node, column) or pa.binary(size)
+
+    def _vector(self, node: dict[str, Any], size: int, column: str) -> pa.DataType:
+        """The list that a VECTOR of Hudi 1.2 is; files have its numbers as bytes, which `conform` decodes."""
+        word, dimension = node.get("elementType"), node.get("dimension")
+        item = _VECTORS.get(str(word))
+        if item is None or node.get("storageBacking") != "FIXED_BYTES":
+            words = f"a VECTOR of {word} in {node.get('storageBacking')}, which is not known here"
+            raise UnsupportedTable(f"{self.path}: {self._at(column)} is {words}")
+        if not isinstance(dimension, int) or size != dimension * item.bit_width // 8:
+            raise self._corrupt(column, f"a VECTOR of {dimension!r} numbers in {size} bytes")
+        self.vectors.append(list_of(pa.field("element", item, nullable=False)))
+        return self.vectors[-1]
 
     def _logical(self, word: str, node: dict[str, Any], column: str, namespace: str) -> pa.DataType:
         logical = node.get("logicalType")

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from hoodie.errors import CorruptFile, SchemaMismatch, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
-from hoodie.schema.schema import ALSO_TEXT, AVRO_LOGICAL, LOCAL_MICROS
+from hoodie.schema.schema import ALSO_TEXT, AVRO_LOGICAL, LOCAL_MICROS, VECTOR
 from hoodie.schema.types import TIMESTAMP_MILLIS, holds, is_list, spark_name
 
 _AVRO_IN_FOOTER = b"parquet.avro.schema"
@@ -53,7 +53,8 @@ class StoredTypes:
 
     types  of the top-level columns whose label is wrong; their bytes are those of these types
     text   columns that are text in the file or in the table, and not in both -> their type in the table
-    finer  columns whose times are finer in the file than in the table, which cuts them down
+    finer  columns whose times are finer in the file than in the table, which cuts them down; and those that have
+           vectors, whose bytes become lists
     """
 
     types: Mapping[str, pa.DataType] = field(default_factory=dict)
@@ -83,7 +84,10 @@ class StoredTypes:
 
 
 def in_doubt(column: pa.Field) -> bool:
-    """Whether files may label the column wrongly: those of the types that Spark's own writers make never do."""
+    """Whether files may label the column wrongly: those of the types that Spark's own writers make never do. The
+    label of a vector is of bytes."""
+    if _is_vector(column):
+        return True
     if pa.types.is_timestamp(column.type):
         return column.type.unit == "ms" or (column.metadata or {}).get(AVRO_LOGICAL) == LOCAL_MICROS
     return any(in_doubt(column.type.field(number)) for number in range(column.type.num_fields))
@@ -124,6 +128,9 @@ def stored_types(
         if ALSO_TEXT in (column.metadata or {}) and _is_text(have) != _is_text(column.type):
             text[column.name] = column.type
             continue
+        if _is_vector(column):
+            walk.finer.add(column.name)
+            continue
         actual = walk.type(have, column.type, column.name, (column.name,))
         if actual != have:
             types[column.name] = actual
@@ -131,7 +138,14 @@ def stored_types(
 
 
 def _has_times(table: pa.Schema) -> bool:
-    return any(ALSO_TEXT in (column.metadata or {}) or holds(column.type, pa.types.is_timestamp) for column in table)
+    return any(
+        ALSO_TEXT in (column.metadata or {}) or _is_vector(column) or holds(column.type, pa.types.is_timestamp)
+        for column in table
+    )
+
+
+def _is_vector(column: pa.Field) -> bool:
+    return (column.metadata or {}).get(AVRO_LOGICAL) == VECTOR
 
 
 class _Walk:
