@@ -11,9 +11,9 @@ _PAGE = """# Differences from Hudi
 
 <!-- Generated in tests/: python -m support.differences_page > ../docs/differences-from-hudi.md -->
 
-What `make engines` compares: {cases} small tables, each written by Hoodie and by Hudi 0.15.0 and 1.2.0 (Spark 3.5), and
-read by both: snapshot, read-optimized, incremental, as of an instant. All views have the same rows but these, and a
-test fails when one of them becomes the same. Options and defaults that differ: [coming from Hudi](coming-from-hudi.md).
+`make engines` compares {cases} small tables of Hoodie with what Hudi 0.15.0 and 1.2.0 (Spark 3.5) read of them:
+snapshot, read-optimized, incremental, as of an instant. It names every view whose rows differ, and fails when one of
+them becomes the same. Options and defaults that differ: [coming from Hudi](coming-from-hudi.md).
 
 ## On purpose
 
@@ -23,7 +23,7 @@ test fails when one of them becomes the same. Options and defaults that differ: 
 
 ## Faults of Hudi's readers
 
-They show on tables that Hudi itself wrote, too: 0.15 was asked for all views of these, 1.2 for the first two.
+They show on tables that Hudi 0.15 itself wrote, too; those of 1.x were not asked for there.
 
 | table | releases, views | Hudi | Hoodie | way round |
 |---|---|---|---|---|
