@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.timeline.commit_json import encode_commit
-from hoodie.formats.timeline.services import decode_avro_commit
 from hoodie.model.instant import COMMITS, Action, State
 from hoodie.storage.protocol import Storage, join
 from hoodie.timeline.layout import parse_name
@@ -44,6 +43,8 @@ def stopped(count: int) -> str:
 
 def move_back(storage: Storage) -> None:
     """Move the instants back. A repetition after a crash goes on."""
+    from hoodie.formats.timeline.services import decode_avro_commit  # with fastavro, which a look at a table is without
+
     for name in instants_moved(storage):
         path = join(_NEW, name)
         instant = parse_name(name, 2, _NEW)

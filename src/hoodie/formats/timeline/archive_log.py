@@ -149,15 +149,18 @@ def with_java_headers(data: bytes, path: str) -> bytes | None:
     """An archive file with Java strings in the schemas of its blocks, without which the upgrade by Hudi 1.x fails
     half-way; None when it has them. Raises CorruptLogBlock"""
     blocks = list(read_blocks(data, path))
-    made = [_with_java_header(block) for block in blocks]
+    made = [_with_java_header(block, path) for block in blocks]
     return None if made == blocks else b"".join(map(encode_block, made))
 
 
-def _with_java_header(block: LogBlock) -> LogBlock:
+def _with_java_header(block: LogBlock, path: str) -> LogBlock:
     if block.kind is not BlockKind.AVRO_DATA or block.header.schema is None:
         return block
-    schema = json.loads(block.header.schema)
-    made = with_java_strings(schema)
+    try:
+        schema = json.loads(block.header.schema)
+        made = with_java_strings(schema)
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise CorruptLogBlock(path, f"a block of the archive with a malformed schema: {error}", block.offset) from error
     if made == schema:
         return block
     text = json.dumps(made, separators=(",", ":"))
