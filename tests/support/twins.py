@@ -112,8 +112,6 @@ class Twins:
             )
             for kind in TYPES
         )
-        # Spark's reader of Parquet leaves rows out by statistics, which know neither NaN nor the sign of zero.
-        self.conditions = {"d is null": CONDITIONS["d is null"]} if session else CONDITIONS
         self.rows: dict[Identity, Row] = {}
         self.before: dict[Identity, Row] | None = None  # as long as the newest commits can be taken back
         self.newest: tuple[str, ...] = ()
@@ -170,7 +168,7 @@ class Twins:
             self._write(lambda table: table.delete_partitions([partition]), self.outside([partition]))
 
     def delete_where(self, condition: str) -> None:
-        fits = self.conditions[condition]
+        fits = CONDITIONS[condition]
         rest = {key: row for key, row in self.rows.items() if not fits(row["d"])}
         self._write(lambda table: table.delete(condition), rest)
 
@@ -253,7 +251,7 @@ class Twins:
             client = HoodieReadClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
             read = client.read(asked)
             same(self.texts(listed(read.rows)), expected, f"{kind} by key")
-            for condition, fits in self.conditions.items():
+            for condition, fits in CONDITIONS.items():
                 fitting = [row for row in self.rows.values() if fits(row["d"])]
                 rows = listed(table.snapshot(filters=condition))
                 same(self.texts(rows), self.texts(fitting), f"{kind} where {condition}")

@@ -36,7 +36,10 @@ def row_groups(
         nulls = found.null_count if found.has_null_count else None
         if not found.has_min_max:
             return Bounds(nulls=nulls)
-        return Bounds(found.min, found.max, nulls, exact=not pa.types.is_floating(target.field(field).type))
+        low, high = found.min, found.max
+        if low != low or high != high:  # NaN, in files of writers that count it
+            return Bounds(nulls=nulls)
+        return Bounds(low, high, nulls, exact=not pa.types.is_floating(target.field(field).type))
 
     return [group for group in every if may_pass(tests, lambda name, group=group: bounds_in(group, name))]  # type: ignore[misc]
 

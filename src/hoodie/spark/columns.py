@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column
 from pyspark.sql import functions as F
+from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
 
 def tick(name: str) -> str:
@@ -14,3 +15,29 @@ def tick(name: str) -> str:
 def quoted(name: str) -> Column:
     """A column of exactly that name."""
     return F.col(tick(name))
+
+
+def is_floating(kind: DataType) -> bool:
+    """Whether a column is of floating numbers itself."""
+    return isinstance(kind, (FloatType, DoubleType))
+
+
+def tested_by_row(column: Column, kind: DataType) -> Column:
+    """The same values, on which Spark tests filters row by row.
+
+    Spark's order of floating numbers has NaN above all others, and -0.0 equal to 0.0. The least and greatest values by
+    which Parquet's reader and Spark's own cache leave out rows know neither. No filter passes a computed value, so
+    floating numbers are negated twice, in structs too. Filters on lists and maps are tested so anyway.
+    """
+    if is_floating(kind):
+        return F.negative(F.negative(column))
+    if isinstance(kind, StructType):
+        for field in kind:
+            if holds_floating(field.dataType):
+                column = column.withField(tick(field.name), tested_by_row(column[field.name], field.dataType))
+    return column
+
+
+def holds_floating(kind: DataType) -> bool:
+    """Whether a column is of floating numbers, or a struct that has one."""
+    return is_floating(kind) or (isinstance(kind, StructType) and any(holds_floating(field.dataType) for field in kind))

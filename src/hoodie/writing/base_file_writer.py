@@ -19,7 +19,7 @@ from hoodie.config.write import BloomOptions, FileSizing, LogOptions
 from hoodie.errors import InstantNotFound
 from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java_min_max
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, empty_filter
-from hoodie.formats.parquet.encodings import dictionary_columns
+from hoodie.formats.parquet.encodings import dictionary_columns, statistics_columns
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
@@ -98,6 +98,7 @@ class BaseFileWriter:
                     self.spec.schema,
                     compression=self.spec.sizing.codec.value,
                     use_dictionary=dictionary_columns(rows),
+                    write_statistics=statistics_columns(self.spec.schema),
                     store_schema=False,
                     store_decimal_as_integer=False,
                     use_compliant_nested_type=True,

@@ -1,4 +1,4 @@
-"""Which columns of a Parquet file are worth a dictionary."""
+"""Which columns of a Parquet file get a dictionary, and which get statistics."""
 
 from __future__ import annotations
 
@@ -23,16 +23,26 @@ def dictionary_columns(rows: pa.Table) -> list[str]:
 
     Arrow starts a dictionary for each column, and keeps what it has written of it when it outgrows its limit: keys and
     other columns of ever new values then cost a fifth more to write, and to read, than without. Nested columns, and
-    all columns when there are no rows, keep theirs.
+    all columns when there are no rows, keep theirs. Floating columns never have one: readers look a constant up in a
+    dictionary by its bits, and leave out rows of -0.0 that are equal to 0.0.
     """
     step = max(1, rows.num_rows // _SAMPLE)
     sample = rows if step == 1 else rows.take(pa.array(np.arange(0, rows.num_rows, step)))
     return [
         path
         for field, column in zip(rows.schema, sample.columns, strict=True)
-        for path in _leaves(field)
-        if types.is_nested(field.type) or _pays(column, rows.num_rows)
+        for path, kind in _leaves(field)
+        if not types.is_floating(kind) and (types.is_nested(field.type) or _pays(column, rows.num_rows))
     ]
+
+
+def statistics_columns(schema: pa.Schema) -> list[str]:
+    """The leaf columns, as Parquet paths, that have a least and a greatest value in each row group: all but floating.
+
+    NaN is in no statistics of Parquet's, so a reader with another order than Parquet's leaves out rows that pass its
+    filter: in Spark NaN is greater than any number. Arrow writes them for a column of the whole file or not at all.
+    """
+    return [path for field in schema for path, kind in _leaves(field) if not types.is_floating(kind)]
 
 
 def _pays(sample: pa.ChunkedArray, rows: int) -> bool:
@@ -57,15 +67,17 @@ def _distinct(found: int, seen: int, rows: int) -> float:
     return high
 
 
-def _leaves(field: pa.Field) -> Iterator[str]:
+def _leaves(field: pa.Field) -> Iterator[tuple[str, pa.DataType]]:
     kind = field.type
     if types.is_struct(kind):
         for child in kind:
-            yield from (f"{field.name}.{path}" for path in _leaves(child))
+            yield from ((f"{field.name}.{path}", leaf) for path, leaf in _leaves(child))
     elif types.is_map(kind):
         for name, child in (("key", kind.key_field), ("value", kind.item_field)):
-            yield from (f"{field.name}.key_value.{path}" for path in _leaves(child.with_name(name)))
+            yield from ((f"{field.name}.key_value.{path}", leaf) for path, leaf in _leaves(child.with_name(name)))
     elif types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
-        yield from (f"{field.name}.list.{path}" for path in _leaves(kind.value_field.with_name("element")))
+        yield from (
+            (f"{field.name}.list.{path}", leaf) for path, leaf in _leaves(kind.value_field.with_name("element"))
+        )
     else:
-        yield field.name
+        yield field.name, kind

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
+from hoodie.spark.columns import holds_floating, quoted, tested_by_row
+
 _WILDCARDS = re.compile(r"[\\{}\[\]*?]")
 #: Spark's own name for the option that has it take paths as they are. Escaping does not do: a path that has both a
 #: wildcard and a colon fails in Hadoop's globbing, and `basePath` is never expanded.
@@ -39,7 +41,10 @@ def read_parquet(
     with _no_listing_job(session, len(paths)):
         frame = reader.parquet(*full)
         frame.schema  # noqa: B018  over Spark Connect only this makes the server resolve the paths
+    floating = [field for field in schema if holds_floating(field.dataType)]
+    if not floating:
         return frame
+    return frame.withColumns({field.name: tested_by_row(quoted(field.name), field.dataType) for field in floating})
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
-from hoodie.spark.columns import tick
+from hoodie.spark.columns import is_floating, quoted, tested_by_row, tick
 from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
 from hoodie.spark.worker_errors import as_text
 from hoodie.storage.faults import typed_errors
@@ -78,7 +78,11 @@ def changes_among(changes: DataFrame, count: int, numbers: Sequence[int], column
         few, kept = (numbers, "in") if len(numbers) < len(others) else (others, "not in")
         changes = changes.where(f"`{_SLICE}` {kept} ({', '.join(map(str, few))})")
     changes = changes.where(f"if(`{_SIZE}` = {_FAILED}, raise_error(`{_FILE}`), true)")
-    return changes.selectExpr(*map(tick, columns), *(tick(field.name) for field in _BITS))
+    rows = changes.selectExpr(*map(tick, columns), *(tick(field.name) for field in _BITS))
+    floating = [field for field in changes.schema if field.name in columns and is_floating(field.dataType)]
+    if not floating:
+        return rows
+    return rows.withColumns({field.name: tested_by_row(quoted(field.name), field.dataType) for field in floating})
 
 
 def rows_gone(session: SparkSession, reader: SliceReader, slices: Sequence[FileSlice]) -> DataFrame:
