@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.errors import (
     InvalidInput,
+    InvalidOption,
     KeyMatchedTwice,
     SchemaMismatch,
     StatementError,
@@ -54,12 +56,12 @@ def test_statements_change_a_table(spark, orders):
     spark.createDataFrame([(3,)], "id int").createOrReplaceTempView("gone")
     done = hoodie.sql(spark, f"DELETE FROM {orders} AS o WHERE o.id IN (SELECT id FROM gone)").first()
     assert done["num_deleted_rows"] == 1
-    hoodie.sql(spark, f"INSERT INTO {orders} (city, id) VALUES ('bern', 7)")
+    hoodie.sql(spark, f"INSERT INTO {orders} (city, id, ts) VALUES ('bern', 7, 1)")
     hoodie.sql(spark, f"INSERT INTO {orders} PARTITION (city = 'bern') SELECT 8, 1.5, 2")
     assert rows(spark, orders) == [
         (1, "oslo", 10.5, 1),
         (2, "oslo", 40.0, 2),
-        (7, "bern", None, None),
+        (7, "bern", None, 1),
         (8, "bern", 1.5, 2),
     ]
     hoodie.sql(spark, f"INSERT OVERWRITE {orders} SELECT id, price, ts, city FROM {orders} WHERE id = 8")
@@ -143,6 +145,81 @@ def test_the_columns_of_an_inserted_query_may_have_any_names(spark, orders, tmp_
     assert plain.snapshot().select("id", "price", "city").first() == (1, 2.5, "bern")
 
 
+@pytest.fixture
+def setting(spark: SparkSession) -> Iterator[Callable[[str, object], None]]:
+    """Sets a setting of the session, until the test is over."""
+    names: list[str] = []
+
+    def set_to(name: str, value: object) -> None:
+        names.append(name)
+        hoodie.sql(spark, f"SET {name}={value}")
+
+    yield set_to
+    for name in names:
+        spark.conf.unset(name)
+
+
+INSERT_OPERATION, INSERT_MODE = "hoodie.spark.sql.insert.into.operation", "hoodie.sql.insert.mode"
+OLDER_AND_TWICE = "VALUES (1, 0.5, 0, 'oslo'), (5, 1.0, 2, 'rome'), (5, 2.0, 1, 'rome')"
+UPSERTED = [(1, "oslo", 0.5, 0), (2, "oslo", 20.0, 1), (3, "rome", 30.0, 1), (5, "rome", 1.0, 2)]
+APPENDED = [(1, "oslo", 0.5, 0), (1, "oslo", 10.5, 1), *UPSERTED[1:]]
+
+
+@pytest.mark.parametrize(
+    ("settings_", "expected"),
+    [
+        ({}, UPSERTED),
+        ({INSERT_MODE: "upsert"}, UPSERTED),
+        ({INSERT_MODE: "non-strict"}, APPENDED),
+        ({INSERT_MODE: "non-strict", "hoodie.sql.bulk.insert.enable": "true"}, APPENDED),
+        ({INSERT_OPERATION: "insert", INSERT_MODE: "strict"}, APPENDED),
+        ({INSERT_OPERATION: "bulk_insert"}, APPENDED),
+        ({INSERT_MODE: "non-strict", "hoodie.datasource.write.operation": "upsert"}, UPSERTED),
+    ],
+)
+def test_an_insert_into_a_table_with_an_ordering_column_upserts_unless_a_setting_says_otherwise(
+    spark, orders, setting, settings_, expected
+):
+    for name, value in settings_.items():
+        setting(name, value)
+    hoodie.sql(spark, f"INSERT INTO {orders} {OLDER_AND_TWICE}")
+    assert rows(spark, orders) == expected
+
+
+def test_a_strict_insert_takes_new_keys_alone(spark, orders, setting):
+    setting(INSERT_MODE, "strict")
+    before = rows(spark, orders)
+    with pytest.raises(InvalidInput, match="1 rows of the insert have keys"):
+        hoodie.sql(spark, f"INSERT INTO {orders} {OLDER_AND_TWICE}")
+    assert rows(spark, orders) == before
+    hoodie.sql(spark, f"INSERT INTO {orders} VALUES (4, 4, 4, 'oslo')")
+    assert rows(spark, orders) == [*before, (4, "oslo", 4.0, 4)]
+    setting("hoodie.sql.bulk.insert.enable", "true")
+    with pytest.raises(InvalidOption, match="non-strict"):
+        hoodie.sql(spark, f"INSERT INTO {orders} VALUES (5, 5, 5, 'oslo')")
+
+
+def test_an_insert_into_a_merge_on_read_table_upserts(spark, tmp_path, setting):
+    name = f"hudi.`{tmp_path / 'mor'}`"
+    hoodie.create_table(spark, tmp_path / "mor", name="mor", record_key="id", ordering="ts", table_type="MERGE_ON_READ")
+    hoodie.sql(spark, f"INSERT INTO {name} SELECT 1 AS id, 1 AS ts")
+    setting(INSERT_MODE, "strict")  # which Merge-on-Read takes as upsert
+    hoodie.sql(spark, f"INSERT INTO {name} VALUES (1, 2), (2, 1), (2, 5)")
+    assert sorted(hoodie.sql(spark, f"SELECT id, ts FROM {name}").collect()) == [(1, 2), (2, 5)]
+
+
+def test_settings_of_the_session_are_options_of_statements(spark, orders, setting):
+    setting("hoodie.datasource.write.commitmeta.key.prefix", "of_")
+    setting("hoodie.cleaner.commits.retained", "none")
+    for statement in (f"DELETE FROM {orders} WHERE id = 1", f"TRUNCATE TABLE {orders}", f"SELECT * FROM {orders}"):
+        with pytest.raises(InvalidOption, match=r"hoodie.cleaner.commits.retained='none'"):
+            hoodie.sql(spark, statement)
+    setting("hoodie.cleaner.commits.retained", "3")
+    setting("hoodie.cleaner.comits.retained", "3")
+    with pytest.raises(InvalidOption, match=r"Did you mean 'hoodie.cleaner.commits.retained'\?.*RESET"):
+        hoodie.sql(spark, f"DELETE FROM {orders} WHERE id = 1")
+
+
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_number_that_its_column_cannot_hold_is_refused(spark, orders, ansi):
     hoodie.sql(spark, f"ALTER TABLE {orders} ADD COLUMNS (cents DECIMAL(5, 2))")
@@ -222,7 +299,7 @@ def test_a_table_that_another_writer_has_written_to_stays_when_the_rows_of_its_s
 ):
     path = str(tmp_path / "made")
 
-    def meanwhile(table, rows):
+    def meanwhile(table, rows, **options):
         hoodie.open_table(path).upsert(pa.table({"id": [7]}))
         raise OSError("the rows of the statement fail")
 

@@ -15,16 +15,30 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
 from hoodie.config.merge_mode import with_payload
-from hoodie.config.options import Options, alias_sets, as_text, declared, option, override, refuse_two_aliases
+from hoodie.config.options import (
+    Options,
+    alias_sets,
+    as_text,
+    declared,
+    option,
+    override,
+    read_options,
+    refuse_two_aliases,
+)
 from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import SYNC_GROUPS
-from hoodie.config.table import CDC, CDC_MODE, LoggedImages
-from hoodie.config.write import WRITE_GROUPS, WriteOperation, WriteOptions
+from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
+from hoodie.config.write import WRITE_GROUPS, DuplicatePolicy, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 
+_OPERATION = "hoodie.datasource.write.operation"
+_INSERT_MODE = "hoodie.sql.insert.mode"
+_INSERTS = (WriteOperation.INSERT, WriteOperation.UPSERT, WriteOperation.BULK_INSERT)
+_COMBINE = "hoodie.combine.before.insert"
+_DUPLICATES = "hoodie.datasource.insert.dup.policy"
 DEFAULT_PAYLOAD = "org.apache.hudi.common.model.OverwriteWithLatestAvroPayload"
 
 
@@ -84,9 +98,18 @@ class ChangeLogOptions:
 class SqlInsert(StrEnum):
     """What INSERT INTO does."""
 
+    AUTO = "auto"
     INSERT = "insert"
     UPSERT = "upsert"
     BULK_INSERT = "bulk_insert"
+
+
+class InsertMode(StrEnum):
+    """What INSERT INTO makes of a key that is there, in the words of older releases."""
+
+    UPSERT = "upsert"
+    STRICT = "strict"
+    NON_STRICT = "non-strict"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,8 +123,18 @@ class DatasourceOptions:
     )
     sql_insert: SqlInsert = option(
         "hoodie.spark.sql.insert.into.operation",
-        SqlInsert.INSERT,
-        "What INSERT INTO of `hoodie.sql` does: insert, upsert or bulk_insert. A setting of the session: `SET …`.",
+        SqlInsert.AUTO,
+        "What INSERT INTO does: insert, upsert or bulk_insert; auto: upsert on a table with an ordering column, else "
+        "insert. `hoodie.datasource.write.operation` comes first.",
+    )
+    insert_mode: InsertMode = option(
+        "hoodie.sql.insert.mode",
+        InsertMode.UPSERT,
+        "Where no option names the operation of INSERT INTO. upsert: as auto; strict: on Copy-on-Write a key that is "
+        "there is an error, on Merge-on-Read as upsert; non-strict: insert.",
+    )
+    sql_bulk: bool = option(
+        "hoodie.sql.bulk.insert.enable", False, "INSERT INTO loads in bulk, with `hoodie.sql.insert.mode=non-strict`."
     )
     partitions_to_delete: tuple[str, ...] = option(
         "hoodie.datasource.write.partitions.to.delete",
@@ -199,6 +232,32 @@ def _plain(path: str) -> str:
 def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> Options:
     """Options with those of a call over them: an option of the call counts by whichever alias either names it."""
     return override(options, by, _ALIASES)
+
+
+def sql_insert(options: Mapping[str, str], table: TableConfig) -> tuple[WriteOperation, dict[str, str]]:
+    """What an INSERT INTO of a table does, and options for it beside those, as in Hudi 0.15: rows of one key within a
+    statement are combined where the table has an ordering column.
+
+    Raises InvalidOption on an operation that takes no rows, and where bulk loading meets a mode that looks at keys
+    """
+    given = read_options(DatasourceOptions, options)
+    combined = {_COMBINE: "true"} if table.ordering and _COMBINE not in options else {}
+    if _OPERATION in options:
+        if given.operation not in _INSERTS:
+            raise InvalidOption(f"{_OPERATION}={given.operation}: INSERT INTO does {', '.join(_INSERTS)}")
+        return given.operation, combined
+    if given.sql_insert is not SqlInsert.AUTO:
+        return WriteOperation(given.sql_insert.value), combined
+    if given.insert_mode is InsertMode.NON_STRICT:
+        return WriteOperation.BULK_INSERT if given.sql_bulk else WriteOperation.INSERT, combined
+    if given.sql_bulk and _INSERT_MODE in options:
+        raise InvalidOption(
+            f"hoodie.sql.bulk.insert.enable=true looks at no keys, and {_INSERT_MODE}={given.insert_mode.value} does: "
+            f"set {_INSERT_MODE}=non-strict"
+        )
+    if given.insert_mode is InsertMode.STRICT and table.type is TableType.COPY_ON_WRITE:
+        return WriteOperation.INSERT, combined | {_DUPLICATES: DuplicatePolicy.FAIL.value}
+    return WriteOperation.UPSERT if table.ordering else WriteOperation.INSERT, combined
 
 
 def write_options(options: Mapping[str, str]) -> Options:

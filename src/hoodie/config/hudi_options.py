@@ -63,11 +63,15 @@ class HudiOption:
 
 #: Values of options that have an effect with others.
 _VALUES = {
+    "hoodie.datasource.insert.dup.policy": {
+        "DROP": "An insert does not leave out rows whose key is there. Set it to none or fail; filter with "
+        "HoodieReadClient.filter_exists, or upsert"
+    },
     "hoodie.index.type": {
         word: f"The index {word} is not kept. Leave hoodie.index.type out, or take BLOOM, SIMPLE, GLOBAL_BLOOM, "
         "GLOBAL_SIMPLE, BUCKET or HBASE"
         for word in ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "RECORD_LEVEL_INDEX", "INMEMORY", "FLINK_STATE")
-    }
+    },
 }
 
 

@@ -160,7 +160,7 @@ def _convert(text: str, default: object) -> object:
     if isinstance(default, float):
         return float(text)
     if isinstance(default, Enum):
-        return type(default)[text.strip().upper()]
+        return type(default)[text.strip().upper().replace("-", "_")]
     if isinstance(default, tuple):
         return tuple(part.strip() for part in text.split(",") if part.strip())
     return text

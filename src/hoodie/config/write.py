@@ -60,6 +60,13 @@ class LogFormat(StrEnum):
     PARQUET = "parquet"
 
 
+class DuplicatePolicy(StrEnum):
+    """What an insert does about keys that are there."""
+
+    NONE = "none"
+    FAIL = "fail"
+
+
 class WriteOperation(StrEnum):
     """What `hoodie.write` does with a batch."""
 
@@ -255,6 +262,12 @@ class WriteOptions:
         "hoodie.merge.allow.duplicate.on.inserts",
         True,
         "An insert into a small file appends without looking for its key; off: an existing key is updated.",
+    )
+    duplicates: DuplicatePolicy = option(
+        "hoodie.datasource.insert.dup.policy",
+        DuplicatePolicy.NONE,
+        "none: an insert does not look at keys that are there; fail: one of them fails it, as two rows of one key do "
+        "that are not combined.",
     )
     bulk_sort: BulkInsertSort = option(
         "hoodie.bulkinsert.sort.mode",

@@ -6,7 +6,7 @@ as large as one that is written on the driver.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from uuid import uuid4
@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql.datasource import DataSourceArrowWriter, WriterCommitMessage
 
 from hoodie.api.write_client import write
-from hoodie.config.datasource import DatasourceOptions
+from hoodie.config.datasource import sql_insert
 from hoodie.config.options import Options
 from hoodie.config.read import QueryOptions, QueryType
 from hoodie.config.write import EngineOptions, WriteOperation
@@ -24,6 +24,7 @@ from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
 from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
 from hoodie.writing.staging import new_stage, remove_stale
 
 OPERATION = "hoodie.datasource.write.operation"
@@ -51,7 +52,7 @@ class ViewWriter(DataSourceArrowWriter):
                 "rows are inserted into a view of the latest rows (snapshot), not of older or changed ones"
             )
         self.path, self.options, self.storage = path, options, storage_at(path, options)
-        self.operation = _operation(options, overwrite)
+        self.overwrite = overwrite
         self.most = options.read(EngineOptions).driver_batch
         self.folder = new_stage()
 
@@ -75,8 +76,11 @@ class ViewWriter(DataSourceArrowWriter):
             try:
                 staged = [found for found in messages if isinstance(found, StagedRows) and found.path]
                 self._require_small(sum(found.bytes for found in staged))
-                if staged or self.operation is WriteOperation.INSERT_OVERWRITE_TABLE:
-                    write(self._rows(staged), self.path, {**self.options, OPERATION: self.operation.value})
+                if staged or self.overwrite:
+                    operation, options = sql_insert(self.options, load_state(self.storage).config)
+                    if self.overwrite:
+                        operation = WriteOperation.INSERT_OVERWRITE_TABLE
+                    write(self._rows(staged), self.path, {**self.options, **options, OPERATION: operation.value})
             finally:
                 self._forget()
 
@@ -103,13 +107,6 @@ class ViewWriter(DataSourceArrowWriter):
     def _forget(self) -> None:
         self.storage.delete_tree(self.folder)
         remove_stale(self.storage)
-
-
-def _operation(options: Mapping[str, str], overwrite: bool) -> WriteOperation:
-    if overwrite:
-        return WriteOperation.INSERT_OVERWRITE_TABLE
-    given = Options(options).read(DatasourceOptions)
-    return given.operation if OPERATION in options else WriteOperation(given.sql_insert.value)
 
 
 def _batches(storage: Storage, paths: Sequence[str]) -> Iterator[pa.RecordBatch]:

@@ -17,7 +17,7 @@ from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures import PROCEDURES, Procedure
-from hoodie.statements.rows import table_rows
+from hoodie.statements.rows import settings_of, table_rows
 
 
 def call(session: SparkSession, text: Text) -> DataFrame:
@@ -33,7 +33,7 @@ def call(session: SparkSession, text: Text) -> DataFrame:
         raise StatementError(f"there is no procedure {name!r}. {hint}")
     arguments = _arguments(name, procedure, tree.expressions)
     path = arguments.get("path") or _path(session, name, arguments)
-    rows = procedure.run(open_table(session, path), arguments)
+    rows = procedure.run(open_table(session, path, options=settings_of(session)), arguments)
     limit = arguments.get("limit") if "limit" in procedure.parameters else None
     if limit is not None and limit < 0:
         raise StatementError(f"{name}: limit => {limit}: expected 0 or more")

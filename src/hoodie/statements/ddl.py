@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from hoodie.api.table import HoodieTable, create_table, open_table
-from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden
+from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden, sql_insert
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError, TableMismatch
 from hoodie.formats.avro.schema import to_avro
@@ -32,7 +32,7 @@ from hoodie.spark.names import (
 )
 from hoodie.spark.types import nullable, to_arrow
 from hoodie.statements.cutting import Name, Text, check_grammar
-from hoodie.statements.rows import nothing, opened, table_rows, with_tables
+from hoodie.statements.rows import nothing, opened, settings_of, table_rows, with_tables
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
 from hoodie.table.change_logging import log_change_data
@@ -141,7 +141,7 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
     kind = options.pop("type", "cow").lower()
     if kind not in _TYPES:
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
-    given: dict[str, str] = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
+    given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
     keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
     if not keys:
         raise StatementError(f"table {wanted.name} needs a key: TBLPROPERTIES (primaryKey = 'id')")
@@ -178,13 +178,14 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
                 record_key=record_key,
                 partition_by=wanted.partitions,
                 table_type=_TYPES[kind],
-                options=given,
+                options=overridden(settings_of(session), given),
             )
             undo.callback(_take_back, storage)
             if avro:
                 update_properties(table.storage, {"hoodie.table.create.schema": avro})
             if rows is not None:
-                table.bulk_insert(rows)
+                _, options = sql_insert(table.options, load_state(table.storage).config)
+                table.bulk_insert(rows, options=options)
             undo.pop_all()
     if with_location:
         register_table(session, ".".join(wanted.name.parts), path)
@@ -280,7 +281,7 @@ def _remove(storage: Storage) -> None:
 def _alter(session: SparkSession, text: Text) -> DataFrame | None:
     parts, at = text.name(2)
     name = Name(parts, parts[-1])
-    table = opened(session, name, {})
+    table = opened(session, name)
     if table is None:
         return None
     if text.word(at) == "ADD" and text.word(at + 1) in ("COLUMN", "COLUMNS"):
@@ -328,7 +329,7 @@ def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], text: Tex
 
 def _truncate(session: SparkSession, text: Text) -> DataFrame | None:
     parts, at = text.name(2)
-    table = opened(session, Name(parts, parts[-1]), {})
+    table = opened(session, Name(parts, parts[-1]))
     if table is None:
         return None
     if text.word(at) == "PARTITION":
@@ -389,7 +390,7 @@ def _spec(table: HoodieTable[DataFrame], path: str) -> dict[str, str]:
 
 def _show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
     parts, _ = text.name(1)
-    table = opened(session, Name(parts, parts[-1]), {})
+    table = opened(session, Name(parts, parts[-1]))
     if table is None:
         return None
     paths = [path for path in discover_partitions(table.storage) if path]

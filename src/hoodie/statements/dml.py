@@ -11,8 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.api.table import HoodieTable
-from hoodie.config.datasource import DatasourceOptions, SqlInsert
-from hoodie.config.options import read_options
+from hoodie.config.datasource import sql_insert
+from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.columns import quoted
@@ -25,7 +25,6 @@ from hoodie.statements.rows import views_of, with_tables
 from hoodie.table.state import load_state
 from hoodie.writing.result import WriteResult
 
-INSERT_OPERATION = "hoodie.spark.sql.insert.into.operation"
 _DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 
@@ -86,11 +85,17 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFra
     query = with_tables(session, statement.query)
     rows = session.sql(statement.query) if query is None else query
     frame = _placed(statement, rows, _columns(table))
+    operation, options = sql_insert(table.options, load_state(table.storage).config)
+    calls = {
+        WriteOperation.INSERT: table.insert,
+        WriteOperation.UPSERT: table.upsert,
+        WriteOperation.BULK_INSERT: table.bulk_insert,
+    }
     if not statement.overwrite:
-        return _inserted(session, table, frame)
+        return calls[operation](frame, options=options)
     if statement.partition or str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic":
-        return table.insert_overwrite(frame)
-    return table.insert_overwrite_table(frame)
+        return table.insert_overwrite(frame, options=options)
+    return table.insert_overwrite_table(frame, options=options)
 
 
 def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFrame]) -> None:
@@ -103,17 +108,6 @@ def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFram
             f"PARTITION names {', '.join(others)}, and {statement.table} is partitioned by "
             f"{', '.join(columns) or 'nothing'}"
         )
-
-
-def _inserted(session: SparkSession, table: HoodieTable[DataFrame], frame: DataFrame) -> WriteResult:
-    given = session.conf.get(INSERT_OPERATION, None)
-    operation = read_options(DatasourceOptions, {INSERT_OPERATION: given} if given else {}).sql_insert
-    calls = {
-        SqlInsert.INSERT: table.insert,
-        SqlInsert.UPSERT: table.upsert,
-        SqlInsert.BULK_INSERT: table.bulk_insert,
-    }
-    return calls[operation](frame)
 
 
 def _columns(table: HoodieTable[DataFrame]) -> StructType | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 from uuid import uuid4
@@ -13,7 +13,10 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from hoodie.api.table import HoodieTable, open_table
-from hoodie.errors import StatementError
+from hoodie.config.datasource import check_options, write_options
+from hoodie.config.hudi_options import Purpose
+from hoodie.config.options import Options
+from hoodie.errors import InvalidOption, StatementError
 from hoodie.spark.columns import tick
 from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import named_table
@@ -43,8 +46,20 @@ def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str
     return session.createDataFrame([tuple(row) for row in rows], schema)
 
 
-def opened(session: SparkSession, name: Name, options: Mapping[str, str]) -> HoodieTable[DataFrame] | None:
-    """The table of ours that a statement names; None: it is Spark's, or nobody's.
+def settings_of(session: SparkSession, purpose: Purpose = Purpose.WRITE) -> Options:
+    """What `SET hoodie.… = …` has told the session: options of its statements; what a table is, its properties say.
+
+    Raises InvalidOption as `check_options`
+    """
+    settings = {key: value for key, value in session.conf.getAll.items() if key.startswith("hoodie.")}
+    try:
+        return write_options(check_options(settings, purpose))
+    except InvalidOption as problem:
+        raise InvalidOption(f"{problem} (A setting of the session: RESET removes it.)") from problem
+
+
+def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
+    """The table of ours that a statement names, with the session's settings; None: it is Spark's, or nobody's.
 
     Raises TableNotFound when the name is registered, or a path, and no table is there; StatementError on an entry of
            the newest base files alone, which is not written by
@@ -56,7 +71,7 @@ def opened(session: SparkSession, name: Name, options: Mapping[str, str]) -> Hoo
         raise StatementError(
             f"{name} is an entry for queries of the newest base files alone: the statement takes the table's other name"
         )
-    return open_table(session, found.path, options=options)
+    return open_table(session, found.path, options=settings_of(session))
 
 
 def with_tables(session: SparkSession, text: str) -> DataFrame | None:
@@ -115,7 +130,7 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
             continue
         start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
         moment, end = _moment(whole, end)
-        opened_table = open_table(session, found.path)
+        opened_table = open_table(session, found.path, options=settings_of(session, Purpose.READ))
         key = f"hoodie_{len(frames)}"
         if found.read_optimized:
             frames[key] = opened_table.read_optimized(as_of=moment)

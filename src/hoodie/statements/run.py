@@ -51,7 +51,7 @@ def _ours(session: SparkSession, statement: Text) -> DataFrame | None:
         return _view(session, statement) if done is None and word == "CREATE" else done
     found = dml(statement) if word in _OURS else None
     if found is not None:
-        table = opened(session, found.table, {})
+        table = opened(session, found.table)
         if table is not None:
             check_grammar(statement)
             return counts_frame(session, run_dml(session, table, found))

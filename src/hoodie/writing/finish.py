@@ -57,6 +57,11 @@ def finish(
             told = job.checked.index.announce(job.transaction.time, outcome.stats, outcome.later)
         metadata = describe(job.transaction, outcome.stats, replaced, {**_extra(job, options), **told})
         after: TableState | None = None
+        if job.checked.operation_rules.new_keys and (there := metadata.updated + metadata.deleted):
+            raise InvalidInput(
+                f"{there} rows of the insert have keys that {job.state.config.name} has already: upsert them, or leave "
+                "them out (HoodieReadClient.filter_exists). Nothing has changed"
+            )
         if commit:
             metadata, after = publish_seen(job.transaction, metadata, lingering=outcome.route != DRIVER)
             finalize_index(job.checked.index, job.transaction.time, outcome.later)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from hoodie.config.table import TableType
-from hoodie.config.write import FileSizing, WriteOperation, WriteOptions
+from hoodie.config.write import DuplicatePolicy, FileSizing, WriteOperation, WriteOptions
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
 from hoodie.plan.write import TaskKind, TaskKinds
@@ -46,6 +46,7 @@ class OperationRules:
     locate: bool = False  # keys are looked up in the table
     match: bool = False  # rows that go to an existing file replace stored rows of their key; else they are appended
     delete: bool = False  # rows are keys to be removed
+    new_keys: bool = False  # a key that is there fails the write
     bulk: bool = False  # rows are written as they come, to new file groups
     combine: Combine = Combine.ALL
     replaces: Replaces = Replaces.NOTHING
@@ -152,6 +153,9 @@ def _rules_of(operation: WriteOperation, options: WriteOptions, kind: TableKind)
             return replace(known, combine=combine, small_files=kind.small_files)
         case WriteOperation.DELETE:
             return replace(known, delete=True, combine=Combine.LAST, small_files=no_small_files)
+        case WriteOperation.INSERT if options.duplicates is DuplicatePolicy.FAIL:
+            combine = Combine.ORDERED if options.combine_before_insert else Combine.UNIQUE
+            return replace(known, new_keys=True, combine=combine, small_files=kind.small_files)
         case WriteOperation.INSERT:
             if options.duplicates_on_insert:
                 return replace(appended, small_files=kind.small_files)

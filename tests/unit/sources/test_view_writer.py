@@ -74,6 +74,10 @@ def test_options_say_what_an_insert_does_and_overwrite_replaces_all(path):
     upsert = writer(path, **{"hoodie.spark.sql.insert.into.operation": "upsert"})
     upsert.commit([upsert.write(iter(rows_of(("a", 5)).to_batches()))])
     assert content(path) == [("a", 5)]
+    strict = writer(path, **{"hoodie.sql.insert.mode": "strict"})
+    with pytest.raises(InvalidInput, match="keys"):
+        strict.commit([strict.write(iter(rows_of(("a", 6)).to_batches()))])
+    assert content(path) == [("a", 5)]
     replace = writer(path, overwrite=True)
     replace.commit([replace.write(iter(rows_of(("z", 1)).to_batches()))])
     assert content(path) == [("z", 1)]
