@@ -15,11 +15,11 @@ import pytest
 
 from hoodie.cli.arguments import Option
 from hoodie.cli.main import cli
-from hoodie.cli.reference import commands, page, schema_text, write
 from hoodie.cli.schema import RESULTS, json_schema
 from hoodie.storage.local import LocalStorage
 from support.compacting import schedule
 from support.lake import Terminal, parse
+from tools.docs.commands_page import commands, page, schema_text, write
 
 ROOT = Path(__file__).parents[3]
 COMMANDS = dict(commands(cli))
@@ -28,7 +28,7 @@ COMMANDS = dict(commands(cli))
 def test_the_page_and_the_schema_are_those_of_the_command_tree() -> None:
     for path, text in write(ROOT / "docs").items():
         assert path.read_text("utf-8") == text, (
-            f"run python -m hoodie.cli.reference ({path.name} is not as it should be)"
+            f"run python -m tools.docs.commands_page ({path.name} is not as it should be)"
         )
     assert page()
     assert schema_text()

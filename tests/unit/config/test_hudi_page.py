@@ -7,21 +7,22 @@ import subprocess
 import sys
 from pathlib import Path
 
-from hoodie.config import hudi_page
 from hoodie.config.hudi_options import OptionClass, hudi_options
+from tools.docs import hudi_page
 
-PAGE = Path(__file__).parents[3] / "docs" / "coming-from-hudi.md"
+ROOT = Path(__file__).parents[3]
+PAGE = ROOT / "docs" / "coming-from-hudi.md"
 ROW = re.compile(r"\| `(?P<key>[^`]+)` \| (?P<kind>[a-z ]+) \| (?P<accepted>.*?) \| (?P<advice>.*?) \|")
 
 
 def test_the_committed_page_is_what_the_list_gives() -> None:
-    advice = "run: python -m hoodie.config.hudi_page > docs/coming-from-hudi.md"
+    advice = "run: python -m tools.docs.hudi_page > docs/coming-from-hudi.md"
     assert PAGE.read_text(encoding="utf-8") == hudi_page.page(), advice
 
 
 def test_the_module_prints_the_page() -> None:
-    command = [sys.executable, "-m", "hoodie.config.hudi_page"]
-    printed = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=True).stdout
+    command = [sys.executable, "-m", "tools.docs.hudi_page"]
+    printed = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, encoding="utf-8", check=True).stdout
     assert printed == hudi_page.page()
 
 

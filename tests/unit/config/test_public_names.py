@@ -22,9 +22,9 @@ import pytest
 import hoodie
 from hoodie import errors
 from hoodie.config.datasource import ALL_GROUPS
-from hoodie.config.error_tree import page
 from hoodie.config.hudi_options import hudi_options
 from hoodie.config.options import declared
+from tools.docs.errors_page import page
 
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "hoodie"
@@ -295,7 +295,7 @@ def test_one_filter_reaches_all_warnings_and_they_pickle() -> None:
 
 
 def test_the_page_of_errors_draws_the_tree() -> None:
-    """Else: python -m hoodie.config.error_tree > docs/errors.md"""
+    """Else: python -m tools.docs.errors_page > docs/errors.md"""
     drawn = (ROOT / "docs" / "errors.md").read_text(encoding="utf-8")
     assert drawn == page()
     for name in errors.__all__:

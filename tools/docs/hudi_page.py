@@ -1,6 +1,6 @@
 """The page docs/coming-from-hudi.md: jobs before and after, and all of Hudi's options with what becomes of each.
 
-`python -m hoodie.config.hudi_page` prints it.
+`python -m tools.docs.hudi_page` prints it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hoodie.config.options import declared
 _PAGE = """\
 # Coming from Hudi
 
-<!-- Generated: python -m hoodie.config.hudi_page > docs/coming-from-hudi.md -->
+<!-- Generated: python -m tools.docs.hudi_page > docs/coming-from-hudi.md -->
 
 A job that writes with Hudi's Spark data source keeps its options. `df.write.format("hudi")` becomes `hoodie.write`,
 `spark.read.format("hudi")` becomes `hoodie.read`; no jar, no `spark.jars.packages`, no serializer or extension to

@@ -1,6 +1,6 @@
 """The page of all errors and warnings, docs/errors.md, made from their classes.
 
-`python -m hoodie.config.error_tree` prints it.
+`python -m tools.docs.errors_page` prints it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hoodie import errors
 _PAGE = """\
 # Errors and warnings
 
-<!-- Generated from the classes of hoodie.errors: python -m hoodie.config.error_tree > docs/errors.md -->
+<!-- Generated from the classes of hoodie.errors: python -m tools.docs.errors_page > docs/errors.md -->
 
 Every error that Hoodie raises on purpose is a `HoodieError`, and every warning a `HoodieWarning`; all of them are in
 `hoodie.errors`. Classes differ by what a caller can do. Some are also of a class that Python has for the case, such as

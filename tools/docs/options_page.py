@@ -1,6 +1,6 @@
 """The page of all options, docs/configuration.md, made from their declarations.
 
-`python -m hoodie.config.reference` prints it.
+`python -m tools.docs.options_page` prints it.
 """
 
 from __future__ import annotations
@@ -225,7 +225,7 @@ SELDOM = frozenset(
 _INTRODUCTION = """\
 # Configuration
 
-<!-- Generated from the option declarations: python -m hoodie.config.reference > docs/configuration.md -->
+<!-- Generated from the option declarations: python -m tools.docs.options_page > docs/configuration.md -->
 
 Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to
 a single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.

@@ -1,4 +1,4 @@
-"""The page of the commands, out of the command tree: `python -m hoodie.cli.reference` writes docs/cli.md and
+"""The page of the commands, out of the command tree: `python -m tools.docs.commands_page` writes docs/cli.md and
 docs/cli.schema.json; tests compare."""
 
 from __future__ import annotations
