@@ -105,7 +105,14 @@ def __getattr__(name: str) -> Any:
         from importlib import import_module
 
         module, _, original = __homes__[name].partition(":")
-        found = getattr(import_module(module), original or name)
+        try:
+            found = getattr(import_module(module), original or name)
+        except ModuleNotFoundError as missing:
+            if missing.name != "pyspark":
+                raise
+            from hoodie.errors import MissingPackage
+
+            raise MissingPackage("PySpark", "spark", f"hoodie.{name}") from missing
     else:
         raise AttributeError(f"module 'hoodie' has no attribute {name!r}")
     globals()[name] = found  # the next use finds it without coming here

@@ -112,8 +112,16 @@ class Rows:
         return self._table()
 
     def to_pandas(self, **options: Any) -> Any:
-        """All rows as a pandas DataFrame. options: of `pyarrow.Table.to_pandas`"""
-        return self.to_arrow().to_pandas(**options)
+        """All rows as a pandas DataFrame.
+
+        options  of `pyarrow.Table.to_pandas`
+        Raises   MissingPackage without pandas
+        """
+        rows = self.to_arrow()
+        try:
+            return rows.to_pandas(**options)
+        except ModuleNotFoundError as missing:
+            raise MissingPackage("pandas", "pandas", "to_pandas") from missing
 
     def to_polars(self) -> pl.DataFrame:
         """All rows as a Polars DataFrame. Raises MissingPackage without Polars"""

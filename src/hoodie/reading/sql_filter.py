@@ -13,16 +13,12 @@ from typing import Any, NamedTuple, TypeAlias, TypeGuard
 
 import pyarrow as pa
 import pyarrow.compute as pc
+import sqlglot
+from sqlglot import expressions as sql
 
-from hoodie.errors import InvalidInput, MissingPackage
+from hoodie.errors import InvalidInput
 from hoodie.reading.exact_numbers import Number, fitted, is_exact, members
 from hoodie.reading.predicate import ANY, Test, Tests, both, either
-
-try:
-    import sqlglot
-    from sqlglot import expressions as sql
-except ModuleNotFoundError as _missing:
-    raise MissingPackage("sqlglot", "sql", "a condition in SQL") from _missing
 
 _OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     sql.EQ: ("=", operator.eq),

@@ -42,11 +42,11 @@ import importlib.abc, sys
 
 class Without(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
-        if name.partition(".")[0] in {"pyspark", "py4j"}:
-            raise ImportError(f"{name} is not installed")
+        if name.partition(".")[0] in {"pyspark", "py4j", "pandas"}:
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
 sys.meta_path.insert(0, Without())
-import hoodie, pyarrow as pa
+import hoodie, hoodie.errors, pyarrow as pa
 
 table = hoodie.create_table(sys.argv[1], name="t", record_key="id", table_type="MERGE_ON_READ")
 rows = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
@@ -63,11 +63,18 @@ table.clean(), table.archive(), table.history(), table.file_slices(), table.deta
 assert table.examine() == ()
 assert len(hoodie.scan(sys.argv[1]).files) == 1
 assert hoodie.open_table(path=sys.argv[1]).count() == 2
+for call in (lambda: hoodie.local_session(), lambda: hoodie.sql, lambda: table.delete_where("v = 'a'")):
+    try:
+        call()
+    except hoodie.errors.MissingPackage as missing:
+        assert "pip install 'hoodie[spark]'" in str(missing), missing
+    else:
+        raise AssertionError(call)
 print("fine")
 """
 
 
-def test_a_table_lives_its_life_where_pyspark_is_not_installed(tmp_path: Path) -> None:
+def test_a_table_lives_its_life_where_neither_pyspark_nor_pandas_is_installed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", WITHOUT_PYSPARK, str(tmp_path / "t")], capture_output=True, text=True, check=False
     )
@@ -336,10 +343,9 @@ def test_a_missing_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytes
     for module, extra, call in (
         ("polars", "polars", lambda: table.snapshot().to_polars()),
         ("duckdb", "duckdb", lambda: table.snapshot().to_duckdb()),
-        ("sqlglot", "sql", lambda: table.snapshot(filters="id = 1")),
+        ("pandas", "pandas", lambda: table.snapshot().to_pandas()),
     ):
         monkeypatch.setitem(sys.modules, module, None)
-        monkeypatch.delitem(sys.modules, "hoodie.reading.sql_filter", raising=False)
         with pytest.raises(MissingPackage, match=rf"pip install 'hoodie\[{extra}\]'"):
             call()
 
