@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hoodie.api.table import HoodieTable, create_table, open_table
     from hoodie.api.write_client import HoodieWriteClient, write
     from hoodie.errors import HoodieError, HoodieWarning
-    from hoodie.reading.incremental import read_changes_arrow
+    from hoodie.reading.changes.incremental import read_changes_arrow
     from hoodie.reading.scan import Scan
     from hoodie.reading.snapshot import read_arrow
     from hoodie.sources.register import register, unregister
@@ -81,7 +81,7 @@ __homes__ = {
     "open_table": "hoodie.api.table",
     "read": "hoodie.api.datasource_read",
     "read_arrow": "hoodie.reading.snapshot",
-    "read_changes_arrow": "hoodie.reading.incremental",
+    "read_changes_arrow": "hoodie.reading.changes.incremental",
     "refresh_view": "hoodie.sources.view_refresh",
     "register": "hoodie.sources.register",
     "register_table": "hoodie.spark.names",

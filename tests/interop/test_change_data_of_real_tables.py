@@ -13,8 +13,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import HistoryGone, InvalidInput, UnsupportedTable
-from hoodie.reading.change_data import change_data_batches
-from hoodie.reading.change_data_plan import plan_change_data
+from hoodie.reading.changes.data import change_data_batches
+from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.change_data import NAMES, change, ordered, ranges, unpack

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 from hoodie.errors import HistoryGone, UnsupportedTable
-from hoodie.reading.incremental import read_changes_arrow
+from hoodie.reading.changes.incremental import read_changes_arrow
 from hoodie.storage.local import LocalStorage
 from hoodie.table.state import load_state
 from support.oracles import (

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from hoodie.reading.incremental import changed_rows
+from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_table
 from hoodie.table.state import TableState, load_state

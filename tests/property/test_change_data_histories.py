@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import hoodie
 from hoodie.config.table import LoggedImages
-from hoodie.reading.change_data import change_data_batches
-from hoodie.reading.change_data_plan import plan_change_data
+from hoodie.reading.changes.data import change_data_batches
+from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.table.state import load_state
 from support.change_data import change
 

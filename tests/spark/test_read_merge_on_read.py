@@ -17,8 +17,8 @@ from hoodie import create_table, open_table, read_arrow, register, sql, unregist
 from hoodie import read as hoodie_read
 from hoodie.errors import FileGone, InvalidInput, InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
-from hoodie.reading.file_slice_reader import merged_batches, slice_reader
 from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.slices.reader import merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.spark.read import kept_changes

@@ -19,7 +19,7 @@ import hoodie
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption
 from hoodie.model.files import BaseFile, FileGroupId
-from hoodie.reading.file_slice_reader import base_batches
+from hoodie.reading.slices.reader import base_batches
 from hoodie.spark.read import route
 from hoodie.spark.read.arrow_files import split
 from hoodie.spark.read.route import Route, route_to

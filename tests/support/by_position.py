@@ -10,9 +10,9 @@ import pyarrow as pa
 
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.reading.file_slice_reader import SliceReader, base_batches
 from hoodie.reading.scan import Scan
-from hoodie.reading.slice_changes import SliceChanges
+from hoodie.reading.slices.reader import SliceReader, base_batches
+from hoodie.reading.slices.slice_changes import SliceChanges
 
 
 def rows_by_position(scan: Scan) -> pa.Table:

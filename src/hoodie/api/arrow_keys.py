@@ -19,7 +19,7 @@ from hoodie.keygen.arrow_keys import missing_columns
 from hoodie.lookup.context import LookupContext, lookup_for_read
 from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.selection import check_columns
+from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import Storage

@@ -10,8 +10,8 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_repair import RepairJob
 from hoodie.lookup.point_read import ReadStats
+from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
-from hoodie.reading.selection import Filters
 from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState

@@ -10,7 +10,7 @@ from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.reading.change_data_plan import plan_change_data
+from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from hoodie.errors import MissingPackage
-from hoodie.reading.change_data import change_data_batches, select_changes
-from hoodie.reading.change_data_plan import ChangeData
+from hoodie.reading.changes.data import change_data_batches, select_changes
+from hoodie.reading.changes.data_plan import ChangeData
+from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import Scan
-from hoodie.reading.selection import Filters
 from hoodie.reading.snapshot import read_scan
 from hoodie.reading.stream import count_rows, scan_batches
 from hoodie.storage.faults import typed_calls, typed_errors

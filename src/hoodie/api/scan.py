@@ -6,9 +6,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
+from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import Scan, ScanKind
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.selection import Filters
 from hoodie.reading.snapshot import open_storage
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import load_state

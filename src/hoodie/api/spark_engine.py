@@ -17,11 +17,11 @@ from hoodie.api.spark_keys import SparkKeys
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, MissingPackage
-from hoodie.reading.change_data_plan import CHANGE_COLUMNS
-from hoodie.reading.predicate import ANY, Test, Tests, tests_of
+from hoodie.reading.changes.data_plan import CHANGE_COLUMNS
+from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
+from hoodie.reading.filters.selection import Filters, check_columns, read_filter, sure_tests
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.selection import Filters, check_columns, read_filter, sure_tests
 from hoodie.reading.table_schema import read_schema
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted

@@ -20,7 +20,7 @@ from hoodie.index.contract import ByFile
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.point_read import held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.selection import check_columns
+from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.conform import conform
 from hoodie.schema.types import stored_type

@@ -15,9 +15,9 @@ from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
+from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import Scan, ScanKind
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.selection import Filters
 from hoodie.reading.stream import count_rows
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.schema import without_meta_fields

@@ -12,7 +12,7 @@ from hoodie.config.options import Options as Checked
 from hoodie.config.write import WriteOperation
 from hoodie.errors import UnsupportedTable
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.selection import Filters
+from hoodie.reading.filters.selection import Filters
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
 from hoodie.writing.explanation import WriteExplanation

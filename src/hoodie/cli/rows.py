@@ -19,11 +19,11 @@ from hoodie.cli.output import Block, Grid, plain
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
-from hoodie.reading.change_data import change_data_batches, select_changes
-from hoodie.reading.change_data_plan import plan_change_data
+from hoodie.reading.changes.data import change_data_batches, select_changes
+from hoodie.reading.changes.data_plan import plan_change_data
+from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.scan import Scan, ScanKind
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.selection import check_columns
 from hoodie.reading.snapshot import read_scan
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.protocol import Storage

@@ -28,8 +28,8 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Instant
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.base_file_reader import footer_of
-from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches, slice_reader
+from hoodie.reading.slices.base_file_reader import footer_of
+from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.table.state import TableState

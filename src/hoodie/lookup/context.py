@@ -12,7 +12,7 @@ from hoodie.config.table import TableType
 from hoodie.index.contract import ByFile, ByKey, Index
 from hoodie.lookup.index_choice import choose_index, refuse_groups_of_logs
 from hoodie.lookup.log_only_keys import compacted_logs, with_log_only_keys
-from hoodie.reading.file_slice_reader import slice_reader
+from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.schema import with_meta_fields
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, declared_schema

@@ -19,7 +19,7 @@ from hoodie.index.hbase_entries import NEXT, Entry, Validity, find_entries, plac
 from hoodie.index.hbase_missed import Missed
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields

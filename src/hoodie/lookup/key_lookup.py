@@ -28,7 +28,7 @@ from hoodie.index.pruning import (
 )
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.base_file_reader import footer_of
+from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.storage.protocol import Storage
 
 #: Positions in the keys, the positions of these keys' rows in the file (`ABSENT` and less: not known), and the cost.

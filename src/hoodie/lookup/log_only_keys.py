@@ -20,7 +20,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileSlice, LogFile
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.file_slice_reader import SliceMerge, SliceReader
+from hoodie.reading.slices.reader import SliceMerge, SliceReader
 from hoodie.table.state import TableFiles, TableState
 from hoodie.timeline.load import read_commit
 

@@ -28,8 +28,8 @@ from hoodie.lookup.index_choice import index_context, refuse_unknown
 from hoodie.lookup.key_lookup import Mask, keys_in_base
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.column_types import base_types
-from hoodie.reading.file_slice_reader import SliceReader, merged_batches, slice_reader
+from hoodie.reading.slices.column_types import base_types
+from hoodie.reading.slices.reader import SliceReader, merged_batches, slice_reader
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState

@@ -17,10 +17,10 @@ from hoodie.display.render import as_html
 from hoodie.display.summary import Column, Kind, count_text, summary
 from hoodie.errors import UnsupportedTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile
-from hoodie.reading.change_plan import CommitTimes
-from hoodie.reading.file_slice_reader import SliceReader
-from hoodie.reading.predicate import ANY, Tests
+from hoodie.reading.changes.plan import CommitTimes
+from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.pruned import Pruned, PruneReason, by_reason, left_out
+from hoodie.reading.slices.reader import SliceReader
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
 

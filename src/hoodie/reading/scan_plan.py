@@ -16,14 +16,14 @@ import pyarrow as pa
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.reading.change_plan import plan_changes
-from hoodie.reading.column_types import mislabelled
+from hoodie.reading.changes.plan import plan_changes
 from hoodie.reading.complete_view import complete_view
-from hoodie.reading.file_slice_reader import slice_reader
-from hoodie.reading.partition_tests import slices_that_may_pass
-from hoodie.reading.predicate import ANY, Tests, both
+from hoodie.reading.filters.partitions import slices_that_may_pass
+from hoodie.reading.filters.predicate import ANY, Tests, both
+from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, read_filter
 from hoodie.reading.scan import Scan, ScanKind
-from hoodie.reading.selection import Filters, RowFilter, check_columns, read_filter
+from hoodie.reading.slices.column_types import mislabelled
+from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point, query_instant

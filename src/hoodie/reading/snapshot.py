@@ -21,13 +21,13 @@ from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.reading.column_types import base_types
-from hoodie.reading.file_slice_reader import SliceReader, merged_batches
-from hoodie.reading.predicate import ANY, Tests
-from hoodie.reading.row_groups import row_groups
+from hoodie.reading.filters.predicate import ANY, Tests
+from hoodie.reading.filters.row_groups import row_groups
+from hoodie.reading.filters.selection import Filters, check_columns, read_filter
 from hoodie.reading.scan import Scan
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.selection import Filters, check_columns, read_filter
+from hoodie.reading.slices.column_types import base_types
+from hoodie.reading.slices.reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors

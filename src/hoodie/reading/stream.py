@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.reading.file_slice_reader import base_batches, merged_batches
 from hoodie.reading.scan import Scan
+from hoodie.reading.slices.reader import base_batches, merged_batches
 from hoodie.storage.protocol import Storage
 
 #: Threads that read footers.

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.formats.avro.schema import from_avro
 from hoodie.model.files import BaseFile
-from hoodie.reading.base_file_reader import footer_of
+from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.schema.schema import stored_form, with_meta_fields, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema

@@ -19,7 +19,7 @@ from hoodie.lookup.key_status import KeyStatus, with_statuses
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
-from hoodie.reading.file_slice_reader import slice_reader
+from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields

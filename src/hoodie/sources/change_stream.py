@@ -1,6 +1,6 @@
 """`readStream.format("hudi")`: each micro-batch has the rows that a range of commits changed, or their change data.
 
-Offsets are instants (`hoodie.reading.stream_offsets`). The reader lives in a worker of Spark's planner as long as its
+Offsets are instants (`hoodie.reading.changes.offsets`). The reader lives in a worker of Spark's planner as long as its
 query; what it raises carries its class in its text, for `hoodie.sources.queries` to raise.
 """
 
@@ -18,10 +18,8 @@ from hoodie.config.options import Options
 from hoodie.config.read import IncrementalFormat, QueryOptions, StreamOptions
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
-from hoodie.reading.change_data_plan import plan_change_data
-from hoodie.reading.scan import ScanKind
-from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.stream_offsets import (
+from hoodie.reading.changes.data_plan import plan_change_data
+from hoodie.reading.changes.offsets import (
     StreamOffset,
     begin_of,
     first_offset,
@@ -30,6 +28,8 @@ from hoodie.reading.stream_offsets import (
     read_offset,
     stream_options,
 )
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.table_schema import read_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.spark.types import nullable, to_spark

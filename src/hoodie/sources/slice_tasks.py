@@ -11,10 +11,10 @@ import pyarrow.compute as pc
 from pyspark.sql.datasource import InputPartition
 
 from hoodie.model.files import FileSlice
-from hoodie.reading.change_data import group_changes
-from hoodie.reading.change_data_plan import ChangeData, ChangeReader
-from hoodie.reading.file_slice_reader import SliceReader, base_batches, merged_batches
+from hoodie.reading.changes.data import group_changes
+from hoodie.reading.changes.data_plan import ChangeData, ChangeReader
 from hoodie.reading.scan import Scan
+from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.spark.read.merged_slices import pack, pack_by
 from hoodie.storage.protocol import Storage

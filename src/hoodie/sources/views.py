@@ -24,7 +24,7 @@ from pyspark.sql.types import StructType
 from hoodie.config.options import Options
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import FileGone, InvalidOption
-from hoodie.reading.change_data_plan import ChangeData, plan_change_data
+from hoodie.reading.changes.data_plan import ChangeData, plan_change_data
 from hoodie.reading.scan import Scan, ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.sources.answers import source_options

@@ -16,7 +16,7 @@ from hoodie.keygen.arrow_keys import partition_path, record_key
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.reading.incremental import changed_rows
+from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table

@@ -1,6 +1,6 @@
 """What change data is read from: for each commit and file group, the files that tell what became of its rows.
 
-Pure rules; `hoodie.reading.change_data_plan` reads what they need. Source: docs/format/cdc.md 4.
+Pure rules; `hoodie.reading.changes.data_plan` reads what they need. Source: docs/format/cdc.md 4.
 """
 
 from __future__ import annotations

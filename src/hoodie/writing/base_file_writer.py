@@ -24,7 +24,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.reading.file_slice_reader import SliceReader
+from hoodie.reading.slices.reader import SliceReader
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage

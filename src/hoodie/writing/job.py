@@ -27,7 +27,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
-from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties

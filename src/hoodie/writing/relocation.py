@@ -23,7 +23,7 @@ from hoodie.merge.rows import Mask, Positions, as_array, nullable, pick
 from hoodie.merge.rules import Choice, MergeRule
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.snapshot import merged_rows, read_base_file
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import with_meta_fields

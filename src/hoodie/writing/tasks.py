@@ -27,7 +27,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WriteTask
-from hoodie.reading.column_types import base_types
+from hoodie.reading.slices.column_types import base_types
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp

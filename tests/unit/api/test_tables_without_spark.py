@@ -16,7 +16,7 @@ import pytest
 import hoodie
 from hoodie.errors import InvalidInput, MissingPackage, SchemaMismatch, TableNotFound, UnsupportedTable
 from hoodie.reading import stream
-from hoodie.reading.file_slice_reader import base_batches
+from hoodie.reading.slices.reader import base_batches
 
 ROWS = pa.table(
     {
@@ -285,7 +285,9 @@ def test_the_first_rows_open_no_more_files_than_have_them(tmp_path: Path, monkey
 
 
 def test_row_groups_that_a_filter_rules_out_are_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from hoodie.reading import file_slice_reader, row_groups, snapshot
+    from hoodie.reading import snapshot
+    from hoodie.reading.filters import row_groups
+    from hoodie.reading.slices import reader as file_slice_reader
 
     table = hoodie.create_table(
         tmp_path / "t", name="t", record_key="id", options={"hoodie.parquet.block.size": 16_000}

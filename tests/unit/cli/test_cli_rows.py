@@ -16,7 +16,7 @@ from hoodie.api.table import create_table
 from hoodie.cli import exporting
 from hoodie.cli.rows import condition
 from hoodie.errors import InvalidInput
-from hoodie.reading.incremental import read_changes_arrow
+from hoodie.reading.changes.incremental import read_changes_arrow
 from hoodie.reading.snapshot import read_arrow
 from support.lake import Terminal, unpacked
 

@@ -27,13 +27,13 @@ from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, PARTIAL_UPDATE
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_file_name
 from hoodie.model.instant import Action, Instant, State
-from hoodie.reading.file_slice_reader import (
+from hoodie.reading.slices.log_scanner import committed_blocks
+from hoodie.reading.slices.reader import (
     ScanReport,
     SliceMerge,
     SliceReader,
     merged_batches,
 )
-from hoodie.reading.log_scanner import committed_blocks
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.testing.storage import MemoryStorage
@@ -267,7 +267,7 @@ def test_small_logs_are_read_by_one_request_each() -> None:
 
 def decoded_columns(monkeypatch: pytest.MonkeyPatch, *args: object, **how: object) -> tuple[set[str], set[str]]:
     """The columns taken from log blocks and from the base file by `read`."""
-    import hoodie.reading.file_slice_reader as module
+    import hoodie.reading.slices.reader as module
 
     logged, stored = set(), set()
     decode = module.data_rows
@@ -557,7 +557,7 @@ def test_many_versions_of_few_rows_stay_in_memory(tmp_path: Path) -> None:
 def test_logs_of_several_times_the_limit_are_merged_within_it(  # type: ignore[no-untyped-def]
     codec, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hoodie.reading.file_slice_reader._BATCH_ROWS", 8192)
+    monkeypatch.setattr("hoodie.reading.slices.reader._BATCH_ROWS", 8192)
     limit, count, blocks = 8 << 20, 20_000, 16
     text = pa.array(["v" * 80] * count)
 

@@ -13,8 +13,8 @@ import pytest
 
 import hoodie
 from hoodie.errors import InvalidInput
-from hoodie.reading.predicate import Bounds, may_pass
-from hoodie.reading.selection import read_filter
+from hoodie.reading.filters.predicate import Bounds, may_pass
+from hoodie.reading.filters.selection import read_filter
 
 FINEST = "-12345678901234567890.123456789012345678"
 EPOCH = dt.datetime(1970, 1, 1)

@@ -18,8 +18,8 @@ from hoodie.errors import HistoryGone, HollowCommit, InstantNotFound, InvalidInp
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, parse_time
-from hoodie.reading.change_plan import plan_changes
-from hoodie.reading.incremental import changed_rows, read_changes_arrow
+from hoodie.reading.changes.incremental import changed_rows, read_changes_arrow
+from hoodie.reading.changes.plan import plan_changes
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.local import LocalStorage

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hoodie.reading.json_text import json_text
+from hoodie.reading.changes.json_text import json_text
 
 ROW = pa.struct(
     [

@@ -20,7 +20,7 @@ from hoodie.errors import (
     ServiceFailed,
     WriteConflict,
 )
-from hoodie.reading.incremental import changed_rows
+from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.snapshot import read_table
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback

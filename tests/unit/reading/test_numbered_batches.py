@@ -7,7 +7,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hoodie.model.files import BaseFile, FileGroupId
-from hoodie.reading.file_slice_reader import numbered_batches
+from hoodie.reading.slices.reader import numbered_batches
 from hoodie.testing.storage import MemoryStorage
 
 

@@ -19,8 +19,8 @@ from hoodie.merge.log_scan import Committed
 from hoodie.merge.payloads import DEFAULT, OVERWRITE_WITH_LATEST, rule_for
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile, log_file_name, log_token
-from hoodie.reading.file_slice_reader import SliceReader
-from hoodie.reading.slice_changes import SliceChanges
+from hoodie.reading.slices.reader import SliceReader
+from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.schema import with_meta_fields
 from hoodie.testing.storage import MemoryStorage
 

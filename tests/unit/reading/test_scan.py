@@ -11,7 +11,7 @@ import pytest
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput
 from hoodie.model.files import parse_data_file
-from hoodie.reading.incremental import changed_rows
+from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.pruned import Pruned, PruneReason
 from hoodie.reading.scan import Scan, ScanKind
 from hoodie.reading.scan_plan import plan_scan

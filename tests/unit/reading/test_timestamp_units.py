@@ -14,8 +14,8 @@ from hoodie import read_arrow, read_changes_arrow
 from hoodie.config.options import Options
 from hoodie.errors import ContradictoryTimestamps, HudiCannotRead, SchemaMismatch
 from hoodie.formats.parquet.stored_types import stored_types
-from hoodie.reading.column_types import mislabelled
 from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.slices.column_types import mislabelled
 from hoodie.reading.snapshot import read_table
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import ALSO_TEXT

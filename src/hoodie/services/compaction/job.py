@@ -18,8 +18,8 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Instant
 from hoodie.plan.compaction import problems
 from hoodie.plan.compaction_strategies import log_bytes
-from hoodie.reading.file_slice_reader import SliceReader, slice_reader
-from hoodie.reading.log_scanner import find_blocks
+from hoodie.reading.slices.log_scanner import find_blocks
+from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.schema.schema import with_meta_fields
 from hoodie.services.compaction.schedule import PlanFiles, compactable_state, find_compaction, look_up, take_back
 from hoodie.storage.protocol import Storage

@@ -23,8 +23,8 @@ from hoodie.index.pruning import IndexStats
 from hoodie.locks import Lock, lock_for
 from hoodie.model.commit import WriteStat
 from hoodie.plan.compaction_strategies import log_bytes
-from hoodie.reading.base_file_reader import footer_of
-from hoodie.reading.file_slice_reader import SliceMerge
+from hoodie.reading.slices.base_file_reader import footer_of
+from hoodie.reading.slices.reader import SliceMerge
 from hoodie.services.compaction.claim import claimed
 from hoodie.services.compaction.job import Compaction, CompactionJob, CompactionTask, RunTasks, begin
 from hoodie.services.compaction.publish import give_up, publish

@@ -18,7 +18,7 @@ from hoodie.lookup.context import LookupContext
 from hoodie.lookup.point_read import LocatedKeys, ReadStats, read_slice, reader_for, snapshot_slices
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.model.meta import PARTITION_PATH
-from hoodie.reading.file_slice_reader import SliceReader
+from hoodie.reading.slices.reader import SliceReader
 from hoodie.schema.conform import conform
 from hoodie.spark.lookup.hits import KeyLookup, look_up_keys
 from hoodie.spark.lookup.locate import FILE_ID

@@ -27,7 +27,7 @@ from hoodie.lookup.key_lookup import FileWithLogs, positions_in_base
 from hoodie.lookup.row_positions import ROW_POSITION
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.base_file_reader import footer_of
+from hoodie.reading.slices.base_file_reader import footer_of
 from hoodie.spark.read.arrow_files import key_rows
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.route import route_to

@@ -10,8 +10,8 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.keygen.keygen import NULL_PARTITION
-from hoodie.reading.column_types import mislabelled
 from hoodie.reading.scan import Scan
+from hoodie.reading.slices.column_types import mislabelled
 from hoodie.spark.columns import quoted, tick
 from hoodie.spark.merge.clauses import holds
 from hoodie.spark.merge.expressions import columns_named, conjuncts

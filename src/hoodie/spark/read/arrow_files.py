@@ -12,8 +12,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.model.files import BaseFile
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.reading.file_slice_reader import base_batches, numbered_batches
-from hoodie.reading.predicate import ANY, Tests
+from hoodie.reading.filters.predicate import ANY, Tests
+from hoodie.reading.slices.reader import base_batches, numbered_batches
 from hoodie.spark.read.merged_slices import packed_rows, task_bytes
 from hoodie.spark.tasks import cores
 from hoodie.storage.protocol import Storage

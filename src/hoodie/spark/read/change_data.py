@@ -8,8 +8,8 @@ from functools import partial
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.config.options import Options
-from hoodie.reading.change_data import group_changes
-from hoodie.reading.change_data_plan import plan_change_data
+from hoodie.reading.changes.data import group_changes
+from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.spark.read.merged_slices import packed_rows
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point

@@ -10,7 +10,7 @@ from pyspark.sql import functions as F
 
 from hoodie.config.options import Options
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.reading.change_plan import CommitTimes
+from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark.read.snapshot import scan_frames

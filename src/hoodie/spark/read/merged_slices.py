@@ -13,7 +13,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from hoodie.model.files import FileSlice
-from hoodie.reading.file_slice_reader import SliceReader, merged_batches
+from hoodie.reading.slices.reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.spark.tasks import balance, cores
 from hoodie.spark.types import in_session_zone, nullable, to_arrow, to_spark

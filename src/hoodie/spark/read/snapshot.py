@@ -18,9 +18,9 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.reading.file_slice_reader import SliceReader
 from hoodie.reading.scan import Scan, ScanKind
 from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.slices.reader import SliceReader
 from hoodie.spark.columns import tick
 from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet

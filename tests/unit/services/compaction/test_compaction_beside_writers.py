@@ -13,7 +13,7 @@ from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.instant import Action
-from hoodie.reading.file_slice_reader import slice_reader
+from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.snapshot import merged_rows, read_slices_arrow, read_table
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields

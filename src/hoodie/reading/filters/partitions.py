@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from hoodie.keygen.keygen import FieldKind, KeyGenerator, partition_values, stored_key_generator, unescape_path
 from hoodie.model.files import FileSlice
-from hoodie.reading.predicate import ANY, Bounds, Tests, may_pass
+from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass
 
 
 def slices_that_may_pass(

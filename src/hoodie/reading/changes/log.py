@@ -20,11 +20,11 @@ from hoodie.merge.row_changes import added_changes, images, removed_changes, upd
 from hoodie.merge.rows import as_array, as_mask, nullable
 from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
-from hoodie.reading.change_data_plan import ChangeReader
-from hoodie.reading.file_slice_reader import base_batches, block_versions
-from hoodie.reading.json_text import json_text
-from hoodie.reading.log_scanner import find_blocks
-from hoodie.reading.projection import MergeColumns, merge_columns
+from hoodie.reading.changes.data_plan import ChangeReader
+from hoodie.reading.changes.json_text import json_text
+from hoodie.reading.slices.log_scanner import find_blocks
+from hoodie.reading.slices.projection import MergeColumns, merge_columns
+from hoodie.reading.slices.reader import base_batches, block_versions
 from hoodie.view.change_data import ChangeStep
 
 

@@ -17,8 +17,8 @@ from hoodie.errors import HistoryGone, UnsupportedTable
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.row_changes import AFTER, BEFORE, OP, image_type
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
-from hoodie.reading.change_plan import commits_between
-from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.changes.plan import commits_between
+from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.reading.time_travel import cleans_after
 from hoodie.table.state import TableState

@@ -17,8 +17,8 @@ import sqlglot
 from sqlglot import expressions as sql
 
 from hoodie.errors import InvalidInput
-from hoodie.reading.exact_numbers import Number, fitted, is_exact, members
-from hoodie.reading.predicate import ANY, Test, Tests, both, either
+from hoodie.reading.filters.exact_numbers import Number, fitted, is_exact, members
+from hoodie.reading.filters.predicate import ANY, Test, Tests, both, either
 
 _OPS: Mapping[type, tuple[str, Callable[[Any, Any], Any]]] = {
     sql.EQ: ("=", operator.eq),

@@ -15,8 +15,8 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.errors import InvalidInput
-from hoodie.reading.exact_numbers import fitted, is_exact, members, number_beside
-from hoodie.reading.predicate import ANY, Test, Tests, tests_of
+from hoodie.reading.filters.exact_numbers import fitted, is_exact, members, number_beside
+from hoodie.reading.filters.predicate import ANY, Test, Tests, tests_of
 
 #: Which rows to keep. Text is a condition in SQL, "amount > 3 and city in ('oslo', 'rome')"; else as pyarrow.parquet
 #: takes them: an expression, or tuples (column, operator, value) in lists of and, or.
@@ -45,7 +45,7 @@ def read_filter(filters: Filters | None, schema: pa.Schema) -> RowFilter | None:
     if filters is None:
         return None
     if isinstance(filters, str):
-        from hoodie.reading.sql_filter import parse_condition  # its parser is an extra
+        from hoodie.reading.filters.sql import parse_condition  # its parser is an extra
 
         return _fitting(filters, RowFilter(*parse_condition(filters, schema)), schema)
     if isinstance(filters, pc.Expression):

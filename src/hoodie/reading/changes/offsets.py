@@ -1,6 +1,6 @@
 """How far a stream of a table's changes has come, and how far it may go next.
 
-A micro-batch is an incremental query of (start, end]; which rows that gives, `hoodie.reading.change_plan` says.
+A micro-batch is an incremental query of (start, end]; which rows that gives, `hoodie.reading.changes.plan` says.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, replace
 from hoodie.config.options import Options
 from hoodie.config.read import HolePolicy, IncrementalOptions, StreamOptions
 from hoodie.errors import InvalidInput
-from hoodie.reading.change_plan import archived_history, commits_between
+from hoodie.reading.changes.plan import archived_history, commits_between
 from hoodie.storage.protocol import redacted
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import utc_now

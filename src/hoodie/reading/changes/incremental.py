@@ -12,11 +12,11 @@ from typing import Any
 import pyarrow as pa
 
 from hoodie.config.options import Options
-from hoodie.reading.change_data import change_data_batches, select_changes
-from hoodie.reading.change_data_plan import plan_change_data
+from hoodie.reading.changes.data import change_data_batches, select_changes
+from hoodie.reading.changes.data_plan import plan_change_data
+from hoodie.reading.filters.selection import Filters
 from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.selection import Filters
 from hoodie.reading.snapshot import open_storage, read_scan
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import TableState, load_state

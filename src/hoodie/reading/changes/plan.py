@@ -21,7 +21,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.complete_view import complete_view
-from hoodie.reading.file_slice_reader import SliceReader, slice_reader
+from hoodie.reading.slices.reader import SliceReader, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing

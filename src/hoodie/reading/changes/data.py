@@ -14,11 +14,11 @@ import pyarrow.compute as pc
 
 from hoodie.merge.row_changes import AFTER, BEFORE, OP
 from hoodie.merge.rows import as_array
-from hoodie.reading.base_changes import base_changes
-from hoodie.reading.change_data_plan import ChangeData, ChangeReader
-from hoodie.reading.json_text import json_text
-from hoodie.reading.log_changes import log_changes
-from hoodie.reading.selection import Filters, check_columns, read_filter
+from hoodie.reading.changes.base import base_changes
+from hoodie.reading.changes.data_plan import ChangeData, ChangeReader
+from hoodie.reading.changes.json_text import json_text
+from hoodie.reading.changes.log import log_changes
+from hoodie.reading.filters.selection import Filters, check_columns, read_filter
 from hoodie.view.change_data import ChangeStep
 
 

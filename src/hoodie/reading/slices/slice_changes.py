@@ -17,17 +17,17 @@ from hoodie.merge.rows import Mask, Positions
 from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
-from hoodie.reading.file_slice_reader import (
+from hoodie.reading.slices.log_rows import LogFold, LogRows
+from hoodie.reading.slices.log_scanner import PlacedBlock, find_blocks
+from hoodie.reading.slices.positions import known_positions
+from hoodie.reading.slices.projection import MergeColumns, merge_columns
+from hoodie.reading.slices.reader import (
     OnDamage,
     SliceReader,
     base_batches,
     fold_blocks,
     require_keys,
 )
-from hoodie.reading.log_rows import LogFold, LogRows
-from hoodie.reading.log_scanner import PlacedBlock, find_blocks
-from hoodie.reading.positions import known_positions
-from hoodie.reading.projection import MergeColumns, merge_columns
 
 
 @dataclass(eq=False)

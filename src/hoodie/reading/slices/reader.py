@@ -31,18 +31,18 @@ from hoodie.merge.payloads import table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.column_types import base_types, block_types
-from hoodie.reading.log_rows import LogFold, LogRows
-from hoodie.reading.log_scanner import (
+from hoodie.reading.filters.predicate import ANY, Tests
+from hoodie.reading.filters.row_groups import fetched_together, row_groups
+from hoodie.reading.slices.column_types import base_types, block_types
+from hoodie.reading.slices.log_rows import LogFold, LogRows
+from hoodie.reading.slices.log_scanner import (
     PlacedBlock,
     ScanReport,
     block_content,
     committed_blocks,
     find_blocks,
 )
-from hoodie.reading.predicate import ANY, Tests
-from hoodie.reading.projection import MergeColumns, merge_columns
-from hoodie.reading.row_groups import fetched_together, row_groups
+from hoodie.reading.slices.projection import MergeColumns, merge_columns
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, table_keygen

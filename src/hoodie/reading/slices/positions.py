@@ -10,7 +10,7 @@ from hoodie.formats.log.blocks import HeaderKey
 from hoodie.formats.log.positions import RowPositions, decode_positions
 from hoodie.merge.rows import distinct
 from hoodie.model.files import BaseFile, FileSlice, LogFile, names_instant
-from hoodie.reading.log_scanner import PlacedBlock
+from hoodie.reading.slices.log_scanner import PlacedBlock
 
 
 def known_positions(blocks: Iterable[PlacedBlock], slice_: FileSlice) -> RowPositions | None:

@@ -29,8 +29,8 @@ from hoodie.merge.row_changes import (
 from hoodie.merge.rows import Mask, as_array
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
-from hoodie.reading.change_data_plan import ChangeReader
-from hoodie.reading.file_slice_reader import base_batches, merged_batches
+from hoodie.reading.changes.data_plan import ChangeReader
+from hoodie.reading.slices.reader import base_batches, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.view.change_data import ChangeStep
 

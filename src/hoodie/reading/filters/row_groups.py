@@ -8,7 +8,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from hoodie.formats.parquet.stored_types import StoredTypes
-from hoodie.reading.predicate import ANY, Bounds, Tests, may_pass
+from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass
 
 
 def row_groups(

@@ -1,0 +1,1 @@
+"""What changed between two instants: planned, and read from base files, logs and change logs."""
