@@ -8,9 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from hoodie.api.detail import TableDetail, detail
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
+from hoodie.facts.detail import TableDetail, detail
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant

@@ -16,8 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from hoodie.cli import output, secrets
-from hoodie.cli.outcome import Outcome, Problem, Status
-from hoodie.cli.output import Block
+from hoodie.cli.output import Block, Outcome, Problem, Status
 from hoodie.config.driver_options import driver_value
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InvalidOption

@@ -10,8 +10,7 @@ import click
 
 from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, command, option
 from hoodie.cli.calls import Call, Target
-from hoodie.cli.outcome import Status
-from hoodie.cli.output import Block, Grid
+from hoodie.cli.output import Block, Grid, Status
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionPlan
 

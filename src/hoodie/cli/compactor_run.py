@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from hoodie.cli.calls import Target, explained
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, PlanInUse
+from hoodie.errors import HoodieError, InstantNotFound, InvalidOption, MissingPackage, PlanInUse
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.storage.faults import typed_errors
@@ -188,13 +188,11 @@ class _Spark:
     def tasks(self) -> RunTasks:
         try:
             from hoodie.spark.compaction import carry_out
-        except ModuleNotFoundError as missing:
-            if (missing.name or "").partition(".")[0] not in ("pyspark", "py4j"):
-                raise
+        except MissingPackage as missing:
             raise InvalidOption(
                 "PySpark is not installed here: take --engine local, which merges in threads of this process, or "
-                "install pyspark"
-            ) from None
+                "pip install 'hoodie[spark]'"
+            ) from missing
 
         if self._session is None:
             self._session = self._start()

@@ -16,10 +16,11 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from hoodie.cli.output import Block, size
+from hoodie.cli.output import Block
 from hoodie.cli.rows import Question, batches, plan, write_rows
 from hoodie.cli.secrets import masked_path
 from hoodie.config.options import Options
+from hoodie.display.summary import bytes_text
 from hoodie.errors import InvalidInput, InvalidOption
 from hoodie.storage import LocalStorage, Storage, storage_for
 from hoodie.table.state import load_state
@@ -108,7 +109,7 @@ def export(
 
 def text(done: Exported) -> Sequence[Block]:
     if done.dry_run:
-        return [f"would read {size(done.reads)} and write to {done.to}"]
+        return [f"would read {bytes_text(done.reads)} and write to {done.to}"]
     return [f"{done.rows} rows in {len(done.files)} files written to {done.to}, as of {done.as_of}"]
 
 

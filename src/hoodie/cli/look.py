@@ -61,9 +61,10 @@ def show(call: Call) -> int:
 
     Its type, key and columns, what is pending, its savepoints. No data file is looked at.
     """
-    from hoodie.cli.summary import summarize, text
+    from hoodie.cli.facts import summary_text
+    from hoodie.facts.summary import summarize
 
-    return call.each(lambda target: summarize(target.storage), text)
+    return call.each(lambda target: summarize(target.storage), summary_text)
 
 
 @command(
@@ -96,13 +97,14 @@ def history(call: Call, limit: int, actions: tuple[str, ...], every: bool, pendi
 
     And what each inserted, updated, deleted and wrote.
     """
-    from hoodie.cli import commits
+    from hoodie.cli.facts import history_text
+    from hoodie.facts import instants
 
     return call.each(
-        lambda target: commits.history(
+        lambda target: instants.history(
             target.storage, limit, actions=actions, every=every, pending=pending, archived=archived
         ),
-        commits.text,
+        history_text,
     )
 
 
@@ -116,13 +118,14 @@ def history(call: Call, limit: int, actions: tuple[str, ...], every: bool, pendi
 )
 def files(call: Call, partitions: tuple[str, ...], as_of: str | None, every: bool) -> int:
     """List the file slices that a reader takes."""
-    from hoodie.cli import sizes
+    from hoodie.cli.facts import files_text
+    from hoodie.facts import files
 
     return call.each(
-        lambda target: sizes.files(
+        lambda target: files.files(
             target.storage, target.options, partitions=partitions or None, as_of=as_of, every=every
         ),
-        sizes.text,
+        files_text,
     )
 
 
@@ -133,9 +136,10 @@ def stats(call: Call) -> int:
     Also the share of logs, and the size of older file versions. One listing of all partitions, and the commits of the
     active timeline.
     """
-    from hoodie.cli import sizes
+    from hoodie.cli.facts import stats_text
+    from hoodie.facts import files
 
-    return call.each(lambda target: sizes.stats(target.storage, target.options), sizes.stats_text)
+    return call.each(lambda target: files.stats(target.storage, target.options), stats_text)
 
 
 @command("metadata", examples=["hoodie metadata /data/trips"])

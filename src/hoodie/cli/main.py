@@ -17,7 +17,7 @@ import click
 
 from hoodie.cli import output
 from hoodie.cli.calls import explained
-from hoodie.cli.outcome import Problem, Status
+from hoodie.cli.output import Problem, Status
 from hoodie.cli.words import other_words
 
 #: Where each command is, in the order of the help.

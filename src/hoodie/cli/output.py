@@ -1,4 +1,4 @@
-"""What commands print: text for people, or one JSON document."""
+"""What came of a command for each table, and how it is printed: text for people, or one JSON document."""
 
 from __future__ import annotations
 
@@ -14,16 +14,50 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
-from enum import Enum
-from typing import Any
+from enum import Enum, IntEnum
+from typing import Any, Generic, TypeVar
 
 import click
 
 from hoodie.cli import secrets
-from hoodie.cli.outcome import Outcome
 
 #: The name and version of the JSON document. Fields may be added; a change of another kind is a new version.
 SCHEMA = "hoodie.cli/1"
+
+
+R = TypeVar("R")
+
+
+class Status(IntEnum):
+    """The exit status of a command; of several tables the greatest."""
+
+    FINE = 0
+    FOUND = 1  # what was looked for was found: a finding of the doctor, a plan that cannot run
+    USAGE = 2
+    FAILED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a table, or the command, failed.
+
+    type     the class of docs/errors.md, or of Python
+    message  one line, with advice
+    """
+
+    type: str
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome(Generic[R]):
+    """What came of one table."""
+
+    path: str
+    status: Status
+    result: R | None = None
+    error: Problem | None = None
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,13 +269,3 @@ def _cell(value: object) -> str:
 def _is_number(rows: Sequence[Sequence[object]], column: int) -> bool:
     values = [row[column] for row in rows if row[column] not in (None, "")]
     return bool(values) and all(isinstance(value, int | float) for value in values)
-
-
-def size(count: int) -> str:
-    """Bytes for people: 1.4 MiB."""
-    amount = float(count)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if amount < 1024:
-            return f"{amount:.0f} {unit}" if unit == "B" else f"{amount:.1f} {unit}"
-        amount /= 1024
-    return f"{amount:.1f} TiB"

@@ -9,7 +9,6 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hoodie.cli import (
     about,
-    commits,
     compactor,
     compactor_run,
     doctor,
@@ -22,18 +21,17 @@ from hoodie.cli import (
     recover,
     services,
     settings,
-    sizes,
-    summary,
 )
 from hoodie.cli.output import SCHEMA
+from hoodie.facts import files, instants, summary
 
 #: The result of each command, by its words.
 RESULTS: Mapping[str, type] = {
     "ls": found.Listing,
     "show": summary.Summary,
-    "history": commits.History,
-    "files": sizes.Files,
-    "stats": sizes.Stats,
+    "history": instants.History,
+    "files": files.Files,
+    "stats": files.Stats,
     "metadata": settings.Metadata,
     "report": look.Reported,
     "query": read.Rows,

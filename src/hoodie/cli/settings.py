@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hoodie.cli.opened import look, look_at_metadata_table
-from hoodie.cli.output import Block, Grid, size
+from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
+from hoodie.display.summary import bytes_text
 from hoodie.errors import TableNotFound
+from hoodie.facts.opened import look, look_at_metadata_table
 from hoodie.storage import storage_beside
 from hoodie.storage.protocol import Storage
 
@@ -84,5 +85,5 @@ def text(found: Metadata) -> Sequence[Block]:
         return [*blocks, "", "no metadata table"]
     behind = f", {found.behind} commits behind the table" if found.behind else ""
     blocks += ["", f"metadata table of version {found.version}, newest commit {found.newest or '-'}{behind}"]
-    rows = [(part.name, part.state, part.files, size(part.bytes)) for part in found.partitions]
+    rows = [(part.name, part.state, part.files, bytes_text(part.bytes)) for part in found.partitions]
     return [*blocks, Grid(("partition", "state", "files", "size"), rows)] if rows else blocks

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from hoodie.config.options import Options
+from hoodie.facts.table import table_facts
 from hoodie.metrics.measures import Measure, of_commit, of_failure, of_table
-from hoodie.report.facts import table_facts
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
 from hoodie.writing.on_commit import on_commit

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from hoodie.facts.table import TableFacts
 from hoodie.model.instant import parse_time
-from hoodie.report.facts import TableFacts
 from hoodie.table.state import KEEPS_SCHEMA
 from hoodie.writing.on_failure import FailedWrite
 from hoodie.writing.result import WriteResult
@@ -98,11 +98,11 @@ def of_failure(failed: FailedWrite) -> Iterator[Measure]:
 def of_table(facts: TableFacts) -> Iterator[Measure]:
     """What a table is like at one moment."""
     values: list[tuple[Metric, float]] = [
-        (BASE_BYTES, facts.base_bytes),
-        (LOG_BYTES, facts.log_bytes),
-        (OLDER_BYTES, facts.older),
-        (GROUPS, facts.groups),
-        (SMALL, sum(part.small for part in facts.partitions)),
+        (BASE_BYTES, facts.sizes.base_bytes),
+        (LOG_BYTES, facts.sizes.log_bytes),
+        (OLDER_BYTES, facts.sizes.older_bytes),
+        (GROUPS, facts.sizes.groups),
+        (SMALL, facts.sizes.small),
         (INSTANTS, len(facts.instants)),
         (PENDING, len(facts.pending)),
     ]

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hoodie.config.options import Options
 from hoodie.display.summary import bytes_text
-from hoodie.report.facts import table_facts
+from hoodie.facts.table import table_facts
 from hoodie.report.page import html_page
 from hoodie.storage.faults import typed_errors
 from hoodie.table.state import TableState

@@ -8,8 +8,9 @@ from html import escape
 
 from hoodie.display.render import html_table
 from hoodie.display.summary import Cell, Column, Kind, bytes_text, count_text, summary
+from hoodie.facts.sizes import PartitionFacts
+from hoodie.facts.table import CommitFacts, TableFacts
 from hoodie.report.charts import Part, columns, moment, one_bar, stacked_bars, ticks, timeline
-from hoodie.report.facts import CommitFacts, PartitionFacts, TableFacts
 from hoodie.report.style import CSS
 
 #: Commits and partitions that a picture shows at most: the newest, and the largest.
@@ -61,11 +62,11 @@ def _header(facts: TableFacts) -> str:
 def _tiles(facts: TableFacts) -> str:
     newest = moment(facts.commits[-1].instant) if facts.commits else "none yet"
     tiles = [
-        (bytes_text(facts.base_bytes + facts.log_bytes), "read by a snapshot"),
-        (f"{facts.groups:,}", "file groups"),
-        (f"{len(facts.partitions):,}", "partitions"),
+        (bytes_text(facts.sizes.base_bytes + facts.sizes.log_bytes), "read by a snapshot"),
+        (f"{facts.sizes.groups:,}", "file groups"),
+        (f"{len(facts.sizes.partitions):,}", "partitions"),
         (f"{len(facts.commits):,}", f"commits, the newest {newest}"),
-        (_percent(facts.log_bytes, facts.base_bytes), "logs to base files"),
+        (_percent(facts.sizes.log_bytes, facts.sizes.base_bytes), "logs to base files"),
     ]
     return '<div class="tiles">' + "".join(_tile(value, name) for value, name in tiles) + "</div>"
 
@@ -75,7 +76,7 @@ def _tile(value: str, name: str) -> str:
 
 
 def _bytes(facts: TableFacts) -> str:
-    sizes = {"base": facts.base_bytes, "log": facts.log_bytes, "older": facts.older}
+    sizes = {"base": facts.sizes.base_bytes, "log": facts.sizes.log_bytes, "older": facts.sizes.older_bytes}
     parts = [Part(size, style, f"{_KEY[style]}: {bytes_text(size)}") for style, size in sizes.items()]
     key = _legend((style, f"{bytes_text(size)} {_KEY[style]}") for style, size in sizes.items())
     return _section("Where the bytes are", "", one_bar(parts, "Bytes by kind of file") + key)
@@ -138,15 +139,15 @@ def _commit_table(commits: Sequence[CommitFacts]) -> str:
 
 
 def _files(facts: TableFacts) -> str:
-    if not facts.partitions:
+    if not facts.sizes.partitions:
         return _section("Files", "The table has no files.", "")
-    small = sum(part.small for part in facts.partitions)
+    small = facts.sizes.small
     about = (
-        f"{small:,} of {count_text(len(facts.sizes), 'base file')} are small: up to "
+        f"{small:,} of {count_text(len(facts.sizes.base_sizes), 'base file')} are small: up to "
         f"{bytes_text(facts.sizing.small_limit)} they take inserts first, and files are closed near "
         f"{bytes_text(facts.sizing.max_size)}."
     )
-    body = "<h3>Base files by size</h3>" + _histogram(facts) + _by_partition(facts.partitions)
+    body = "<h3>Base files by size</h3>" + _histogram(facts) + _by_partition(facts.sizes.partitions)
     if facts.ratios:
         rows = ((part, group, log, base, _percent(log, base)) for part, group, log, base in facts.ratios[:10])
         body += "<h3>File groups with the most logs for their base file</h3>" + _table(_RATIO_COLUMNS, rows)
@@ -163,7 +164,7 @@ _RATIO_COLUMNS = (
 def _histogram(facts: TableFacts) -> str:
     """Columns by size, three to a power of ten: 1, 2 and 5."""
     counts: dict[int, int] = {}
-    for size in facts.sizes:
+    for size in facts.sizes.base_sizes:
         counts[_step(size)] = counts.get(_step(size), 0) + 1
     if not counts:
         return "<p>There are logs only.</p>"

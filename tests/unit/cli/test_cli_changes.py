@@ -198,8 +198,8 @@ def test_a_compactor_passes_over_a_table_that_is_not_there(lake: Path, hoodie: T
 def test_a_compactor_without_pyspark_says_so(lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
     schedule(LocalStorage(lake / "a"))
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    monkeypatch.delitem(sys.modules, "hoodie.spark.compaction", raising=False)
-    monkeypatch.delitem(sys.modules, "hoodie.spark.tasks", raising=False)
+    for module in [name for name in sys.modules if name.startswith("hoodie.spark")]:
+        monkeypatch.delitem(sys.modules, module)
     _, err = hoodie.both("compaction", "run", lake / "a", status=3)
     assert "PySpark is not installed here: take --engine local" in err
 

@@ -21,7 +21,7 @@ def broken(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:
     def fails(*given: Any, **more: Any) -> None:
         raise error
 
-    monkeypatch.setattr("hoodie.cli.summary.summarize", fails)
+    monkeypatch.setattr("hoodie.facts.summary.summarize", fails)
 
 
 def test_an_error_is_one_line_and_its_notes_are_in_it(

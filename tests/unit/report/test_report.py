@@ -11,9 +11,9 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.options import Options
+from hoodie.facts.table import table_facts
 from hoodie.model.instant import Action, Instant, State
 from hoodie.report.charts import Part, stacked_bars, timeline
-from hoodie.report.facts import table_facts
 from hoodie.report.make import make_report
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
@@ -94,10 +94,10 @@ def test_the_facts_are_those_of_the_table() -> None:
     table = table_with_history(MemoryStorage())
     facts = table_facts(table.state(), Options())
     slices = table.slices()
-    assert facts.base_bytes == sum(s.base.size for s in slices if s.base)
-    assert facts.log_bytes == sum(log.size for s in slices for log in s.logs) > 0
-    assert facts.groups == len(slices) == 3
-    assert [part.path for part in facts.partitions] == sorted([EVIL, "oslo", "rome"])
+    assert facts.sizes.base_bytes == sum(s.base.size for s in slices if s.base)
+    assert facts.sizes.log_bytes == sum(log.size for s in slices for log in s.logs) > 0
+    assert facts.sizes.groups == len(slices) == 3
+    assert [part.path for part in facts.sizes.partitions] == sorted([EVIL, "oslo", "rome"])
     assert [commit.operation for commit in facts.commits].count("COMPACT") == 1
     assert [commit.instant for commit in facts.commits] == [i.requested for i in table.state().timeline.commits]
     upserts = [commit for commit in facts.commits if commit.operation == "UPSERT"]
@@ -105,7 +105,7 @@ def test_the_facts_are_those_of_the_table() -> None:
     assert (upserts[-1].inserted, upserts[-1].updated) == (0, 30)
     data = [f for files in table.storage.list_tree("", skip=(".hoodie",)).values() for f in files]
     every = sum(file.size for file in data if ".parquet" in file.name or ".log." in file.name)
-    assert facts.base_bytes + facts.log_bytes + facts.older == every
+    assert facts.sizes.base_bytes + facts.sizes.log_bytes + facts.sizes.older_bytes == every
     assert len(facts.ratios) == 3
     assert [savepoint.comment for savepoint in facts.savepoints] == ["before <fares>"]
 
@@ -127,7 +127,7 @@ def test_what_services_would_do_is_what_they_do() -> None:
     (pending,) = state.timeline.pending_compactions
     assert pending.requested == instant
     assert preview.groups == len(read_compaction_plan(state.storage, state.timeline, pending).operations) == 3
-    assert preview.log_bytes == facts.log_bytes
+    assert preview.log_bytes == facts.sizes.log_bytes
 
 
 def test_an_empty_table_has_a_report() -> None:

@@ -1,4 +1,4 @@
-"""What a report says of a table, as values: read once, before anything is drawn."""
+"""All that a report or a metric says of a table, as one value."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions
 from hoodie.config.table import TableConfig
 from hoodie.config.write import FileSizing
+from hoodie.facts.sizes import Sizes, file_sizes, sizes, written
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import WRITES, Instant
@@ -21,10 +22,7 @@ from hoodie.storage.protocol import join, redacted
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.view.load import load_view
-from hoodie.view.slices import FileSystemView, merged_slices
-
-#: Rows of a commit that were written without being changed, per changed row, are counted of these operations.
-_REWRITES = frozenset({"UPSERT", "INSERT", "DELETE", "UPSERT_PREPPED", "INSERT_PREPPED", "DELETE_PREPPED"})
+from hoodie.view.slices import merged_slices
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +30,7 @@ class CommitFacts:
     """A commit. Sizes are bytes, counts rows.
 
     written        rows in the files that it wrote, copied ones included
-    amplification  rows written for each row that it changed; None where nothing was changed, or of services
+    amplification  rows written for each row that it changed; None where none was, as by services
     """
 
     instant: str
@@ -44,18 +42,6 @@ class CommitFacts:
     bytes: int
     written: int
     amplification: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionFacts:
-    """What readers see of a partition, in bytes and files."""
-
-    path: str
-    groups: int
-    base_bytes: int
-    logs: int
-    log_bytes: int
-    small: int  # base files up to the limit of small files: they take inserts first
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +60,7 @@ class TableFacts:
 
     as_of      an instant time in the table's zone: when the table was looked at
     commits    of the active timeline, oldest first
-    sizes      bytes of the base files that readers see
-    older      bytes of files that no reader of the newest state needs: older versions, and leftovers
+    sizes      files that readers see, and what lies beside them
     ratios     file groups with logs: partition, file id, log bytes, base bytes; the greatest ratio first
     archiving  instants that would be archived now
     """
@@ -85,28 +70,13 @@ class TableFacts:
     as_of: str
     instants: tuple[Instant, ...]
     commits: tuple[CommitFacts, ...]
-    partitions: tuple[PartitionFacts, ...]
-    sizes: tuple[int, ...]
+    sizes: Sizes
     sizing: FileSizing
-    older: int
     ratios: tuple[tuple[str, str, int, int], ...]
     cleaning: CleaningFacts
     compaction: CompactionPreview | None
     archiving: int
     savepoints: tuple[Savepoint, ...]
-
-    @property
-    def base_bytes(self) -> int:
-        return sum(part.base_bytes for part in self.partitions)
-
-    @property
-    def log_bytes(self) -> int:
-        return sum(part.log_bytes for part in self.partitions)
-
-    @property
-    def groups(self) -> int:
-        """File groups."""
-        return sum(part.groups for part in self.partitions)
 
     @property
     def pending(self) -> tuple[Instant, ...]:
@@ -124,8 +94,7 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
     view = load_view(storage, timeline, config)
     slices = list(merged_slices(view).values())
     sizing = options.read(FileSizing)
-    files = _file_sizes(view)
-    base, logs = sum(s.base.size for s in slices if s.base), sum(log.size for s in slices for log in s.logs)
+    files = file_sizes(view)
     now = new_time(timeline, config.timezone, clock)
     return TableFacts(
         config=config,
@@ -133,10 +102,8 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
         as_of=now,
         instants=timeline.instants,
         commits=tuple(commit_facts(i, metadata) for i, metadata in reversed(history(state))),
-        partitions=tuple(_partitions(slices, sizing)),
-        sizes=tuple(s.base.size for s in slices if s.base is not None),
+        sizes=sizes(slices, files, sizing.small_limit),
         sizing=sizing,
-        older=sum(files.values()) - base - logs,
         ratios=tuple(_ratios(slices)),
         cleaning=_cleaning(state, options, now, files),
         compaction=preview_compaction(state, options, clock) if config.merge_on_read else None,
@@ -147,9 +114,7 @@ def table_facts(state: TableState, options: Options, clock: Clock = utc_now) -> 
 
 def commit_facts(instant: Instant, metadata: CommitMetadata) -> CommitFacts:
     """What a report says of a commit."""
-    changed = metadata.inserted + metadata.updated + metadata.deleted
-    written = sum(stat.num_writes for part in metadata.stats.values() for stat in part)
-    counts = changed and metadata.operation in _REWRITES
+    writes = written((metadata,))
     return CommitFacts(
         instant.requested,
         str(metadata.operation),
@@ -158,20 +123,9 @@ def commit_facts(instant: Instant, metadata: CommitMetadata) -> CommitFacts:
         metadata.deleted,
         metadata.files,
         metadata.bytes_written,
-        written,
-        written / changed if counts else None,
+        writes.rows,
+        writes.amplification,
     )
-
-
-def _partitions(slices: Iterable[FileSlice], sizing: FileSizing) -> Iterable[PartitionFacts]:
-    by_partition: dict[str, list[FileSlice]] = {}
-    for slice_ in slices:
-        by_partition.setdefault(slice_.group.partition, []).append(slice_)
-    for path, part in sorted(by_partition.items()):
-        sizes = [slice_.base.size for slice_ in part if slice_.base is not None]
-        logs = [log.size for slice_ in part for log in slice_.logs]
-        small = sum(size <= sizing.small_limit for size in sizes)
-        yield PartitionFacts(path, len(part), sum(sizes), len(logs), sum(logs), small)
 
 
 def _ratios(slices: Iterable[FileSlice]) -> list[tuple[str, str, int, int]]:
@@ -181,15 +135,6 @@ def _ratios(slices: Iterable[FileSlice]) -> list[tuple[str, str, int, int]]:
         if s.logs
     ]
     return sorted(found, key=lambda each: each[2] / max(each[3], 1), reverse=True)
-
-
-def _file_sizes(view: FileSystemView) -> dict[str, int]:
-    """The bytes of all data files by path, whether readers see them or not."""
-    sizes: dict[str, int] = {}
-    for files in view.groups.values():
-        sizes |= {base.path: base.size for base in files.bases}
-        sizes |= {log.path: log.size for log in (*files.logs, *files.changes)}
-    return sizes
 
 
 def _cleaning(state: TableState, options: Options, now: str, sizes: Mapping[str, int]) -> CleaningFacts:

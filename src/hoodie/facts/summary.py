@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any
 
-from hoodie.cli.commits import InstantLine, line_of
-from hoodie.cli.opened import look
-from hoodie.cli.output import Block, size
 from hoodie.config.table import TableConfig, require_readable, require_writable
 from hoodie.errors import UnsupportedTable
+from hoodie.facts.instants import InstantLine, line_of
+from hoodie.facts.opened import look
 from hoodie.model.instant import Action
 from hoodie.model.meta import META_COLUMNS
 from hoodie.storage.protocol import Storage
@@ -95,32 +93,6 @@ def summarize(storage: Storage) -> Summary:
         cannot_read=_refusal(config, writing=False),
         cannot_write=_refusal(config, writing=True),
     )
-
-
-def text(table: Summary) -> Sequence[Block]:
-    rows: list[tuple[str, object]] = [
-        ("table", f"{table.database}.{table.name}" if table.database else table.name),
-        ("type", f"{table.type}, version {table.version}"),
-        ("record key", _listed(table.record_key)),
-        ("partitioned by", _listed(table.partition_by)),
-        ("ordering", _listed(table.ordering)),
-        ("payload", table.payload.rpartition(".")[2] or "(default)"),
-        ("columns", _listed(f"{column.name} {column.type}" for column in table.columns)),
-        ("commits", f"{table.commits} on the active timeline" + (f", from {table.first}" if table.first else "")),
-    ]
-    if last := table.last:
-        done = f"{last.inserted} inserted, {last.updated} updated, {last.deleted} deleted"
-        rows.append(("newest", f"{last.instant} {last.operation or last.action}: {done}, {size(last.bytes)} written"))
-    rows.append(("pending", _listed(f"{line.action} {line.instant} ({line.state})" for line in table.pending)))
-    rows += [("savepoints", _listed(table.savepoints)), ("last clean", table.last_clean or "-")]
-    rows += [("metadata table", _listed(table.metadata))]
-    rows += [("cannot be read", table.cannot_read)] if table.cannot_read else []
-    rows += [("cannot be written", table.cannot_write)] if table.cannot_write and not table.cannot_read else []
-    return [f"{name:18}{value}" for name, value in rows]
-
-
-def _listed(items: Iterable[str]) -> str:
-    return ", ".join(items) or "-"
 
 
 def _refusal(config: TableConfig, *, writing: bool) -> str:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from hoodie.cli.opened import look
-from hoodie.cli.output import Block, Grid, size
+from hoodie.facts.opened import look
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import COMMITS, Action, Instant, State
 from hoodie.storage.protocol import Storage
@@ -114,21 +113,3 @@ def history(
     lines = [line_of(storage, timeline, instant) for instant in active[:count]]
     lines += [described(*pair, archived=True) for pair in left[: count - len(lines)]]
     return History(tuple(lines), len(active) + len(left) - len(lines))
-
-
-def text(found: History) -> Sequence[Block]:
-    if not found.instants:
-        return ["no instants"]
-    header = ("instant", "action", "state", "operation", "inserted", "updated", "deleted", "files", "written")
-    rows = [
-        (
-            line.instant,
-            line.action,
-            "ARCHIVED" if line.archived else line.state,
-            line.operation,
-            *((line.inserted, line.updated, line.deleted, line.files) if line.operation else (None,) * 4),
-            size(line.bytes) if line.operation else None,
-        )
-        for line in found.instants
-    ]
-    return [Grid(header, rows), *([f"and {found.more} older: --limit 0 shows all"] if found.more else [])]

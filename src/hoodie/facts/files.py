@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 import numpy as np
 
-from hoodie.cli.output import Block, Grid, size
 from hoodie.config.options import Options
 from hoodie.config.write import FileSizing
+from hoodie.facts.sizes import file_sizes, sizes, written
 from hoodie.model.files import FileGroupId, FileSlice
 from hoodie.reading.complete_view import complete_view
 from hoodie.storage.protocol import Storage
@@ -53,8 +53,8 @@ class Stats:
     base_sizes     of base files: smallest, median, 95 %, largest
     small_files    base files up to `hoodie.parquet.small.file.limit`, which take inserts first
     log_share      bytes of logs by bytes of base files: what a compaction would merge
-    rows_changed   inserted, updated and deleted by the commits of the active timeline
-    rows_written   in the files that they wrote
+    rows_changed   inserted, updated and deleted by the writes of the active timeline
+    rows_written   in the files that its commits wrote, services included
     bytes_written  by them
     amplification  rows written by rows changed; 0.0: nothing changed
     """
@@ -99,69 +99,26 @@ def files(
 def stats(storage: Storage, options: Options) -> Stats:
     """Measure a table: one listing of all partitions, and the commits of the active timeline. Raises as a read"""
     state, view, current, _ = _current(storage, options, None, None)
-    bases = [slice_.base for slice_ in current.values() if slice_.base is not None]
-    logs = [log for slice_ in current.values() for log in slice_.logs]
-    every = {base.path: base.size for found in view.groups.values() for base in found.bases}
-    every |= {log.path: log.size for found in view.groups.values() for log in found.logs}
-    taken = {base.path for base in bases} | {log.path for log in logs}
-    sizes = np.array([base.size for base in bases] or [0])
-    small = options.read(FileSizing).small_limit
-    written = [stat for commit in state.commits() for part in commit.stats.values() for stat in part]
-    changed = sum(stat.num_inserts + stat.num_updates + stat.num_deletes for stat in written)
-    rows = sum(stat.num_writes for stat in written)
-    base_bytes, log_bytes = sum(base.size for base in bases), sum(log.size for log in logs)
+    files = sizes(current.values(), file_sizes(view), options.read(FileSizing).small_limit)
+    bases = np.array(files.base_sizes or [0])
+    writes = written(state.commits())
     return Stats(
-        partitions=len({group.partition for group in current}),
-        file_groups=len(current),
-        base_files=len(bases),
-        base_bytes=base_bytes,
-        log_files=len(logs),
-        log_bytes=log_bytes,
-        older_files=len(every.keys() - taken),
-        older_bytes=sum(every[path] for path in every.keys() - taken),
-        base_sizes=(int(sizes.min()), int(np.median(sizes)), int(np.quantile(sizes, 0.95)), int(sizes.max())),
-        small_files=sum(base.size <= small for base in bases),
-        log_share=round(log_bytes / base_bytes, 4) if base_bytes else 0.0,
-        rows_changed=changed,
-        rows_written=rows,
-        bytes_written=sum(stat.total_write_bytes for stat in written),
-        amplification=round(rows / changed, 2) if changed else 0.0,
+        partitions=len(files.partitions),
+        file_groups=files.groups,
+        base_files=len(files.base_sizes),
+        base_bytes=files.base_bytes,
+        log_files=files.log_files,
+        log_bytes=files.log_bytes,
+        older_files=files.older_files,
+        older_bytes=files.older_bytes,
+        base_sizes=(int(bases.min()), int(np.median(bases)), int(np.quantile(bases, 0.95)), int(bases.max())),
+        small_files=files.small,
+        log_share=round(files.log_bytes / files.base_bytes, 4) if files.base_bytes else 0.0,
+        rows_changed=writes.changed,
+        rows_written=writes.rows,
+        bytes_written=writes.bytes,
+        amplification=round(writes.amplification or 0.0, 2),
     )
-
-
-def text(found: Files) -> Sequence[Block]:
-    if not found.slices:
-        return ["no files"]
-    header = ("partition", "file id", "instant", "base", "logs", "log size", "")
-    rows = [
-        (
-            line.partition,
-            line.file_id,
-            line.base_instant,
-            size(line.base_bytes) if line.base else "-",
-            line.logs,
-            size(line.log_bytes) if line.logs else "-",
-            "" if line.current else "older",
-        )
-        for line in found.slices
-    ]
-    return [Grid(header, rows)]
-
-
-def stats_text(found: Stats) -> Sequence[Block]:
-    smallest, median, high, largest = map(size, found.base_sizes)
-    rows = (
-        ("partitions", f"{found.partitions}"),
-        ("file groups", f"{found.file_groups}"),
-        ("base files", f"{found.base_files}, {size(found.base_bytes)}; {found.small_files} take inserts first"),
-        ("their sizes", f"from {smallest}, median {median}, 95 % {high}, to {largest}"),
-        ("log files", f"{found.log_files}, {size(found.log_bytes)}: {found.log_share:.0%} of the base files"),
-        ("older files", f"{found.older_files}, {size(found.older_bytes)}"),
-        ("rows changed", f"{found.rows_changed} by the commits of the active timeline"),
-        ("rows written", f"{found.rows_written}: {found.amplification} for each that changed"),
-        ("bytes written", size(found.bytes_written)),
-    )
-    return [f"{name:15}{value}" for name, value in rows]
 
 
 def _current(

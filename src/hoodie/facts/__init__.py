@@ -1,0 +1,1 @@
+"""What a table holds and costs, said once for its object, the command line, reports and metrics."""
