@@ -1,0 +1,93 @@
+"""CRC-32C, the checksum of HFile blocks, of many chunks at once.
+
+A checksum is linear: that of zeros before some bytes is that of the bytes. So each chunk is cut into lanes of a few
+bytes, all lanes go on by one byte in one step, and the lanes of a chunk are put together two by two.
+
+Source: docs/format/metadata-table.md 2.1 and 3.1; pinned by tests/vectors/tiny_hfiles.json.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+_POLYNOMIAL = 0x82F63B78  # reflected
+_LANES = 128  # of a chunk; a power of two
+
+Words = npt.NDArray[np.uint32]
+
+
+def crc32c_chunks(data: bytes | memoryview, chunk: int) -> list[int]:
+    """The CRC-32C of each started chunk of `chunk` bytes."""
+    whole = len(data) // chunk
+    sums: list[int] = []
+    if whole and chunk >= 4:
+        sums = _equal_chunks(np.frombuffer(data, np.uint8, whole * chunk).reshape(whole, chunk)).tolist()
+    at = len(sums) * chunk
+    while at < len(data):
+        sums.append(_one(memoryview(data)[at : at + chunk]))
+        at += chunk
+    return sums
+
+
+def _one(piece: memoryview) -> int:
+    if len(piece) >= 4:
+        return int(_equal_chunks(np.frombuffer(piece, np.uint8).reshape(1, -1))[0])
+    table, crc = _table(), 0xFFFFFFFF
+    for byte in piece:
+        crc = int(table[(crc ^ byte) & 0xFF]) ^ (crc >> 8)
+    return crc ^ 0xFFFFFFFF
+
+
+def _equal_chunks(chunks: npt.NDArray[np.uint8]) -> Words:
+    """uint32[n] of uint8[n, width], width at least 4."""
+    count, width = chunks.shape
+    lane = -(-width // _LANES)
+    padded = np.zeros((count, lane * _LANES), np.uint8)
+    padded[:, -width:] = chunks
+    padded[:, -width : (-width + 4) or None] ^= 0xFF  # the checksum begins with all ones
+    lanes = np.ascontiguousarray(padded.reshape(count * _LANES, lane).T)
+    table = _table()
+    crc = np.zeros(count * _LANES, np.uint32)
+    for column in lanes:
+        crc = table[(crc ^ column) & np.uint32(0xFF)] ^ (crc >> np.uint32(8))
+    crc = crc.reshape(count, _LANES)
+    while crc.shape[1] > 1:
+        crc = _moved(crc[:, 0::2], lane) ^ crc[:, 1::2]
+        lane *= 2
+    found: Words = crc[:, 0] ^ np.uint32(0xFFFFFFFF)
+    return found
+
+
+def _moved(crc: Words, zeros: int) -> Words:
+    """Checksums after so many zero bytes more."""
+    tables = _tables_of_zeros(zeros)
+    byte = np.uint32(0xFF)
+    moved: Words = (
+        tables[0][crc & byte]
+        ^ tables[1][(crc >> np.uint32(8)) & byte]
+        ^ tables[2][(crc >> np.uint32(16)) & byte]
+        ^ tables[3][crc >> np.uint32(24)]
+    )
+    return moved
+
+
+@cache
+def _table() -> Words:
+    table = np.arange(256, dtype=np.uint32)
+    for _ in range(8):
+        table = np.where(table & np.uint32(1), (table >> np.uint32(1)) ^ np.uint32(_POLYNOMIAL), table >> np.uint32(1))
+    return table.astype(np.uint32)
+
+
+@cache
+def _tables_of_zeros(zeros: int) -> Words:
+    """uint32[4, 256]: what a checksum's byte becomes by so many zero bytes; `_moved` by tables of fewer."""
+    every = (np.arange(256, dtype=np.uint32)[None, :] << (np.arange(4, dtype=np.uint32) * 8)[:, None]).astype(np.uint32)
+    if zeros == 1:
+        one: Words = (_table()[every & np.uint32(0xFF)] ^ (every >> np.uint32(8))).astype(np.uint32)
+        return one
+    half: Words = _moved(_moved(every, zeros // 2), zeros // 2)
+    return _moved(half, 1) if zeros % 2 else half
