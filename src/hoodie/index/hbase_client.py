@@ -10,13 +10,14 @@ import ssl
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 
 from hoodie.config.hbase import HBaseOptions
 from hoodie.errors import IndexUnavailable
-from hoodie.index.hbase_connect import Channel, open_channel, require_happybase
+from hoodie.index.hbase_connect import TABLE_NAMES, Channel, open_channel, require_happybase
 
 T = TypeVar("T")
 
@@ -213,7 +214,7 @@ class HBaseClient:
         except _TryAgain as failed:
             cause, took = failed.__cause__, time.monotonic() - begun
             self.close()
-            self._refuse_disabled()
+            self._refuse_table()
             count = tries.statistics["attempt_number"]
             times = "once" if count == 1 else f"{count} times"
             advice = "Is the Thrift gateway running, and does it reach the region servers?"
@@ -343,28 +344,41 @@ class HBaseClient:
             f"{self.where}: table {table!r} is disabled. Enable it in the HBase shell: enable '{table}'"
         )
 
-    def _refuse_disabled(self) -> None:
-        """After a call that failed: raises IndexUnavailable when that is because the table is disabled.
+    def _refuse_table(self) -> None:
+        """After a call that failed: raises IndexUnavailable when HBase refuses the table's name, or it is disabled.
 
-        The gateway answers nothing to some calls on such a table, but does say that it is disabled.
+        The gateway answers nothing to some calls on a disabled table, but does say that it is disabled. A call with a
+        name that it refuses ends the connection (HBase 1.4) or is an internal error (2.5), others are answered.
         """
         from Hbase_thrift import IOError as HBaseIOError
         from thriftpy2.protocol.exc import TProtocolException
         from thriftpy2.thrift import TApplicationException
         from thriftpy2.transport import TTransportException
 
+        unanswered = (OSError, TTransportException, TProtocolException, TApplicationException, HBaseIOError)
         try:
-            channel = open_channel(self._options, _TIME_TO_EXPLAIN)
-        except (OSError, TTransportException):
+            enabled = self._beside(lambda client: client.isTableEnabled(self._name))
+        except (TTransportException, TApplicationException, ConnectionError) as problem:
+            with suppress(*unanswered):
+                names = set(self._beside(lambda client: client.getTableNames()))
+                if names.isdisjoint((self._name, self._name.removeprefix(b"default:"))):
+                    raise IndexUnavailable(
+                        f"{self.where} refuses the table name {self._options.table!r}, which hoodie.index.hbase.table "
+                        f"has: it takes {TABLE_NAMES}"
+                    ) from problem
             return
-        try:
-            enabled = channel.client.isTableEnabled(self._name)
-        except (OSError, TTransportException, TProtocolException, TApplicationException, HBaseIOError):
+        except unanswered:
             return
-        finally:
-            channel.close()
         if not enabled:
             raise self._disabled()
+
+    def _beside(self, call: Callable[[Any], T]) -> T:
+        """The answer of a call on a connection of its own."""
+        channel = open_channel(self._options, _TIME_TO_EXPLAIN)
+        try:
+            return call(channel.client)
+        finally:
+            channel.close()
 
 
 class _TryAgain(Exception):

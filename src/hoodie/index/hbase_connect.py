@@ -17,7 +17,9 @@ from typing import Any
 from hoodie.config.hbase import HBaseOptions, ThriftProtocol, ThriftTransport
 from hoodie.errors import IndexUnavailable, InvalidOption
 
-_TABLE_NAME = re.compile(r"(?:\w+:)?\w[\w.-]*")
+#: HBase keeps the name "zookeeper" to itself, in every namespace.
+_TABLE_NAME = re.compile(r"(?:\w+:)?(?!zookeeper\Z)\w[\w.-]*")
+TABLE_NAMES = "letters, digits, '_', '-' and '.', not beginning with '-' or '.', and not 'zookeeper'"
 
 
 def require_happybase() -> ModuleType:
@@ -36,12 +38,13 @@ def require_happybase() -> ModuleType:
 def check_reachable(options: HBaseOptions) -> None:
     """Raises InvalidOption on a table name that HBase does not allow, and on connections that are not supported.
 
-    The gateway answers an illegal name by closing the connection, which looks like a failure that may pass.
+    The gateway answers an illegal name by closing the connection (HBase 1.4) or by an internal error (2.5), which looks
+    like a failure that may pass.
     """
     if not _TABLE_NAME.fullmatch(options.table):
         raise InvalidOption(
-            f"hoodie.index.hbase.table={options.table!r}: expected a table name of HBase's: letters, digits, '_', '-' "
-            "and '.', not beginning with '-' or '.'; in a namespace as namespace:table"
+            f"hoodie.index.hbase.table={options.table!r}: expected a table name of HBase's: {TABLE_NAMES}; in a "
+            "namespace as namespace:table"
         )
     if transport_of(options) is ThriftTransport.SASL or options.authentication.lower() != "simple":
         raise InvalidOption(

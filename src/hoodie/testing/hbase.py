@@ -26,7 +26,7 @@ from uuid import uuid4
 import happybase  # before Hbase_thrift, which its import makes
 from Hbase_thrift import Hbase
 from Hbase_thrift import IOError as HBaseIOError
-from thriftpy2.thrift import TProcessor
+from thriftpy2.thrift import TApplicationException, TProcessor
 from thriftpy2.transport import TTransportException
 
 from hoodie.index.hbase_mark import MARK
@@ -139,6 +139,7 @@ class HBaseServer(HBaseGateway):
         tls: ssl.SSLContext | None = None,
         max_frame: int = MAX_FRAME,
         blocks: float = 600.0,
+        internal_errors: bool = False,
     ) -> None:
         """
         port       to listen on, at 127.0.0.1; 0: any
@@ -147,10 +148,11 @@ class HBaseServer(HBaseGateway):
         tls        of the server
         max_frame  bytes of a message, with the transport FRAMED
         blocks     seconds that puts, and large multi-gets, on a disabled table wait for it to be enabled
+        internal_errors  as HBase 2.5 it says that an error is internal, where 1.4 closes the connection
         """
         super().__init__("127.0.0.1", port)
         self.transport, self.protocol, self.tls, self.max_frame = transport, protocol, tls, max_frame
-        self.blocks = blocks
+        self.blocks, self.internal_errors = blocks, internal_errors
         self.store = HBaseStore()
         self.faults = Faults()
         self.calls: Counter[str] = Counter()
@@ -264,7 +266,13 @@ class HBaseServer(HBaseGateway):
                 if faults.lasting:
                     raise HBaseIOError(message="org.apache.hadoop.hbase.security.AccessDeniedException: injected")
                 raise HBaseIOError(message="org.apache.hadoop.hbase.NotServingRegionException: injected")
-            answer = call(*self._without_lost(name, arguments))
+            try:
+                answer = call(*self._without_lost(name, arguments))
+            except UnexpectedError as problem:
+                if self.internal_errors:
+                    text = f"Internal error processing {name}"
+                    raise TApplicationException(TApplicationException.INTERNAL_ERROR, text) from problem
+                raise
             if hanging_up:
                 raise UnexpectedError("injected: the connection breaks before the answer")
             return answer

@@ -29,7 +29,7 @@ from hoodie.testing.hbase_store import Cells, HBaseStore, Row, Scanner, StoredTa
 
 #: The longest row key of HBase, bytes.
 MAX_ROW = 32_767
-_TABLE_NAME = re.compile(rb"(?:[\w]+:)?\w[\w.-]*")
+_TABLE_NAME = re.compile(rb"(?:[\w]+:)?(?!zookeeper\Z)\w[\w.-]*")
 _FILTER = re.compile(
     rb"SingleColumnValueFilter\s*\(\s*'([^']*)'\s*,\s*'([^']*)'\s*,\s*=\s*,\s*'binary:([^']*)'"
     rb"\s*(?:,\s*(?:true|false)\s*,\s*(?:true|false)\s*)?\)"
@@ -41,7 +41,9 @@ LARGE_GET = 10
 
 
 class UnexpectedError(Exception):
-    """What the gateway does not turn into an exception of its interface: it closes the connection."""
+    """What the gateway does not turn into an exception of its interface: it closes the connection; HBase 2.5's answers
+    with an internal error.
+    """
 
 
 class Gateway:

@@ -74,7 +74,10 @@ def test_a_certificate_that_is_not_trusted_is_not_tried_again():
         ({"thrift.transport": "http", "thrift.framed": "true"}, "contradicts"),
         ({"thrift.ssl.ca.file": CERTIFICATE}, r"thrift\.ssl is off"),
         ({"thrift.transport": "carrier pigeon"}, "expected one of BUFFERED, FRAMED, HTTP"),
-        *(({"table": name}, "expected a table name of HBase's") for name in ("a b", "-t", ".t", "a:b:c", "t/1", "a:")),
+        *(
+            ({"table": name}, "expected a table name of HBase's")
+            for name in ("a b", "-t", ".t", "a:b:c", "t/1", "a:", "zookeeper", "n:zookeeper")
+        ),
     ],
 )
 def test_what_cannot_be_is_refused_before_anything_is_connected(server, given, said):
@@ -82,6 +85,14 @@ def test_what_cannot_be_is_refused_before_anything_is_connected(server, given, s
     with pytest.raises(InvalidOption, match=said):
         make(options, CONFIG)
     assert server.connections == 1, "that of create_table"
+
+
+@pytest.mark.parametrize("internal", [False, True], ids=["as 1.4", "as 2.5"])
+def test_a_name_that_the_gateway_alone_refuses_is_named_whichever_way_it_says_so(internal):
+    with HBaseServer(internal_errors=internal) as server:
+        options = HBaseOptions(host="127.0.0.1", port=server.port, table="no good!", retries=1)
+        with HBaseClient(options) as client, pytest.raises(IndexUnavailable, match="refuses the table name 'no good!'"):
+            client.get([b"k"], [b"_s:a"])
 
 
 def test_certificate_files_that_cannot_be_read_are_named():
@@ -202,7 +213,7 @@ def test_one_deadline_holds_for_all_tries_of_a_call(server):
     index_client = HBaseClient(
         HBaseOptions(host="127.0.0.1", port=server.port, table="t", call_timeout=400, retries=50)
     )
-    index_client._refuse_disabled = lambda: None  # it has a time of its own
+    index_client._refuse_table = lambda: None  # it has a time of its own
     begun = time.perf_counter()
     with pytest.raises(IndexUnavailable, match=r"once in \d+\.\d s.*did not answer"):
         index_client.get([b"k"], [b"_s:commit_ts"])
