@@ -7,7 +7,6 @@ import threading
 from collections import OrderedDict
 from collections.abc import Collection
 
-from hoodie.errors import ListingStale
 from hoodie.storage.protocol import Storage, split
 
 _MOST = 256  # not yet shown, of all tables
@@ -25,18 +24,20 @@ def just_completed(storage: Storage, path: str) -> None:
                 _unseen.popitem(last=False)
 
 
-def require_listed(storage: Storage, folder: str, names: Collection[str]) -> None:
-    """See that a listing of the timeline's folder has what this process completed. No call, unless it lacks some.
-
-    Raises ListingStale when the storage has a file that its listing lacks
+def unlisted(storage: Storage, folder: str, names: Collection[str]) -> list[str]:
+    """Paths that this process completed, that are there, and that a listing of the timeline's folder lacks: another
+    thread completed them since, or the storage lists late. No call, unless the listing lacks some.
     """
     with _turn:
         of_table = [path for root, path in _unseen if root == storage.root and split(path)[0] == folder]
+    missing = []
     for path in of_table:
         if split(path)[1] not in names and storage.exists(path):
-            raise ListingStale(path)
+            missing.append(path)
+            continue
         with _turn:  # listed, or rolled back or archived by another process
             _unseen.pop((storage.root, path), None)
+    return missing
 
 
 def forget() -> None:

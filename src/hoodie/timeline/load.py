@@ -15,12 +15,12 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING
 
 from hoodie.config.table import TableConfig, TimelineZone
-from hoodie.errors import CorruptFile
+from hoodie.errors import CorruptFile, ListingStale
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import Action, Instant, State, format_time
 from hoodie.storage.protocol import Entry, Storage
-from hoodie.timeline.just_completed import require_listed
+from hoodie.timeline.just_completed import unlisted
 from hoodie.timeline.layout import comparable_action, parse_name
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgrade
@@ -51,15 +51,18 @@ def load_timeline(storage: Storage, config: TableConfig, listed: list[Entry] | N
 
     listed  what `list_timeline` gave just now
     Raises UnsupportedTable on a stopped upgrade; CorruptFile on a name that looks like an instant of an unknown kind;
-           ListingStale when an instant is missing
-           that this process has completed
+           ListingStale when an instant is missing that this process had completed before
     """
     folder, layout = config.timeline_folder, config.layout
     highest: dict[tuple[str, Action], Instant] = {}
     names: dict[Instant, str] = {}
     stamps: dict[Instant, tuple[int, int]] = {}
     entries = storage.list(folder) if listed is None or folder != _FOLDER else listed
-    require_listed(storage, folder, {entry.name for entry in entries})
+    if missing := unlisted(storage, folder, {entry.name for entry in entries}):
+        entries = storage.list(folder)  # made after all of them: what it lacks now, the storage lists late
+        late = set(missing).intersection(unlisted(storage, folder, {entry.name for entry in entries}))
+        if late:
+            raise ListingStale(min(late))
     for entry in entries:
         if entry.is_dir or (instant := parse_name(entry.name, layout, folder)) is None:
             continue
