@@ -11,15 +11,18 @@ import pytest
 
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError
+from hoodie.formats.timeline.services import encode_clean_metadata, encode_clean_plan
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
+from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
-from hoodie.storage.protocol import Storage, join
+from hoodie.storage.protocol import Storage, join, split
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
+from hoodie.timeline.transition import complete, create_requested, to_inflight
 from support.oracles import read_hudi_rs
 from support.trips import TRIPS
 
@@ -83,6 +86,22 @@ def compacted(storage: Storage) -> str:
     assert instant is not None
     compact(storage, Options(), instant)
     return instant
+
+
+def cleaned(storage: MemoryStorage, paths: set[str], *, done: bool) -> None:
+    """A cleaning that removed, or is to remove, files, by the policy that counts versions."""
+    time, names = "20980101000000000", {split(path)[0]: (split(path)[1],) for path in sorted(paths)}
+    plan = encode_clean_plan(CleanPlan(policy="KEEP_LATEST_FILE_VERSIONS", files=names), storage.root)
+    begun = create_requested(storage, time, Action.CLEAN, plan)
+    if done:
+        parts = {p: CleanedPartition(policy="", planned=found, deleted=found) for p, found in names.items()}
+        complete(
+            storage,
+            to_inflight(storage, begun, plan),
+            encode_clean_metadata(CleanMetadata(start=time, partitions=parts)),
+        )
+        for path in paths:
+            storage.delete(path)
 
 
 def data_files(storage: Storage) -> set[str]:

@@ -12,17 +12,18 @@ Source: docs/format/table-services.md 3.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 
 from hoodie.commit.markers import MarkerKind, create_marker, delete_markers, read_markers
 from hoodie.commit.rollback_planner import PLANS, logs_of_slice, made_by, parse_log, plan_rollback
-from hoodie.errors import InstantNotFound, WriteConflict
+from hoodie.errors import CorruptFile, InstantNotFound, WriteConflict
 from hoodie.formats.log.blocks import encode_block
 from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
+from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
@@ -184,7 +185,10 @@ def unpublish(storage: Storage, published: Instant, action: Action, *, keep_stat
     """
     inflight = Instant(published.requested, action, State.INFLIGHT)
     if keep_stats:
-        storage.write(instant_path(inflight), storage.read(instant_path(published)))
+        path = instant_path(published)
+        content = storage.read(path)
+        # One that is damaged says nothing: what it wrote is searched for again.
+        storage.write(instant_path(inflight), b"" if _stats(content, path) is None else content)
     if published.action is Action.REPLACE_COMMIT:
         # A completed clustering is undone, not to run again: an empty request is not a clustering's.
         storage.write(instant_path(Instant(published.requested, action, State.REQUESTED)), b"")
@@ -199,11 +203,14 @@ def instant_of(storage: Storage, pending: Instant) -> Instant | None:
 
 
 def is_clustering(storage: Storage, pending: Instant) -> bool:
-    """Whether a pending instant is a clustering."""
+    """Whether a pending instant is a clustering that can run. One whose plan cannot be read never can."""
     path = instant_path(Instant(pending.requested, pending.action, State.REQUESTED))
     if pending.action not in (Action.REPLACE_COMMIT, Action.CLUSTERING) or not storage.exists(path):
         return False
-    return decode_replace_plan(storage.read(path), path).clustering is not None
+    try:
+        return decode_replace_plan(storage.read(path), path).clustering is not None
+    except CorruptFile:
+        return False
 
 
 def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> None:
@@ -213,12 +220,14 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> N
         return
     path = instant_path(done)
     try:
-        stats = decode_commit(storage.read(path), path).stats
+        stats = _stats(storage.read(path), path)
     except FileNotFoundError:  # another process has made it pending since: it resumes the same rollback
         return
-    written = [path for part in stats.values() for stat in part for path in stat.paths]
+    # A damaged one publishes nothing whole. While the rollback is only requested, nothing is removed yet.
+    damaged = stats is None and rollback.state is not State.REQUESTED
+    written = [path for part in (stats or {}).values() for stat in part for path in stat.paths]
     command = encode_block(rollback_block(rollback.requested, target.requested))
-    if _commands_written(storage, rollback.requested, command) or not all(map(storage.exists, written)):
+    if damaged or _commands_written(storage, rollback.requested, command) or not all(map(storage.exists, written)):
         # Its files are no longer complete, and readers must not use them.
         back_to_requested(storage, unpublish(storage, done, target.action))
         return
@@ -230,6 +239,14 @@ def _refuse_published(storage: Storage, rollback: Instant, target: Instant) -> N
         f"instant {target.requested} was to be rolled back, but its writer has published it meanwhile: it stays. "
         "To undo it, roll it back as a completed commit."
     )
+
+
+def _stats(content: bytes, path: str) -> Mapping[str, Sequence[WriteStat]] | None:
+    """The statistics in a completed commit's file; None when it is empty or cut short."""
+    try:
+        return decode_commit(content, path).stats if content else None
+    except CorruptFile:
+        return None
 
 
 def _take_back(

@@ -47,7 +47,7 @@ def plan_rollback(storage: Storage, failed: Instant, *, listing: bool = False, w
     listing  True: ignore markers and workload profile; all partitions are listed, and all logs searched. Without
              readable markers the partitions of the profile are listed and searched, or all when there is no profile
     whole    of a compaction: include the logs that belong to the slices it opened. Else they stay, as its plan does
-    Raises   CorruptFile when the profile of the write, or the plan of the compaction, cannot be read
+    Raises   CorruptFile when the plan of the compaction cannot be read
     """
     markers = () if listing or (whole and failed.action in PLANS) else _markers(storage, failed.requested)
     if markers:
@@ -152,9 +152,12 @@ def _by_profile(storage: Storage, failed: Instant, everywhere: bool) -> _Found:
     """
     path = instant_path(Instant(failed.requested, failed.action, State.INFLIGHT))
     content = b"" if everywhere or not storage.exists(path) else storage.read(path)
-    if not content:
+    try:
+        profile = decode_commit(content, path) if content else None
+    except CorruptFile:  # cut short: it may lack what the write did
+        profile = None
+    if profile is None:
         return _search(storage, failed.requested, dict.fromkeys(discover_partitions(storage)))
-    profile = decode_commit(content, path)
     return _search(storage, failed.requested, {partition: _updated(profile, partition) for partition in profile.stats})
 
 

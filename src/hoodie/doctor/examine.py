@@ -114,7 +114,7 @@ def examine(
     )
     contents, broken = read_contents(scene)
     findings += broken
-    findings += pending_instants(scene, contents)
+    findings += pending_instants(scene, contents, {finding.where for finding in broken})
     findings += leftovers(scene)
     findings += temporaries(scene, tree)
     findings += archives(scene)

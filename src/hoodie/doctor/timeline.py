@@ -6,8 +6,10 @@ Source: docs/design/invariants.md 2, 6; docs/format/table-and-timeline.md 2, 4, 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
+from hoodie.doctor.damaged import damaged_instant
 from hoodie.doctor.findings import Contents, Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.errors import CorruptFile
 from hoodie.formats.java.properties import CHECKSUM, parse_properties, verify_checksum
@@ -186,33 +188,32 @@ def _content(
     except FileNotFoundError:  # archived, or rolled back, since it was listed
         return None, []
     except CorruptFile as error:
-        advice = "Restore it from a copy; if it was never complete, roll its instant back"
-        return None, [Finding(Severity.ERROR, Fault.UNREADABLE, path, error.problem, advice)]
+        return None, list(damaged_instant(scene, instant, path, states, Fault.UNREADABLE, error.problem))
 
 
 def _empty(scene: Scene, instant: Instant, path: str, states: Mapping[State, Entry]) -> list[Finding]:
     action, state = instant.action, instant.state
     if state is State.COMPLETED:
         problem = "the instant is completed and its file is empty: its writer died while publishing"
-        advice = f"Roll instant {instant.requested} back, or restore the file: readers see a commit without files"
-        return [Finding(Severity.ERROR, Fault.EMPTY, path, problem, advice)]
+        problem += ", and readers see a commit without files" if action in COMMITS else ""
+        return list(damaged_instant(scene, instant, path, states, Fault.EMPTY, problem))
     needs = (action, state) in _DECODERS and (action, state) not in _MAY_BE_EMPTY
     if not needs or (scene.timeline.layout == 2 and state is State.INFLIGHT):
         return []
     problem = f"the plan of a {action} is empty: its writer died while writing it"
-    # A plan that could not be read was never carried out.
-    harmless = action in _PLANS and State.COMPLETED not in states
-    advice = "It can be deleted" if harmless else "Restore it, or delete it if no log names the instant"
-    remedy = Remedy(Mend.DELETE, path) if harmless else None
-    return [Finding(Severity.ERROR, Fault.EMPTY, path, problem, advice, remedy)]
+    return list(damaged_instant(scene, instant, path, states, Fault.EMPTY, problem))
 
 
 def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) -> list[Finding]:
     """An inflight instant that was never requested: no writer leaves that. (Archiving leaves only completed ones.)"""
     if set(states) != {State.INFLIGHT} or key[1] is Action.SAVEPOINT:
         return []
-    path = join(scene.timeline.folder, states[State.INFLIGHT].name)
+    entry = states[State.INFLIGHT]
+    path = join(scene.timeline.folder, entry.name)
     problem = "the instant is inflight, and its requested file is missing"
+    if key[1] in _PLANS:
+        remedy = Remedy(Mend.DELETE, path) if scene.settled(entry.mtime) else None
+        return [Finding(Severity.ERROR, Fault.HALF, path, problem, "Nothing can finish it: it can be deleted", remedy)]
     advice = "Create the requested file (empty, for a commit) and roll the instant back"
     return [Finding(Severity.ERROR, Fault.HALF, path, problem, advice)]
 
@@ -220,11 +221,18 @@ def _half(scene: Scene, key: tuple[str, Action], states: Mapping[State, Entry]) 
 # --- pending instants and leftovers ---
 
 
-def pending_instants(scene: Scene, contents: Contents) -> Iterator[Finding]:
-    """Pending instants whose process is no longer active."""
+def pending_instants(scene: Scene, contents: Contents, damaged: Collection[str] = ()) -> Iterator[Finding]:
+    """Pending instants whose process is no longer active.
+
+    damaged  paths of files that cannot be read: there is a finding about them
+    """
     newest = scene.timeline.newest_commit
     for instant in scene.timeline.instants:
         if instant.state is State.COMPLETED or not scene.settled(_sign_of_life(scene, instant)):
+            continue
+        files = {scene.timeline.path(each) for each in (instant, replace(instant, state=State.REQUESTED))}
+        begun = instant.action in _FAILED and instant.state is State.INFLIGHT
+        if not begun and not files.isdisjoint(damaged):
             continue
         path = scene.timeline.path(instant)
         # Fewer than three states: it did not get as far as any effect that a plan must undo.
@@ -238,7 +246,8 @@ def pending_instants(scene: Scene, contents: Contents) -> Iterator[Finding]:
             yield Finding(Severity.WARNING, fault, path, problem, advice, Remedy(Mend.ROLL_BACK, instant.requested))
         elif instant.action is Action.ROLLBACK:
             advice = "The next write finishes it; --repair does so now"
-            remedy = None if _is_empty(scene, instant) else Remedy(Mend.RESUME, instant.requested)
+            half = State.REQUESTED not in scene.states[instant.requested, Action.ROLLBACK]
+            remedy = None if half else Remedy(Mend.RESUME, instant.requested)
             yield Finding(Severity.WARNING, Fault.STALE, path, "a rollback began and did not end", advice, remedy)
         elif instant.action is Action.SAVEPOINT:  # it keeps nothing before it is completed, and blocks nothing
             advice = "Make the savepoint again, or delete the file"
@@ -263,11 +272,6 @@ _FINISH = {
 def _is_clustering(contents: Contents, instant: Instant) -> bool:
     plan = contents.replaces.get(instant)
     return plan is not None and plan.clustering is not None
-
-
-def _is_empty(scene: Scene, rollback: Instant) -> bool:
-    requested = scene.states[rollback.requested, Action.ROLLBACK].get(State.REQUESTED)
-    return requested is None or requested.size == 0
 
 
 def _sign_of_life(scene: Scene, instant: Instant) -> int:

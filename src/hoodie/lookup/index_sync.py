@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
+from hoodie.commit.rebuilt import read_whole, rebuild
 from hoodie.commit.rollback_executor import rollback_plan
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.options import Options
@@ -20,11 +21,11 @@ from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.lookup.index_repair import RunRepair, find_again
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId, parse_data_file
-from hoodie.model.instant import WRITES, Action
+from hoodie.model.instant import WRITES, Action, Instant
 from hoodie.model.plans import RollbackPlan
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, load_state
-from hoodie.timeline.load import read_commit
+from hoodie.view.load import data_files, list_partitions
 
 _log = logging.getLogger("hoodie.index")
 
@@ -58,8 +59,8 @@ def index_follows(
     index = own.make(named.name, options, before.config) if named.own else None
     meant = going(before)
     instants = [each for each in before.timeline.commits if each.requested in meant]
-    said = {each.requested: read_commit(storage, before.timeline, each) for each in instants}
-    in_hbase = named.name == hbase.NAME or any(told_the_index(commit.extra) for commit in said.values())
+    said = {each: read_whole(storage, before.timeline, each) for each in instants}
+    in_hbase = named.name == hbase.NAME or any(map(told_the_index, _extras(before, said)))
     hbase_options = options.read(HBaseOptions)
     missed = _about_to_go(before, options, said, offline=hbase_options.offline) if in_hbase else []
     try:
@@ -97,15 +98,33 @@ def catch_up(before: TableState, now: TableState, index: Index, options: Options
             forget(storage, each.instant)
 
 
+def _extras(before: TableState, said: Mapping[Instant, CommitMetadata | None]) -> Iterator[Mapping[str, str]]:
+    """What users and indexes kept with the instants; for a damaged one, with all commits: it went where they did."""
+    instants = before.timeline.commits if None in said.values() else list(said)
+    commits = (read_whole(before.storage, before.timeline, instant) for instant in instants)
+    return (commit.extra for commit in commits if commit is not None)
+
+
+def _any_group(before: TableState, instant: Instant) -> frozenset[FileGroupId]:
+    """The file groups that may have lost keys by a damaged commit: those it wrote to; all, if it replaced any."""
+    if instant.action is Action.REPLACE_COMMIT:
+        return frozenset(file.group for file in data_files(list_partitions(before.storage)))
+    stats = rebuild(before.storage, before.timeline, instant).stats
+    return frozenset(FileGroupId(partition, stat.file_id) for partition, part in stats.items() for stat in part)
+
+
 def _about_to_go(
-    before: TableState, options: Options, said: Mapping[str, CommitMetadata], *, offline: bool
+    before: TableState, options: Options, said: Mapping[Instant, CommitMetadata | None], *, offline: bool
 ) -> list[Missed]:
     """See that the index can be reached, and remember what it is going to lack."""
     if not said:
         return []
     if not offline:
-        _require_reachable(before, options, said)
-    missed = [Missed(instant, hbase.lost_keys(commit)) for instant, commit in said.items()]
+        _require_reachable(before, options, [instant.requested for instant in said])
+    missed = [
+        Missed(instant.requested, _any_group(before, instant) if commit is None else hbase.lost_keys(commit))
+        for instant, commit in said.items()
+    ]
     missed = [each for each in missed if each.groups]
     for each in missed:
         remember(before.storage, each)

@@ -15,6 +15,7 @@ from functools import partial
 
 from hoodie.commit.heartbeat import remove_heartbeat
 from hoodie.commit.markers import delete_markers
+from hoodie.commit.rebuilt import read_whole, rebuild
 from hoodie.commit.rollback_executor import is_clustering, outcome, pending_rollbacks, resume, undo, unpublish
 from hoodie.commit.rollback_planner import PLANS, block_instants, plan_published, plan_rollback
 from hoodie.config.options import Options
@@ -41,7 +42,6 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.clock import Clock, new_time, utc_now
-from hoodie.timeline.load import read_commit
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from hoodie.view.load import data_files, list_partitions
 from hoodie.writing.job import writable_state
@@ -193,7 +193,7 @@ def _rollback_plan(state: TableState, target: Instant) -> RollbackPlan:
     if target.state is not State.COMPLETED:
         return plan_rollback(state.storage, target, whole=True)
     pending = Instant(target.requested, pending_action(state, target), State.COMPLETED)
-    metadata = read_commit(state.storage, state.timeline, target)
+    metadata = read_whole(state.storage, state.timeline, target) or rebuild(state.storage, state.timeline, target)
     return plan_published(state.storage, pending, metadata, partitions=list(metadata.replaced), whole=True)
 
 

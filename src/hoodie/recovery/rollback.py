@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from hoodie.commit.heartbeat import remove_heartbeat
+from hoodie.commit.rebuilt import read_whole, rebuild
 from hoodie.commit.rollback_executor import (
     execute,
     is_clustering,
@@ -46,7 +47,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.clock import Clock, new_time, utc_now
-from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
+from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
 from hoodie.writing.job import writable_state
@@ -187,7 +188,7 @@ def find_target(state: TableState, instant: str | None) -> Instant:
 def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: Clock | None) -> RollbackResult:
     storage = state.storage
     pending = Instant(target.requested, pending_action(state, target), State.COMPLETED)
-    metadata = read_commit(storage, state.timeline, target)
+    metadata = _said(state, target)
     _check(state, target, pending.action, metadata)
     partitions = discover_partitions(storage) if listing else list(metadata.replaced)
     plan = plan_published(storage, pending, metadata, partitions=partitions)
@@ -203,6 +204,16 @@ def _roll_back_commit(state: TableState, target: Instant, listing: bool, clock: 
         raise WriteConflict(f"{error} That happened meanwhile.") from error
     unpublish(storage, target, pending.action)
     return _result(storage, plan, execute(storage, requested, plan))
+
+
+def _said(state: TableState, target: Instant) -> CommitMetadata:
+    """What a completed commit did; told from the table's files when its own file is damaged."""
+    metadata = read_whole(state.storage, state.timeline, target)
+    if metadata is not None:
+        return metadata
+    removed = {path for _, _, paths in cleanings(state, target.requested) for path in paths}
+    _log.warning("%s: %s is damaged: what it wrote is searched for", state.config.name, instant_path(target))
+    return rebuild(state.storage, state.timeline, target, removed)
 
 
 def pending_action(state: TableState, done: Instant) -> Action:

@@ -167,9 +167,17 @@ def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple
     )
     delta_commits = options.read(CompactionOptions).delta_commits if state.config.merge_on_read else None
     chosen = instants_to_archive(timeline, options.read(ArchiveOptions), cleaning, delta_commits)
-    bounds = (bound(state, chosen) for bound in (_schema_bound, replaced_bound, _missing_bound, _batch_bound))
+    rules = (_empty_bound, _schema_bound, replaced_bound, _missing_bound, _batch_bound)
+    bounds = (rule(state, chosen) for rule in rules)
     bound = min((b for b in bounds if b), default="")
     return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))
+
+
+def _empty_bound(state: TableState, chosen: Iterable[Instant]) -> str:
+    """The oldest of the chosen commits whose file is empty: what it replaced is not known, and it can still be rolled
+    back."""
+    sizes = state.timeline.stamps
+    return next((i.requested for i in chosen if i.action in COMMITS and sizes.get(i, (1, 0))[0] == 0), "")
 
 
 def _schema_bound(state: TableState, chosen: Iterable[Instant]) -> str:

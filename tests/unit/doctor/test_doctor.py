@@ -172,13 +172,6 @@ def test_an_empty_plan_of_a_clean_or_rollback_is_found_and_removed():
         assert look(table) == ()
 
 
-def test_an_empty_compaction_plan_is_found_and_left():
-    table = healthy(**MERGE_ON_READ)
-    table.storage.write(".hoodie/99990101000000000.compaction.requested", b"")
-    assert Fault.EMPTY in faults(table)
-    assert repair(table.storage, grace=0) == ()
-
-
 @pytest.mark.parametrize("ending", [".commit", ".inflight"])
 def test_a_damaged_instant_is_found(ending):
     table = healthy()

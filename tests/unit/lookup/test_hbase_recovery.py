@@ -398,3 +398,28 @@ def test_what_is_remembered_is_in_a_folder_that_timelines_do_not_look_at(table):
     with pytest.raises(HoodieError, match="cannot be read"):
         table.upsert(rows(("a", "x", 2), ts=2))
     table.storage.delete(path)
+
+
+@pytest.mark.parametrize("part", [0, 0.6])
+def test_rows_that_a_damaged_commit_deleted_are_in_the_index_again_once_it_is_rolled_back(table, part):
+    table.upsert(rows(("a", "x", 1), ("b", "x", 1)))
+    deleted = delete(table, "a")
+    (path,) = (p for p in table.storage.snapshot() if p.startswith(f".hoodie/{deleted}.") and p.endswith("commit"))
+    data = table.storage.read(path)
+    table.storage.write(path, data[: int(len(data) * part)])
+    with pytest.raises(InvalidOption, match="cannot be rolled back without the table's index"):
+        rollback(table.storage, nameless(table.options))
+    rollback(table.storage, table.options)
+    result = table.upsert(rows(("a", "x", 2), ts=2))
+    assert (result.inserted, result.updated) == (0, 1)
+    assert content(table) == [("a", "x", 2), ("b", "x", 1)]
+
+
+def test_rows_that_a_damaged_overwrite_replaced_are_in_the_index_again_once_it_is_rolled_back(table):
+    table.upsert(rows(("a", "x", 1), ("b", "y", 1)))
+    overwrite = table.insert_overwrite(rows(("c", "x", 2))).instant
+    table.storage.write(f".hoodie/{overwrite}.replacecommit", b'{"partitionTo')
+    rollback(table.storage, table.options)
+    result = table.upsert(rows(("a", "x", 3), ts=3))
+    assert (result.inserted, result.updated) == (0, 1)
+    assert content(table) == [("a", "x", 3), ("b", "y", 1)]

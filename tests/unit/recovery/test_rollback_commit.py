@@ -13,18 +13,15 @@ from hoodie.commit.transaction import clean_up
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, InstantNotFound, InvalidInput, InvalidPlan, WriteConflict
 from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.formats.timeline.services import (
     decode_rollback_plan,
-    encode_clean_metadata,
-    encode_clean_plan,
     encode_replace_plan,
 )
+from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import (
-    CleanedPartition,
-    CleanMetadata,
-    CleanPlan,
     ClusteringGroup,
     ClusteringPlan,
     ClusteringSlice,
@@ -39,7 +36,7 @@ from hoodie.storage.protocol import Storage, join, split
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
+from hoodie.timeline.transition import create_requested, instant_path, to_inflight
 from support import undoing
 from support.undoing import (
     COW,
@@ -52,6 +49,7 @@ from support.undoing import (
     Act,
     Meanwhile,
     batch,
+    cleaned,
     compacted,
     data_files,
     dying,
@@ -63,6 +61,7 @@ from support.undoing import (
     upsert,
 )  # fmt: skip
 
+WHOLE = encode_commit(CommitMetadata(operation=Operation.UPSERT))
 SEARCH = {"hoodie.rollback.using.markers": "false"}
 
 LAST: dict[str, tuple[Mapping[str, str], Act]] = {
@@ -298,22 +297,6 @@ def test_a_completed_clustering_goes_with_its_plan(how: Dying):
         assert not [i for i in load_state(died).timeline.instants if i.requested == instant]
 
 
-def cleaned(storage: MemoryStorage, paths: set[str], *, done: bool) -> None:
-    """A cleaning that removed, or is to remove, files, by the policy that counts versions."""
-    time, names = "20980101000000000", {split(path)[0]: (split(path)[1],) for path in sorted(paths)}
-    plan = encode_clean_plan(CleanPlan(policy="KEEP_LATEST_FILE_VERSIONS", files=names), storage.root)
-    begun = create_requested(storage, time, Action.CLEAN, plan)
-    if done:
-        parts = {p: CleanedPartition(policy="", planned=found, deleted=found) for p, found in names.items()}
-        complete(
-            storage,
-            to_inflight(storage, begun, plan),
-            encode_clean_metadata(CleanMetadata(start=time, partitions=parts)),
-        )
-        for path in paths:
-            storage.delete(path)
-
-
 @pytest.mark.parametrize("done", [False, True])
 @pytest.mark.parametrize("kind", ["cow upsert", "cow overwrite", "mor compaction"])
 def test_a_commit_is_refused_once_what_it_replaced_is_cleaned_or_is_about_to_be(kind: str, done: bool):
@@ -485,7 +468,7 @@ def test_a_write_that_is_published_while_it_is_rolled_back_stays():
         died = storage.copy()
 
         def publish(inner: Storage) -> None:
-            inner.create_new(instant_path(Instant(dead.requested, dead.action, State.COMPLETED)), b"")
+            inner.create_new(instant_path(Instant(dead.requested, dead.action, State.COMPLETED)), WHOLE)
 
         with pytest.raises(WriteConflict, match="published it meanwhile"):
             rollback(Meanwhile(died, moment, publish), Options(), dead.requested)

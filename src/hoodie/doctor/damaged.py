@@ -1,0 +1,92 @@
+"""Instant files that are empty or cut short: what to do about each, by its action and state.
+
+Nothing is deleted that a plan, a reader or a rollback still needs, nor before it is old enough to be no live writer's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.model.files import LogFile
+from hoodie.model.instant import COMMITS, Action, Instant, State
+from hoodie.storage.protocol import Entry, join
+
+_COPY = "restore it from a copy of the table"
+_COMPACTIONS = (Action.COMPACTION, Action.LOG_COMPACTION)
+#: Their plan is made anew, or what they were to undo is pending still: they can go while they are pending.
+_REPEATED = (Action.CLEAN, Action.ROLLBACK)
+
+
+def damaged_instant(
+    scene: Scene, instant: Instant, path: str, states: Mapping[State, Entry], fault: Fault, problem: str
+) -> Iterator[Finding]:
+    """The finding about an instant's file that is empty or cannot be read, and one about the file that goes with it.
+
+    states  the instant's files
+    """
+    advice, mend = _what_to_do(scene, instant, states)
+    remedies = [] if mend is None else [Remedy(mend, instant.requested if mend is Mend.ROLL_BACK else path)]
+    if not scene.settled(states[instant.state].mtime):
+        remedies = []
+    yield Finding(Severity.ERROR, fault, path, problem, advice, next(iter(remedies), None))
+    inflight = states.get(State.INFLIGHT)
+    if mend is Mend.DELETE and set(states) == {State.REQUESTED, State.INFLIGHT} and instant.state is State.REQUESTED:
+        assert inflight is not None  # it is among the states
+        where = join(scene.timeline.folder, inflight.name)
+        remedy = Remedy(Mend.DELETE, where) if remedies and scene.settled(inflight.mtime) else None
+        problem, advice = f"the plan of this {instant.action} cannot be read", "It goes with the plan"
+        yield Finding(Severity.ERROR, Fault.HALF, where, problem, advice, remedy)
+
+
+def _what_to_do(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
+    if instant.state is State.COMPLETED:
+        return _completed(scene, instant, states)
+    if State.COMPLETED in states:
+        return (
+            "Its instant is completed and does not need it, but archiving stops at it: it can be deleted",
+            Mend.DELETE,
+        )
+    return _pending(scene, instant, states)
+
+
+def _completed(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
+    action, time = instant.action, instant.requested
+    if action in COMMITS and scene.timeline.layout == 1:
+        return (
+            f"Roll it back, with `hoodie rollback TABLE {time}`, which finds by listing what it wrote, or {_COPY}",
+            None,
+        )
+    if action in _REPEATED and scene.timeline.layout == 1:
+        who = "the next clean" if action is Action.CLEAN else "the next write"
+        again = f": {who} does the same again" if State.REQUESTED in states else ""
+        return f"It only records what was done, and can be deleted{again}", Mend.DELETE
+    if action is Action.SAVEPOINT:
+        return f"Delete the savepoint, with `hoodie savepoint delete TABLE {time}`, and make it again, or {_COPY}", None
+    if action is Action.RESTORE:
+        return (
+            f"The restore is done. To get rid of it, {_COPY}; where it alone is deleted, the restore would begin again",
+            None,
+        )
+    return f"Roll the instant back with the engine that writes the table, or {_COPY}", None
+
+
+def _pending(scene: Scene, instant: Instant, states: Collection[State]) -> tuple[str, Mend | None]:
+    action = instant.action
+    if action in _REPEATED:
+        return "It can be deleted", Mend.DELETE
+    if action in _COMPACTIONS:
+        logs = [file for file in scene.files if isinstance(file, LogFile)]
+        opened = [log for log in logs if log.base_instant == instant.requested]
+        if opened:
+            return (
+                f"Restore it from a copy of the table: {len(opened)} logs, such as {opened[0].path}, were written for "
+                "the base files that it makes",
+                None,
+            )
+        return "No log was written for the base files that it was to make: it can be deleted", Mend.DELETE
+    if action in COMMITS and State.INFLIGHT in states:
+        return "If its writer is dead, the next write rolls it back; --repair does so now", Mend.ROLL_BACK
+    if State.INFLIGHT not in states:
+        return "Its writer died while it wrote the plan, and did nothing else: it can be deleted", Mend.DELETE
+    return f"Nothing goes on without it: {_COPY}", None

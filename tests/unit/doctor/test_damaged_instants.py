@@ -1,0 +1,203 @@
+"""Instant files that are empty or cut short: what the doctor says of each works, and changes no row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hoodie.cli.main import main
+from hoodie.config.options import Options
+from hoodie.doctor.examine import GRACE, Fault, examine
+from hoodie.doctor.repair import repair
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services.archive import archive
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.savepoint import delete_savepoint
+from hoodie.storage.local import LocalStorage
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
+from hoodie.testing.storage import Crash, CrashAfter, MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from support.undoing import COW, FIRST, LATER, MOR, NOW, THIRD, compacted, read, table, upsert
+
+CLEAN = {"hoodie.clean.commits.retained": "1"}
+ARCHIVE = {
+    **CLEAN,
+    "hoodie.keep.min.commits": "2",
+    "hoodie.keep.max.commits": "3",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
+Parts = pytest.mark.parametrize("part", [0, 0.6])
+
+
+def cut_short(storage: Storage, ending: str, part: float) -> str:
+    """Leave a part of the newest instant file of an ending; its path."""
+    path = max(f".hoodie/{entry.name}" for entry in storage.list(".hoodie") if entry.name[17:] == ending)
+    data = storage.read(path)
+    storage.write(path, data[: int(len(data) * part)])
+    return path
+
+
+def dead(storage: MemoryStorage, act: Callable[[Storage], object], ending: str) -> MemoryStorage:
+    """The storage as a process leaves it that dies right after it created a file of the timeline."""
+    for calls in range(200):
+        died = storage.copy()
+        try:
+            act(CrashAfter(died, calls))
+        except Crash:
+            if any(entry.name.endswith(ending) for entry in died.list(".hoodie")):
+                return died
+    raise AssertionError(ending)
+
+
+def cleaned(options: dict[str, str] = COW) -> MemoryStorage:
+    storage = table(options)
+    upsert(storage, THIRD)
+    clean(storage, Options(CLEAN))
+    return storage
+
+
+def rolled_back() -> MemoryStorage:
+    storage = table(MOR)
+    upsert(storage, THIRD)
+    rollback(storage, Options())
+    return storage
+
+
+def planned(storage: MemoryStorage) -> MemoryStorage:
+    schedule_compaction(storage, Options(NOW))
+    return storage
+
+
+def compaction_done() -> MemoryStorage:
+    storage = table(MOR)
+    compacted(storage)
+    return storage
+
+
+def dying_clean(ending: str) -> MemoryStorage:
+    storage = table(COW)
+    upsert(storage, THIRD)
+    return dead(storage, lambda storage: clean(storage, Options(CLEAN)), ending)
+
+
+def dying_rollback(ending: str) -> MemoryStorage:
+    storage = table(MOR)
+    upsert(storage, THIRD)
+    return dead(storage, lambda storage: rollback(storage, Options()), ending)
+
+
+def dying_compaction(ending: str) -> MemoryStorage:
+    storage = planned(table(MOR))
+    return dead(storage, lambda storage: compact(storage, Options()), ending)
+
+
+CASES: dict[str, tuple[Callable[[], MemoryStorage], str]] = {
+    "a completed clean": (cleaned, ".clean"),
+    "the plan of a completed clean": (cleaned, ".clean.requested"),
+    "the inflight file of a completed clean": (cleaned, ".clean.inflight"),
+    "the plan of a clean": (lambda: dying_clean(".clean.requested"), ".clean.requested"),
+    "the plan of a clean that began": (lambda: dying_clean(".clean.inflight"), ".clean.requested"),
+    "the inflight file of a clean": (lambda: dying_clean(".clean.inflight"), ".clean.inflight"),
+    "a completed rollback": (rolled_back, ".rollback"),
+    "the plan of a completed rollback": (rolled_back, ".rollback.requested"),
+    "the plan of a rollback": (lambda: dying_rollback(".rollback.requested"), ".rollback.requested"),
+    "the plan of a rollback that began": (lambda: dying_rollback(".rollback.inflight"), ".rollback.requested"),
+    "the plan of a compaction": (lambda: planned(table(MOR)), ".compaction.requested"),
+    "the plan of a compaction that began": (lambda: dying_compaction(".compaction.inflight"), ".compaction.requested"),
+    "the plan of a completed compaction": (compaction_done, ".compaction.requested"),
+    "the profile of a completed write": (lambda: table(COW), ".inflight"),
+}  # fmt: skip
+
+
+@Parts
+@pytest.mark.parametrize("case", CASES)
+def test_a_repair_mends_a_damaged_file_and_no_row_changes(case: str, part: float):
+    make, ending = CASES[case]
+    storage = make()
+    before = rows_now(storage)
+    damaged = cut_short(storage, ending, part)
+    if case == "the profile of a completed write" and part == 0:
+        return  # which is what many have
+    told = {finding.where: finding for finding in examine(storage, grace=0)}
+    assert told[damaged].fault in (Fault.EMPTY, Fault.UNREADABLE)
+    assert told[damaged].remedy is not None
+    assert [f.remedy for f in examine(storage, grace=GRACE) if f.where == damaged] == [None]
+    while repair(storage, dry_run=False, grace=0):
+        pass
+    assert read(storage) == before
+    upsert(storage, LATER)
+    rows = {**before, **LATER}
+    clean(storage, Options(CLEAN))
+    assert read(storage) == rows
+    if load_state(storage).config.merge_on_read:
+        compacted(storage)
+    for number in range(5):
+        upsert(storage, {"z": ("oslo", 20 + number, "late")})
+    archive(storage, Options(ARCHIVE))
+    assert read(storage) == {**rows, "z": ("oslo", 24, "late")}
+    assert examine(storage, grace=0) == ()
+
+
+def rows_now(storage: MemoryStorage) -> dict[str, tuple[str, int, str]]:
+    """The rows once what is pending is finished."""
+    finished = storage.copy()
+    while repair(finished, dry_run=False, grace=0):
+        pass
+    return dict(read(finished))
+
+
+@Parts
+def test_a_compaction_plan_stays_that_logs_belong_to(part: float):
+    storage = planned(table(MOR))
+    upsert(storage, THIRD)
+    damaged = cut_short(storage, ".compaction.requested", part)
+    (finding,) = (finding for finding in examine(storage, grace=0) if finding.where == damaged)
+    assert "were written for the base files that it makes" in finding.advice
+    assert finding.remedy is None
+
+
+@Parts
+@pytest.mark.parametrize("action", ["clean", "rollback", "compaction", "replacecommit"])
+def test_a_plan_of_which_only_a_part_was_written_is_deleted(action: str, part: float):
+    storage = table(MOR)
+    before = read(storage)
+    path = f".hoodie/99980101000000000.{action}.requested"
+    storage.write(path, b"Obj\x01half a plan"[: int(14 * part)])
+    if (action, part) == ("replacecommit", 0):
+        return  # an overwrite that begins
+    assert [remedy.target for remedy in repair(storage, dry_run=False, grace=0)] == [path]
+    assert examine(storage, grace=0) == ()
+    upsert(storage, LATER)
+    assert read(storage) == {**before, **LATER}
+
+
+@Parts
+def test_a_damaged_savepoint_is_deleted_and_made_again(part: float):
+    storage = table(COW)
+    saved = make_savepoint(storage, Options())
+    damaged = cut_short(storage, ".savepoint", part)
+    (finding,) = (finding for finding in examine(storage, grace=0) if finding.where == damaged)
+    assert f"hoodie savepoint delete TABLE {saved.instant}" in finding.advice
+    delete_savepoint(storage, Options(), saved.instant)
+    assert make_savepoint(storage, Options()).files == saved.files
+    assert examine(storage, grace=0) == ()
+
+
+@Parts
+@pytest.mark.parametrize("options", [COW, MOR])
+def test_the_command_rolls_a_damaged_commit_back_as_the_doctor_says(options, part: float, tmp_path, capsys):
+    storage = LocalStorage(str(tmp_path))
+    ArrowTable.create(storage, options)
+    upsert(storage, FIRST)
+    time = upsert(storage, THIRD)
+    cut_short(storage, ".deltacommit" if options is MOR else ".commit", part)
+    assert main(["doctor", str(tmp_path), "--grace", "0"]) != 0
+    assert f"hoodie rollback TABLE {time}" in " ".join(capsys.readouterr().out.split())
+    assert main(["rollback", str(tmp_path), time, "--yes"]) == 0
+    assert main(["doctor", str(tmp_path), "--grace", "0"]) == 0
+    assert read(storage) == FIRST
