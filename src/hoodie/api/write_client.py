@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, overload
@@ -19,10 +20,11 @@ from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions
-from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound
+from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
 from hoodie.lookup.index_sync import index_follows
+from hoodie.plan.conflict import vanished
 from hoodie.recovery.rollback import rollback
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -161,7 +163,7 @@ class HoodieWriteClient:
         transaction = self._open(instant, _operation(result.metadata.operation.lower()))
         metadata = replace(result.metadata, extra={**(extra_metadata or {}), **result.metadata.extra})
         try:
-            with failures_heard(self.storage, result.metadata.operation):
+            with failures_heard(self.storage, result.metadata.operation), _advised(instant):
                 metadata = publish(transaction, metadata)
         except BatchKnown as known:
             if abandon(transaction):
@@ -198,9 +200,10 @@ class HoodieWriteClient:
         self._begun.pop(instant, None)
 
     def _write(self, operation: WriteOperation, df: Rowset, instant: str) -> WriteResult:
-        with failures_heard(self.storage, operation):
+        with failures_heard(self.storage, operation), _advised():
             batch = self.engine.check(self.storage, operation, df, self.options)
-            result = run(batch, self._open(instant, operation), commit=self.settings.write.auto_commit)
+            transaction = _on_the_table_of_now(self._open(instant, operation))
+            result = run(batch, transaction, commit=self.settings.write.auto_commit)
         if self.settings.write.auto_commit:
             self._begun.pop(instant, None)
         return result
@@ -219,7 +222,8 @@ class HoodieWriteClient:
         pending = [i for i in state.timeline.pending() if i.requested == instant]
         if not pending:
             raise InstantNotFound(
-                f"{instant} is not open: it was never started, is committed, or was rolled back by a later write"
+                f"{instant} is not open: it was never started, is committed, or was rolled back by a later write. "
+                "Take a new one with start_commit()"
             )
         wanted = action_of(operation, self._kind(state))
         if pending[0].action is not wanted and operation is not WriteOperation.UPSERT:
@@ -232,6 +236,37 @@ class HoodieWriteClient:
             return replace(begun, instant=pending[0], operation=operation)
         return Transaction(state, pending[0], operation, self.settings.writers)
 
+
+def _on_the_table_of_now(begun: Transaction) -> Transaction:
+    """The transaction without what others rolled back, or archived, since it began: their plans are gone.
+
+    Raises WriteConflict when commits that it began on are gone
+    """
+    then, now = begun.state.timeline, begun.state.reload().timeline
+    timeline = then.still(now)
+    if gone := vanished(then, now):
+        what = f"was made on rows of {', '.join(i.requested for i in gone)}, which were rolled back meanwhile"
+    elif then.commits and not timeline.commits:
+        what = "began on a table whose commits of then are all archived"
+    else:
+        return replace(begun, state=replace(begun.state, timeline=timeline))
+    problem = WriteConflict(f"instant {begun.time} {what}. Nothing is published; write the batch again.")
+    problem.add_note(_GIVE_UP.format(begun.time))
+    raise problem
+
+
+@contextmanager
+def _advised(instant: str = "") -> Iterator[None]:
+    """A conflict says how a client goes on. instant: one that stays open"""
+    try:
+        yield
+    except WriteConflict as conflict:
+        if not hasattr(conflict, "__notes__"):
+            conflict.add_note(_GIVE_UP.format(instant) if instant else "Take a new instant with start_commit().")
+        raise
+
+
+_GIVE_UP = "Give the instant up with rollback({0!r}), and take a new one with start_commit()."
 
 #: Hudi's default of `hoodie.datasource.write.precombine.field`.
 _DEFAULT_ORDERING = "ts"

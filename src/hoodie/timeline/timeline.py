@@ -6,7 +6,7 @@ Source: docs/format/table-and-timeline.md 5.3 and 7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from hoodie.display.short import Short
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
@@ -117,6 +117,17 @@ class Timeline(Short):
         comparable = comparable_action(action)
         same = (i for i in self.instants if i.requested == time and comparable_action(i.action) is comparable)
         return next(same, None)
+
+    def still(self, now: Timeline) -> Timeline:
+        """This timeline of some time ago, without the instants that were rolled back or archived since.
+
+        now  the timeline as it is now; what is new in it is left out
+        """
+        keys = {(instant.requested, comparable_action(instant.action)) for instant in now.instants}
+        return replace(
+            self,
+            instants=tuple(i for i in self.instants if (i.requested, comparable_action(i.action)) in keys),
+        )
 
     def completions(self) -> dict[str, str]:
         """Layout 2: completion times of all known writes, by instant."""

@@ -49,15 +49,21 @@ def earlier_result(known: BatchKnown) -> WriteResult:
 
 def overtaken(before: TableState, error: Exception) -> WriteConflict | None:
     """The conflict behind a file that is gone: others committed since a write looked at the table, and a cleaning
-    removed what only the older rows needed. None: the error has another reason.
+    removed what only the older rows needed; or another write was rolled back. None: the error has another reason.
 
     before  the table as the write found it
     """
     fault = error if isinstance(error, FileGone) else fault_of(error)
-    if not isinstance(fault, FileGone) or before.reload().timeline.commits == before.timeline.commits:
+    if not isinstance(fault, FileGone):
+        return None
+    now = before.reload().timeline
+    if now.commits != before.timeline.commits:
+        what = "other writers have committed since this write began, and a cleaning deleted a file that it was to read"
+    elif before.timeline.still(now).instants != before.timeline.instants:
+        what = "another write was rolled back since this one began"
+    else:
         return None
     return WriteConflict(
-        f"other writers have committed since this write began, and a cleaning deleted a file that it was to read "
-        f"({error}). Nothing is published; write the batch again: "
+        f"{what} ({error}). Nothing is published; write the batch again: "
         "hoodie.write.num.retries.on.conflict.failures does so by itself."
     )

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import hoodie
-from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, SchemaMismatch, TableNotFound
+from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, SchemaMismatch, TableNotFound, WriteConflict
 from support.tagging import assert_tagged
 
 KINDS = pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -175,3 +175,50 @@ def test_none_of_them_needs_pyspark(tmp_path: Path) -> None:
     command = [sys.executable, "-W", "ignore", "-c", _WITHOUT, str(tmp_path / "t")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+OCC = {"hoodie.write.concurrency.mode": "optimistic_concurrency_control"}
+
+
+@KINDS
+def test_a_write_client_goes_on_when_anothers_overwrite_that_it_began_beside_is_rolled_back(
+    tmp_path: Path, kind: str
+) -> None:
+    table = written(tmp_path, kind)
+    ours, other = (hoodie.HoodieWriteClient(table.path, OCC) for _ in range(2))
+    overwrite = other.start_commit("insert_overwrite")
+    instant = ours.start_commit()
+    other.rollback(overwrite)
+    assert ours.upsert(rows(5, 8, 3), instant).updated == 3
+    assert len(table.snapshot().to_arrow()) == 85
+
+
+def test_a_write_client_whose_rows_were_rolled_back_says_how_to_go_on(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    client = hoodie.HoodieWriteClient(table.path, OCC)
+    instant = client.start_commit()
+    newest = table.history()[0][0].requested
+    (completed,) = (tmp_path / "t" / ".hoodie").glob(f"{newest}.commit")
+    completed.rename(tmp_path / "elsewhere")  # as a rollback by a writer that took this one for dead
+    for _ in range(2):
+        with pytest.raises(WriteConflict, match=f"made on rows of {newest}") as problem:
+            client.upsert(rows(5, 8, 3), instant)
+        assert problem.value.__notes__ == [
+            f"Give the instant up with rollback({instant!r}), and take a new one with start_commit()."
+        ]
+    client.rollback(instant)
+    assert client.upsert(rows(5, 8, 3), client.start_commit()).updated == 3
+
+
+def test_a_write_client_goes_on_when_commits_that_it_began_on_are_archived(tmp_path: Path) -> None:
+    table = written(tmp_path)
+    table.insert_overwrite(rows(0, 90, 3))
+    for _ in range(3):
+        table.upsert(rows(0, 3, 4))
+    client = hoodie.HoodieWriteClient(table.path, OCC)
+    instant = client.start_commit()
+    few = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
+    table.clean(options=few)
+    assert any(done.action == "replacecommit" for done in table.archive(options=few).instants)
+    assert client.upsert(rows(5, 8, 5), instant).updated == 3
+    assert len(table.snapshot().to_arrow()) == 90

@@ -128,6 +128,30 @@ def test_a_write_whose_file_was_cleaned_away_gives_way_to_the_writers_that_made_
     assert load_state(there.storage).timeline.pending() == ()
 
 
+class Listed(WrappedStorage):
+    """Does something else, once, before a plan of a replace commit is read by a write that has begun."""
+
+    act: Callable[[], object] | None = None
+
+    def observe(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+        plan = name == "read" and path.endswith(".replacecommit.requested")
+        if plan and self.act is not None and len(load_state(self.inner).timeline.pending()) > 1:
+            act, self.act = self.act, None
+            act()
+        return call()
+
+
+def test_a_write_beside_an_overwrite_that_is_rolled_back_gives_way_and_is_done_again():
+    there = table(LOCKED)
+    there.upsert(rows("a"))
+    overwrite = create_requested(there.storage, "20990101000000000", Action.REPLACE_COMMIT)
+    storage = Listed(there.storage)
+    storage.act = lambda: remove_pending(there.storage, overwrite)
+    with pytest.raises(WriteConflict, match="another write was rolled back since this one began"):
+        ArrowTable(storage, {**there.options, POLICY: "NEVER", RETRIES: "0"}).upsert(rows("a", note="late"))
+    assert notes(there.storage) == {"a": "old"}
+
+
 def test_the_second_of_two_writes_of_a_file_group_gives_way_and_leaves_nothing():
     first = table(LOCKED)
     first.upsert(rows("a", "b"))
