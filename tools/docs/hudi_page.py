@@ -183,6 +183,13 @@ count over both.
 #: Subject, what Hudi 0.15 does, what Hoodie does, why.
 _DIFFERENCES = (
     (
+        "a batch that lacks columns of the table, with `hoodie.datasource.write.reconcile.schema=true`",
+        "an upsert of a stored key fails (NullPointerException)",
+        "its rows are null there, as with `hoodie.write.set.null.for.missing.columns=true`; where the table takes no "
+        "nulls the batch is refused ([columns that a batch lacks](writing.md#columns-that-a-batch-lacks))",
+        "that is what the option says",
+    ),
+    (
         "cleaning by hours when all commits are older than the hours",
         "deletes nothing until the next commit",
         "keeps what reads as of the newest commit need",

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from hoodie.api.engine import Frame
-from hoodie.api.handle import Options, TableHandle
+from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.merge_builder import MergeBuilder
 from hoodie.errors import InvalidInput
 from hoodie.storage.faults import typed_calls
@@ -85,18 +85,19 @@ class TableConditions(TableHandle[Frame]):
             return delete_where(self._spark(), self.storage, condition, self._options(options), name)
 
     def stream_upsert(
-        self, name: str, *, operation: str = "upsert", options: Options | None = None
+        self, name: str, *, operation: str = "upsert", missing: str | None = None, options: Options | None = None
     ) -> Callable[[DataFrame, int], None]:
         """What a stream's `foreachBatch` takes to write each micro-batch once, as a commit of its own.
 
         name       of the stream, for good: with the batch's number it says in the commit which batch that was
         operation  "upsert", "insert", "bulk_insert" or "delete"
+        missing    what becomes of columns that a batch lacks, as of `upsert`
         options    of the writes, over those of the table object
         Raises     InvalidInput; the function raises as `upsert`
         """
         from hoodie.spark.stream import stream_writer
 
-        return stream_writer(self.storage, name, operation, self._options(options))
+        return stream_writer(self.storage, name, operation, self._options(with_missing(options, missing)))
 
     def _spark(self) -> Any:
         if self.session is None:

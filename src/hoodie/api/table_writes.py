@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hoodie.api.engine import Frame, Read
-from hoodie.api.handle import Options, TableHandle
+from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.inputs import is_predicate
 from hoodie.config.options import Options as Checked
 from hoodie.config.write import WriteOperation
@@ -29,27 +29,30 @@ Rowset = Any
 class TableWrites(TableHandle[Frame]):
     """The writes of a table."""
 
-    def upsert(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+    def upsert(self, df: Rowset, *, missing: str | None = None, options: Options | None = None) -> WriteResult:
         """Insert rows whose key is new, and merge the others into the rows that are there.
 
         df       a Spark DataFrame, or what speaks Arrow: a pyarrow.Table or RecordBatchReader, a pandas or Polars
-                 DataFrame, a DuckDB relation. It has the table's columns; new nullable ones are added to the table,
-                 missing nullable ones are null. Larger than memory it passes through temporary files
+                 DataFrame, a DuckDB relation. It has the table's columns; new ones are added to the table. Larger than
+                 memory it passes through temporary files
+        missing  what becomes of columns of the table that df lacks, nested ones included: "refuse", "null": its rows
+                 are null there, or "keep": stored values stay, and new keys are null there. None: as options say, else
+                 refuse
         options  for this write, over those of the table object
         Raises   InvalidInput, SchemaMismatch: nothing has changed; WriteConflict: another writer was faster
         """
-        return self._write(WriteOperation.UPSERT, df, options)
+        return self._write(WriteOperation.UPSERT, df, options, missing)
 
-    def insert(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+    def insert(self, df: Rowset, *, missing: str | None = None, options: Options | None = None) -> WriteResult:
         """Add rows without looking their keys up: small files are filled first. A key that is there occurs twice then.
 
-        Raises as `upsert`
+        Arguments and errors as of `upsert`; missing="keep" is refused, as no stored row is looked at
         """
-        return self._write(WriteOperation.INSERT, df, options)
+        return self._write(WriteOperation.INSERT, df, options, missing)
 
-    def bulk_insert(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+    def bulk_insert(self, df: Rowset, *, missing: str | None = None, options: Options | None = None) -> WriteResult:
         """Load rows into new files as they come, sorted by `hoodie.bulkinsert.sort.mode`. Raises as `upsert`."""
-        return self._write(WriteOperation.BULK_INSERT, df, options)
+        return self._write(WriteOperation.BULK_INSERT, df, options, missing)
 
     def delete(self, keys: Rowset | Filters, *, options: Options | None = None) -> WriteResult:
         """Delete rows by key, or those that a condition holds for; keys that are not there are ignored.
@@ -64,13 +67,17 @@ class TableWrites(TableHandle[Frame]):
             keys = self._keys_of(keys, self._options(options))
         return self._write(WriteOperation.DELETE, keys, options)
 
-    def insert_overwrite(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+    def insert_overwrite(
+        self, df: Rowset, *, missing: str | None = None, options: Options | None = None
+    ) -> WriteResult:
         """Put the rows in place of all rows of the partitions that they are in. Raises as `upsert`."""
-        return self._write(WriteOperation.INSERT_OVERWRITE, df, options)
+        return self._write(WriteOperation.INSERT_OVERWRITE, df, options, missing)
 
-    def insert_overwrite_table(self, df: Rowset, *, options: Options | None = None) -> WriteResult:
+    def insert_overwrite_table(
+        self, df: Rowset, *, missing: str | None = None, options: Options | None = None
+    ) -> WriteResult:
         """Put the rows in place of all rows of the table. Raises as `upsert`."""
-        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, options)
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, options, missing)
 
     def delete_partitions(self, partitions: Sequence[str], *, options: Options | None = None) -> WriteResult:
         """Delete all rows of partitions.
@@ -81,17 +88,23 @@ class TableWrites(TableHandle[Frame]):
         with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
             return delete_partitions(self.storage, partitions, self._options(options), self.engine.after_commit)
 
-    def explain_upsert(self, df: Rowset, *, options: Options | None = None) -> WriteExplanation:
+    def explain_upsert(
+        self, df: Rowset, *, missing: str | None = None, options: Options | None = None
+    ) -> WriteExplanation:
         """What `upsert` would do: the workload profile, the tasks, where they would run. Nothing is written.
 
         Raises as `upsert`
         """
-        batch = self.engine.check(self.storage, WriteOperation.UPSERT, df, self._options(options))
+        given = self._options(with_missing(options, missing))
+        batch = self.engine.check(self.storage, WriteOperation.UPSERT, df, given)
         return self.engine.explain(batch)
 
-    def _write(self, operation: WriteOperation, rows: Rowset, options: Options | None) -> WriteResult:
+    def _write(
+        self, operation: WriteOperation, rows: Rowset, options: Options | None, missing: str | None = None
+    ) -> WriteResult:
         with failures_heard(self.storage, operation):
-            return run(self.engine.check(self.storage, operation, rows, self._options(options)))
+            given = self._options(with_missing(options, missing))
+            return run(self.engine.check(self.storage, operation, rows, given))
 
     def _keys_of(self, filters: Filters, given: Checked) -> Frame:
         """The keys of the rows that pass."""

@@ -19,7 +19,7 @@ from hoodie.config.datasource import DatasourceOptions, door_options, overridden
 from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
-from hoodie.config.write import WriteOperation, WriteOptions
+from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
 from hoodie.lookup.index_choice import choose_index
 from hoodie.lookup.index_notify import notify_of_rollbacks, notify_rolled_back
@@ -122,29 +122,29 @@ class HoodieWriteClient:
         self._begun[begun.time] = begun
         return begun.time
 
-    def upsert(self, df: Rowset, instant: str) -> WriteResult:
+    def upsert(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.upsert`, under an instant of `start_commit`. Raises InstantNotFound when it is not open."""
-        return self._write(WriteOperation.UPSERT, df, instant)
+        return self._write(WriteOperation.UPSERT, df, instant, missing)
 
-    def insert(self, df: Rowset, instant: str) -> WriteResult:
+    def insert(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.insert`, under an instant of `start_commit`."""
-        return self._write(WriteOperation.INSERT, df, instant)
+        return self._write(WriteOperation.INSERT, df, instant, missing)
 
-    def bulk_insert(self, df: Rowset, instant: str) -> WriteResult:
+    def bulk_insert(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.bulk_insert`, under an instant of `start_commit`."""
-        return self._write(WriteOperation.BULK_INSERT, df, instant)
+        return self._write(WriteOperation.BULK_INSERT, df, instant, missing)
 
     def delete(self, keys: Rowset, instant: str) -> WriteResult:
         """As `HoodieTable.delete`, under an instant of `start_commit`."""
         return self._write(WriteOperation.DELETE, keys, instant)
 
-    def insert_overwrite(self, df: Rowset, instant: str) -> WriteResult:
+    def insert_overwrite(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.insert_overwrite`, under an instant of `start_commit("insert_overwrite")`."""
-        return self._write(WriteOperation.INSERT_OVERWRITE, df, instant)
+        return self._write(WriteOperation.INSERT_OVERWRITE, df, instant, missing)
 
-    def insert_overwrite_table(self, df: Rowset, instant: str) -> WriteResult:
+    def insert_overwrite_table(self, df: Rowset, instant: str, *, missing: str | None = None) -> WriteResult:
         """As `HoodieTable.insert_overwrite_table`, under an instant of `start_commit("insert_overwrite_table")`."""
-        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, instant)
+        return self._write(WriteOperation.INSERT_OVERWRITE_TABLE, df, instant, missing)
 
     def commit(
         self, instant: str, result: WriteResult, *, extra_metadata: Mapping[str, str] | None = None
@@ -199,9 +199,10 @@ class HoodieWriteClient:
             abandon(self._open(instant, WriteOperation.UPSERT))
         self._begun.pop(instant, None)
 
-    def _write(self, operation: WriteOperation, df: Rowset, instant: str) -> WriteResult:
+    def _write(self, operation: WriteOperation, df: Rowset, instant: str, missing: str | None = None) -> WriteResult:
         with failures_heard(self.storage, operation), _advised():
-            batch = self.engine.check(self.storage, operation, df, self.options)
+            given = overridden(self.options, missing_options(missing))
+            batch = self.engine.check(self.storage, operation, df, given)
             transaction = _on_the_table_of_now(self._open(instant, operation))
             result = run(batch, transaction, commit=self.settings.write.auto_commit)
         if self.settings.write.auto_commit:
@@ -279,6 +280,7 @@ def write(
     options: Mapping[str, Any] | None = None,
     *,
     mode: str = "append",
+    missing: str | None = None,
     props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> WriteResult | None:
@@ -292,13 +294,15 @@ def write(
                      of the one that is there, perhaps with another key, schema or type (with the operation
                      insert_overwrite_table the table stays, and its rows are replaced); error, errorifexists: refuse a
                      path with a table; ignore: do nothing there. In upper or lower case
+    missing          what becomes of columns of the table that df lacks, as of `HoodieTable.upsert`; None: as options
+                     say, else such a batch is refused
     props            path of a properties file with options, which those of the call override
     storage_options  as of `create_table`
     returns          None when there was nothing to do (ignore)
     Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error;
                      InvalidInput on overwrite while a savepoint or a planned compaction forbids it
     """
-    given = door_options(options, Purpose.WRITE, path, props)
+    given = overridden(door_options(options, Purpose.WRITE, path, props), missing_options(missing))
     mode = _save_mode(mode)
     operation = given.read(DatasourceOptions).operation
     if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.options import GiB, MiB, option
+from hoodie.errors import InvalidInput
 from hoodie.model.commit import Operation
 
 
@@ -65,6 +66,14 @@ class DuplicatePolicy(StrEnum):
 
     NONE = "none"
     FAIL = "fail"
+
+
+class MissingColumns(StrEnum):
+    """What a write does about columns of the table that its batch lacks."""
+
+    REFUSE = "refuse"
+    NULL = "null"
+    KEEP = "keep"
 
 
 class WriteOperation(StrEnum):
@@ -269,6 +278,24 @@ class WriteOptions:
         "none: an insert does not look at keys that are there; fail: one of them fails it, as two rows of one key do "
         "that are not combined.",
     )
+    missing: MissingColumns = option(
+        "hoodie.write.missing.columns",
+        MissingColumns.REFUSE,
+        "A batch that lacks columns of the table, nested ones included. refuse: nothing is written; null: its rows are "
+        "null there; keep: an upsert leaves the stored values there, and new keys are null. Not an option of Hudi; the "
+        "argument `missing` of a call goes before it.",
+    )
+    null_for_missing: bool = option(
+        "hoodie.write.set.null.for.missing.columns",
+        False,
+        "Rows of a batch that lacks columns of the table are null there; off: the batch is refused.",
+    )
+    reconcile: bool = option(
+        "hoodie.datasource.write.reconcile.schema",
+        False,
+        "As `hoodie.write.set.null.for.missing.columns`. With it and without, the table's columns keep their order, and "
+        "their types unless the batch widens one; new ones are appended.",
+    )
     bulk_sort: BulkInsertSort = option(
         "hoodie.bulkinsert.sort.mode",
         BulkInsertSort.NONE,
@@ -300,6 +327,30 @@ class WriteOptions:
         "false: remove the metadata table of another writer, as this library does not maintain one; "
         "otherwise a write to such a table is refused.",
     )
+
+    @property
+    def missing_columns(self) -> MissingColumns:
+        """What becomes of a batch that lacks columns, by all options that say it."""
+        if self.missing is MissingColumns.REFUSE and (self.null_for_missing or self.reconcile):
+            return MissingColumns.NULL
+        return self.missing
+
+
+def missing_options(missing: str | None) -> dict[str, str]:
+    """The options that the argument `missing` of a call stands for; None: it says nothing.
+
+    Raises InvalidInput on another word than refuse, null or keep
+    """
+    if missing is None:
+        return {}
+    words = [word.value for word in MissingColumns]
+    if missing not in words:
+        raise InvalidInput(f"missing={missing!r}: expected one of {', '.join(map(repr, words))}")
+    return {
+        "hoodie.write.missing.columns": str(missing),
+        "hoodie.write.set.null.for.missing.columns": "false",
+        "hoodie.datasource.write.reconcile.schema": "false",
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

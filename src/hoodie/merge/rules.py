@@ -149,6 +149,7 @@ class MergeRule:
                 version 8 and later in event-time mode); else a delete from the log wins over stored rows and any
                 later record wins over it
     merger      the user's own
+    keeps       columns that incoming rows say nothing of, nested ones dotted: stored values stay (`hoodie.merge.keep`)
     """
 
     name: str
@@ -163,11 +164,12 @@ class MergeRule:
     leader_meta: bool = False
     ordered_deletes: bool = False
     merger: Merger | None = None
+    keeps: tuple[str, ...] = ()
 
     @property
     def takes_whole_rows(self) -> bool:
         """Whether what wins is one of the versions as it was written, not a row made of several."""
-        return self.fill is None and self.merger is None and self.survivor is not Survivor.MADE
+        return self.survivor is not Survivor.MADE and not self._sees_whole_rows
 
     @property
     def keeps_versions(self) -> bool:
@@ -205,7 +207,11 @@ class MergeRule:
 
     def decides_on(self, columns: list[str]) -> list[str]:
         """Those of the columns that `combine` looks at: for a rule that makes rows, all."""
-        if self.fill is not None or self.merger is not None:
+        if self._sees_whole_rows:
             return columns
         needed = {*roots(self.ordering, columns), *self.deletes.columns, self.sequence}
         return [name for name in columns if name in needed]
+
+    @property
+    def _sees_whole_rows(self) -> bool:
+        return self.fill is not None or self.merger is not None or bool(self.keeps)

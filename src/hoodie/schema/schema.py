@@ -67,13 +67,16 @@ def with_types_of(table: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
     return pa.schema([f.with_type(table.field(f.name).type) if f.name in untyped else f for f in schema])
 
 
-def reconcile(table: pa.Schema, incoming: pa.Schema, *, pinned: Collection[str] = ()) -> pa.Schema:
+def reconcile(
+    table: pa.Schema, incoming: pa.Schema, *, pinned: Collection[str] = (), kept: Collection[str] = ()
+) -> pa.Schema:
     """The table's schema after a batch: its columns in order, types widened where that is safe, new columns appended.
 
     table     stored form, without meta fields
     incoming  the batch's columns; what it lacks is filled with null
     pinned    columns that keep their type: key, partition and ordering columns. Keys and partition paths are made of
               their text, and readers compare ordering values of one type only
+    kept      columns that the batch may lack though they take no nulls: their stored values stay
     returns   a column is nullable if the table's or the batch's is; pinned ones keep the table's word
     Raises    SchemaMismatch, one for all columns, with types in Spark's words
 
@@ -83,7 +86,8 @@ def reconcile(table: pa.Schema, incoming: pa.Schema, *, pinned: Collection[str] 
     """
     batch = stored_form(incoming)
     problems = list(_bad_case(table.names, batch.names, ""))
-    fields = _merge_fields(list(table), list(batch), "", frozenset(pinned), problems)
+    batch_and_kept = [*batch, *(field for field in table if field.name in kept and field.name not in batch.names)]
+    fields = _merge_fields(list(table), batch_and_kept, "", frozenset(pinned), problems)
     _refuse(problems, "The batch does not fit the table's schema; nothing was written")
     return pa.schema(fields)
 

@@ -11,6 +11,7 @@ from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
+from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference
 from hoodie.writing.driver import partitions_of, plan_on_driver, thread_pool
 from hoodie.writing.job import Checked
 from hoodie.writing.planning import BatchPlan
@@ -26,6 +27,17 @@ class WriteExplanation(Displayed):
     index_type: str
     index: IndexStats
     index_why: str = ""  # why it is this index
+    difference: ColumnDifference = NO_DIFFERENCE
+
+    @property
+    def missing_columns(self) -> tuple[str, ...]:
+        """Columns of the table that the batch lacks; nested ones dotted."""
+        return self.difference.missing
+
+    @property
+    def new_columns(self) -> tuple[str, ...]:
+        """Columns of the batch that the table lacks; nested ones dotted."""
+        return self.difference.new
 
     def __str__(self) -> str:
         inserts = sum(rows.inserts for rows in self.profile.values())
@@ -35,6 +47,7 @@ class WriteExplanation(Displayed):
             f"index {self.index_type} ({self.index_why}): {self.index}",
             f"{len(self.plan.tasks)} tasks read {self.plan.bytes_read} bytes; a record is taken to need "
             f"{self.plan.record_size} bytes",
+            *([self.difference.summary] if self.difference.summary else []),
         ]
         for task in self.plan.tasks:
             where = task.group.partition or "(no partition)"
@@ -71,4 +84,4 @@ def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:
 def explained(checked: Checked, planned: BatchPlan, route: str) -> WriteExplanation:
     """A plan as people see it."""
     index, why = checked.index.name, checked.lookup.why
-    return WriteExplanation(planned.profile, planned.plan, route, index, planned.index, why)
+    return WriteExplanation(planned.profile, planned.plan, route, index, planned.index, why, checked.difference)

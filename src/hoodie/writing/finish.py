@@ -76,6 +76,7 @@ def finish(
         after,
         table=job.state.config.name,
         path=redacted(job.state.storage.root),
+        difference=job.checked.difference,
     )
     if commit:
         notify_committed(result)

@@ -13,7 +13,7 @@ from hoodie.commit.batch_ids import require_new
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, abandon, begin, to_work
 from hoodie.config.table import require_writable
-from hoodie.config.write import WriteOperation
+from hoodie.config.write import MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index
@@ -21,6 +21,7 @@ from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
 from hoodie.lookup.index_sync import catch_up
+from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import FileGroupId
@@ -28,6 +29,7 @@ from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
 from hoodie.reading.slices.reader import SliceReader, slice_reader
+from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, require_columns
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
@@ -52,6 +54,7 @@ class Checked:
 
     lookup    the table with its index; its `schema` is the user's columns after this write
     declared  the user's columns as the table has them; None: it has none yet
+    difference  how the columns of the batch differ from these
     """
 
     lookup: LookupContext
@@ -60,6 +63,7 @@ class Checked:
     declared: pa.Schema | None
     rule: MergeRule
     kind: TableKind
+    difference: ColumnDifference = NO_DIFFERENCE
 
     @property
     def state(self) -> TableState:
@@ -192,7 +196,7 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     """See whether a batch fits the table.
 
     columns  of the batch; None: it has none of the user's (a delete by keys)
-    Raises   SchemaMismatch naming columns and types; as `choose_index`
+    Raises   SchemaMismatch naming columns and types; InvalidInput as `keeping`; as `choose_index`
     """
     if operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
         read_ahead(state.storage, state.timeline)  # all are read then: to see which published files are missing
@@ -209,11 +213,16 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
-    schema = _schema_after(state, declared, columns)
+    policy, difference = settings.write.missing_columns, NO_DIFFERENCE
+    if declared is not None and columns is not None:
+        difference = column_difference(declared, columns)
+        require_columns(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
+    kept = difference.missing if policy is MissingColumns.KEEP else ()
+    schema = _schema_after(state, declared, columns, kept)
     _warn_of_times_without_zone(state.config.name, declared, schema)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
     lookup = LookupContext(state, settings, index, chosen.why, schema)
-    return Checked(lookup, operation, operation_rules, declared, rule, kind)
+    return Checked(lookup, operation, operation_rules, declared, keeping(rule, kept), kind, difference)
 
 
 def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
@@ -240,14 +249,16 @@ def _times_without_zone(fields: Iterable[pa.Field], path: str) -> Iterator[str]:
             yield from _times_without_zone([kind.item_field], f"{name}.")
 
 
-def _schema_after(state: TableState, before: pa.Schema | None, columns: pa.Schema | None) -> pa.Schema:
+def _schema_after(
+    state: TableState, before: pa.Schema | None, columns: pa.Schema | None, kept: Collection[str]
+) -> pa.Schema:
     if columns is None:
         return before if before is not None else pa.schema([])
     if before is None:
         return stored_form(columns)
     config = state.config
     pinned = {*config.record_key, *(name.partition(":")[0] for name in config.partition_by), *config.ordering}
-    return reconcile(before, columns, pinned=pinned)
+    return reconcile(before, columns, pinned=pinned, kept=kept)
 
 
 def start(checked: Checked) -> WriteJob:
@@ -314,17 +325,19 @@ def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:
         bloom=checked.settings.bloom,
         logs=checked.settings.logs,
         cdc=checked.state.config.logged_images if checked.state.config.cdc else None,
-        stored=_reader_of_stored(checked, schema),
+        stored=_reader_of_stored(checked, transaction.state, schema),
     )
     return WriteJob(checked, transaction, spec)
 
 
-def _reader_of_stored(checked: Checked, schema: pa.Schema) -> SliceReader | None:
+def _reader_of_stored(checked: Checked, state: TableState, schema: pa.Schema) -> SliceReader | None:
     """How tasks that append to logs see the rows that are there; None: they need not."""
     rules = checked.operation_rules
-    if not (rules.key_columns and rules.match and TaskKind.APPEND in (rules.kinds.update, rules.kinds.fill)):
+    if not ((rules.key_columns or checked.rule.keeps) and rules.match):
         return None
-    return slice_reader(checked.state, schema, options=checked.settings.given)
+    if TaskKind.APPEND not in (rules.kinds.update, rules.kinds.fill):
+        return None
+    return slice_reader(state, schema, options=checked.settings.given)
 
 
 def replaced_groups(job: WriteJob, partitions: Collection[str]) -> dict[str, list[str]]:

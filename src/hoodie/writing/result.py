@@ -13,6 +13,7 @@ from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, WriteStat
+from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference
 from hoodie.table.state import TableState
 
 
@@ -30,6 +31,7 @@ class WriteResult(Displayed):
     after: TableState | None = field(default=None, repr=False, compare=False)
     table: str = ""  # the name of the table
     path: str = ""  # its base path, without a password
+    difference: ColumnDifference = NO_DIFFERENCE  # of the batch's columns from those that the table had
 
     @property
     def stats(self) -> tuple[WriteStat, ...]:
@@ -56,14 +58,25 @@ class WriteResult(Displayed):
         return sum(max(0, count) for count in kept)
 
     @property
+    def missing_columns(self) -> tuple[str, ...]:
+        """Columns of the table that the batch lacked; nested ones dotted."""
+        return self.difference.missing
+
+    @property
+    def new_columns(self) -> tuple[str, ...]:
+        """Columns of the batch that the table lacked before; nested ones dotted."""
+        return self.difference.new
+
+    @property
     def files(self) -> tuple[str, ...]:
         return tuple(stat.path for stat in self.stats if stat.path)
 
     def __str__(self) -> str:
         phases = ", ".join(f"{name} {seconds:.2f} s" for name, seconds in self.seconds.items())
+        columns = f"; {self.difference.summary}" if self.difference.summary else ""
         return (
             f"{self.metadata.operation} at {self.instant}: {self.inserted} inserted, {self.updated} updated, "
-            f"{self.deleted} deleted in {len(self.files)} files, {self.route} ({phases})"
+            f"{self.deleted} deleted in {len(self.files)} files, {self.route} ({phases}){columns}"
         )
 
     def _summary(self) -> Summary:

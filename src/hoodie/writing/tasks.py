@@ -32,6 +32,7 @@ from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp
 from hoodie.writing.change_log_writer import ChangeLogWriter
+from hoodie.writing.kept_values import after_the_merge, before_the_merge, with_stored_values
 from hoodie.writing.key_tuples import ambiguous_keys, require_one_tuple
 from hoodie.writing.log_file_writer import append_log
 from hoodie.writing.operations import OperationRules
@@ -71,7 +72,7 @@ def run_task(
         positions = None if positions is None else values_of_keys(keys, rows, positions)
         statuses = None if statuses is None else values_of_keys(keys, rows, statuses)
     combined, actions = take_actions(combined)
-    incoming = _incoming(spec, operation_rules, task.group.partition, combined, token)
+    incoming = _incoming(before_the_merge(spec, rule), operation_rules, task.group.partition, combined, token)
     if actions is not None:
         incoming = _as_asked(incoming, actions)
     if statuses is not None and (moved := statuses == KeyStatus.MOVED_OUT).any():
@@ -83,6 +84,7 @@ def run_task(
             return [_rewrite(spec, rule, operation_rules, task, incoming, token)]
         case TaskKind.APPEND:
             _require_one_tuple_in_logs(spec, operation_rules, task, incoming)
+            incoming = with_stored_values(spec, rule, task, incoming)
             return append_log(spec, rule, task, incoming, token, statuses, positions)
 
 
@@ -91,7 +93,7 @@ def _require_one_tuple_in_logs(
 ) -> None:
     """As `require_one_tuple` with the rows of the slice, which are read for keys that more than one tuple may have."""
     columns = operation_rules.key_columns
-    if spec.stored is None or task.slice is None or operation_rules.delete:
+    if spec.stored is None or task.slice is None or operation_rules.delete or not columns:
         return
     keys = incoming.keys.filter(ambiguous_keys(incoming.keys, columns))
     if not len(keys) or (task.slice.base is None and not task.slice.logs):
@@ -127,7 +129,7 @@ def _create(spec: WriteSpec, rule: MergeRule, task: WriteTask, incoming: Incomin
     """New base files of at most the maximum size; more than one when rows turn out larger than planned."""
     with GroupWriter(spec, task.group, token, rolls=not task.named) as writer:
         rows = incoming.rows if incoming.added is None else incoming.rows.filter(pa.array(incoming.added))
-        writer.append(_without_deletes(rows, rule))
+        writer.append(after_the_merge(_without_deletes(rows, rule), spec, rule))
     return writer.stats
 
 
@@ -166,7 +168,7 @@ def _rewrite(
                     merge.kept += stored.num_rows
                     writer.append(stored, no_keys)
             deleted = merge.deleted  # before deletes of keys that are not there are counted, too
-            inserts = merge.inserts()
+            inserts = after_the_merge(merge.inserts(), spec, rule)
             writer.append(inserts)
             changes.inserted(inserts)
             changes.end(writer.rows, merge.inserted)
