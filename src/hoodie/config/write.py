@@ -293,8 +293,8 @@ class WriteOptions:
     reconcile: bool = option(
         "hoodie.datasource.write.reconcile.schema",
         False,
-        "As `hoodie.write.set.null.for.missing.columns`. With it and without, the table's columns keep their order, and "
-        "their types unless the batch widens one; new ones are appended.",
+        "As `hoodie.write.set.null.for.missing.columns`. With it and without, the table's columns keep their order, "
+        "and their types unless the batch widens one; new ones are appended.",
     )
     bulk_sort: BulkInsertSort = option(
         "hoodie.bulkinsert.sort.mode",
