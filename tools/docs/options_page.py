@@ -219,6 +219,9 @@ SELDOM = frozenset(
         "hoodie.bloom.index.filter.type",
         "hoodie.bloom.index.filter.dynamic.max.entries",
         "hoodie.bloom.index.keys.per.bucket",
+        "hoodie.write.set.null.for.missing.columns",
+        "hoodie.datasource.write.reconcile.schema",
+        "hoodie.write.missing.columns",
     }
 )
 
