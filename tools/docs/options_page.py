@@ -33,7 +33,15 @@ from hoodie.config.read import (
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
-from hoodie.config.write import BloomOptions, EngineOptions, FileSizing, IndexOptions, LogOptions, WriteOptions
+from hoodie.config.write import (
+    BloomOptions,
+    EngineOptions,
+    FileSizing,
+    IndexOptions,
+    LogOptions,
+    MissingColumnOptions,
+    WriteOptions,
+)
 
 Row = tuple[dataclasses.Field[object], Declared]
 
@@ -83,6 +91,13 @@ SECTIONS = (
         title="Indexes",
         text="Settings of single indexes: see [indexes](indexes.md).",
         groups=(IndexOptions,),
+        main=False,
+    ),
+    Section(
+        title="Missing columns",
+        text="What becomes of a batch that lacks columns of the table. The argument `missing` of a call goes before "
+        "them: see [writing](writing.md#columns-that-a-batch-lacks).",
+        groups=(MissingColumnOptions,),
         main=False,
     ),
     Section(
@@ -219,9 +234,6 @@ SELDOM = frozenset(
         "hoodie.bloom.index.filter.type",
         "hoodie.bloom.index.filter.dynamic.max.entries",
         "hoodie.bloom.index.keys.per.bucket",
-        "hoodie.write.set.null.for.missing.columns",
-        "hoodie.datasource.write.reconcile.schema",
-        "hoodie.write.missing.columns",
     }
 )
 

@@ -278,24 +278,6 @@ class WriteOptions:
         "none: an insert does not look at keys that are there; fail: one of them fails it, as two rows of one key do "
         "that are not combined.",
     )
-    missing: MissingColumns = option(
-        "hoodie.write.missing.columns",
-        MissingColumns.REFUSE,
-        "A batch that lacks columns of the table, nested ones included. refuse: nothing is written; null: its rows are "
-        "null there; keep: an upsert leaves the stored values there, and new keys are null. Not an option of Hudi; the "
-        "argument `missing` of a call goes before it.",
-    )
-    null_for_missing: bool = option(
-        "hoodie.write.set.null.for.missing.columns",
-        False,
-        "Rows of a batch that lacks columns of the table are null there; off: the batch is refused.",
-    )
-    reconcile: bool = option(
-        "hoodie.datasource.write.reconcile.schema",
-        False,
-        "As `hoodie.write.set.null.for.missing.columns`. With it and without, the table's columns keep their order, "
-        "and their types unless the batch widens one; new ones are appended.",
-    )
     bulk_sort: BulkInsertSort = option(
         "hoodie.bulkinsert.sort.mode",
         BulkInsertSort.NONE,
@@ -328,10 +310,33 @@ class WriteOptions:
         "otherwise a write to such a table is refused.",
     )
 
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingColumnOptions:
+    """What becomes of a batch that lacks columns of the table, nested ones included."""
+
+    missing: MissingColumns = option(
+        "hoodie.write.missing.columns",
+        MissingColumns.REFUSE,
+        "refuse: nothing is written; null: the batch's rows are null there; keep: an upsert leaves the stored values "
+        "there, and new keys are null. Not an option of Hudi.",
+    )
+    nulls: bool = option(
+        "hoodie.write.set.null.for.missing.columns",
+        False,
+        "Rows of a batch that lacks columns are null there, as by `hoodie.write.missing.columns=null`.",
+    )
+    reconcile: bool = option(
+        "hoodie.datasource.write.reconcile.schema",
+        False,
+        "As `hoodie.write.set.null.for.missing.columns`. With it and without, columns of the table keep their order, "
+        "and their types unless the batch widens one; new ones are appended.",
+    )
+
     @property
-    def missing_columns(self) -> MissingColumns:
-        """What becomes of a batch that lacks columns, by all options that say it."""
-        if self.missing is MissingColumns.REFUSE and (self.null_for_missing or self.reconcile):
+    def policy(self) -> MissingColumns:
+        """What all of them say together."""
+        if self.missing is MissingColumns.REFUSE and (self.nulls or self.reconcile):
             return MissingColumns.NULL
         return self.missing
 
@@ -426,4 +431,4 @@ class EngineOptions:
         return self.driver_threads or os.cpu_count() or 1
 
 
-WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, IndexOptions, EngineOptions)
+WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, MissingColumnOptions, IndexOptions, EngineOptions)

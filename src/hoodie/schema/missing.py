@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.write import MissingColumns
-from hoodie.errors import SchemaMismatch
 from hoodie.schema.types import is_list
 
 #: How alike two names are, of 1, for the one to be suggested for the other.
@@ -78,30 +77,30 @@ def column_difference(table: pa.Schema, batch: pa.Schema) -> ColumnDifference:
     return ColumnDifference(tuple(path for path, _ in missing), new, tuple(path for path, within in missing if within))
 
 
-def require_columns(columns: ColumnDifference, policy: MissingColumns, operation: str, *, keeps: bool) -> None:
-    """See that rows can be written that lack columns.
+def refusal(columns: ColumnDifference, policy: MissingColumns, operation: str, *, keeps: bool) -> str:
+    """Why rows that lack columns are not written, naming every missing and every new column, and the ways to go on; "":
+    they are written.
 
     operation  the write's, in words
     keeps      it looks stored rows up, whose values can stay
-    Raises     SchemaMismatch naming every missing and every new column, and the ways to go on
     """
     if not columns.missing or policy is MissingColumns.NULL:
-        return
-    opening = f"The batch does not fit the table's schema; nothing was written: {columns}"
+        return ""
     nulls = 'have nulls written there, with missing="null" or hoodie.write.set.null.for.missing.columns=true'
     if policy is MissingColumns.REFUSE:
         keep = 'upsert with missing="keep" (hoodie.write.missing.columns=keep): stored values stay'
-        raise SchemaMismatch(f"{opening} Give the batch all columns of the table; or {nulls}; or {keep}.")
+        return f"{columns} Give the batch all columns of the table; or {nulls}; or {keep}"
     if not keeps:
-        raise SchemaMismatch(
-            f'{opening} missing="keep" keeps the values of stored rows, and {operation} replaces none of them by key: '
-            f"upsert; or give the batch all columns of the table; or {nulls}."
+        return (
+            f'{columns} missing="keep" keeps the values of stored rows, and {operation} replaces none of them by key: '
+            f"upsert; or give the batch all columns of the table; or {nulls}"
         )
     if columns.within:
-        raise SchemaMismatch(
-            f'{opening} missing="keep" cannot keep {_listed(columns.within)}: nothing tells which stored element of a '
-            f"list, or value of a map, an incoming one is for. Give them whole; or {nulls}."
+        return (
+            f'{columns} missing="keep" cannot keep {_listed(columns.within)}: nothing tells which stored element of a '
+            f"list, or value of a map, an incoming one is for. Give them whole; or {nulls}"
         )
+    return ""
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -68,7 +68,12 @@ def with_types_of(table: pa.Schema | None, schema: pa.Schema) -> pa.Schema:
 
 
 def reconcile(
-    table: pa.Schema, incoming: pa.Schema, *, pinned: Collection[str] = (), kept: Collection[str] = ()
+    table: pa.Schema,
+    incoming: pa.Schema,
+    *,
+    pinned: Collection[str] = (),
+    kept: Collection[str] = (),
+    refusal: str = "",
 ) -> pa.Schema:
     """The table's schema after a batch: its columns in order, types widened where that is safe, new columns appended.
 
@@ -77,6 +82,7 @@ def reconcile(
     pinned    columns that keep their type: key, partition and ordering columns. Keys and partition paths are made of
               their text, and readers compare ordering values of one type only
     kept      columns that the batch may lack though they take no nulls: their stored values stay
+    refusal   what else is wrong with the batch, to be named with the rest; "": nothing
     returns   a column is nullable if the table's or the batch's is; pinned ones keep the table's word
     Raises    SchemaMismatch, one for all columns, with types in Spark's words
 
@@ -88,6 +94,7 @@ def reconcile(
     problems = list(_bad_case(table.names, batch.names, ""))
     batch_and_kept = [*batch, *(field for field in table if field.name in kept and field.name not in batch.names)]
     fields = _merge_fields(list(table), batch_and_kept, "", frozenset(pinned), problems)
+    problems += [refusal] if refusal else []
     _refuse(problems, "The batch does not fit the table's schema; nothing was written")
     return pa.schema(fields)
 

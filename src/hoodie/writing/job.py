@@ -13,7 +13,7 @@ from hoodie.commit.batch_ids import require_new
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, abandon, begin, to_work
 from hoodie.config.table import require_writable
-from hoodie.config.write import MissingColumns, WriteOperation
+from hoodie.config.write import MissingColumnOptions, MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index
@@ -29,7 +29,7 @@ from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
 from hoodie.reading.slices.reader import SliceReader, slice_reader
-from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, require_columns
+from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
@@ -213,12 +213,11 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
-    policy, difference = settings.write.missing_columns, NO_DIFFERENCE
-    if declared is not None and columns is not None:
-        difference = column_difference(declared, columns)
-        require_columns(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
-    kept = difference.missing if policy is MissingColumns.KEEP else ()
-    schema = _schema_after(state, declared, columns, kept)
+    policy = settings.given.read(MissingColumnOptions).policy
+    difference = NO_DIFFERENCE if declared is None or columns is None else column_difference(declared, columns)
+    refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
+    kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
+    schema = _schema_after(state, declared, columns, kept, refused)
     _warn_of_times_without_zone(state.config.name, declared, schema)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
     lookup = LookupContext(state, settings, index, chosen.why, schema)
@@ -250,7 +249,7 @@ def _times_without_zone(fields: Iterable[pa.Field], path: str) -> Iterator[str]:
 
 
 def _schema_after(
-    state: TableState, before: pa.Schema | None, columns: pa.Schema | None, kept: Collection[str]
+    state: TableState, before: pa.Schema | None, columns: pa.Schema | None, kept: Collection[str], refused: str
 ) -> pa.Schema:
     if columns is None:
         return before if before is not None else pa.schema([])
@@ -258,7 +257,7 @@ def _schema_after(
         return stored_form(columns)
     config = state.config
     pinned = {*config.record_key, *(name.partition(":")[0] for name in config.partition_by), *config.ordering}
-    return reconcile(before, columns, pinned=pinned, kept=kept)
+    return reconcile(before, columns, pinned=pinned, kept=kept, refusal=refused)
 
 
 def start(checked: Checked) -> WriteJob:

@@ -383,6 +383,7 @@ def test_text_that_its_path_shows_as_a_time_stays_text(kind: str) -> None:
 def test_a_new_column_of_times_without_zone_is_warned_about_once() -> None:
     storage = MemoryStorage()
     table = ArrowTable.create(storage, OPTIONS)
+    nulls = {"hoodie.write.missing.columns": "null"}
     rows = pa.table({"id": ["1"], "part": ["a"], "seq": [1]})
     stamps = pa.array([0], pa.int64()).view(pa.timestamp("us"))
     inside = pa.array([[{"t": None}]], pa.list_(pa.struct([("t", pa.timestamp("us"))])))
@@ -390,9 +391,9 @@ def test_a_new_column_of_times_without_zone_is_warned_about_once() -> None:
         warnings.simplefilter("error", HudiCannotRead)
         table.upsert(rows.append_column("moment", stamps.cast(pa.timestamp("us", "UTC"))))
     with pytest.warns(HudiCannotRead, match=r"timestamp_ntz: local, inside\.element\.t\. Hudi 0\.15"):
-        table.upsert(rows.append_column("local", stamps).append_column("inside", inside))
+        table.upsert(rows.append_column("local", stamps).append_column("inside", inside), nulls)
     with warnings.catch_warnings():
         warnings.simplefilter("error", HudiCannotRead)
-        table.upsert(rows.append_column("local", stamps))
+        table.upsert(rows.append_column("local", stamps), nulls)
     assert pc.count(table.snapshot().column("local")).as_py() == 1
     assert read_commit(storage, table.state().timeline, table.state().timeline.commits[-1]).schema

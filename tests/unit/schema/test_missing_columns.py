@@ -6,9 +6,10 @@ import pyarrow as pa
 import pytest
 
 from hoodie.config.options import Options
-from hoodie.config.write import MissingColumns, WriteOptions, missing_options
+from hoodie.config.write import MissingColumnOptions, MissingColumns, missing_options
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
-from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, require_columns
+from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
+from hoodie.schema.schema import reconcile
 
 LONG = pa.int64()
 TABLE = pa.schema([("id", pa.string()), ("fare", pa.float64()), ("tip", pa.float64())])
@@ -62,10 +63,8 @@ def test_all_are_named_and_a_close_name_is_suggested(missing: list[str], new: li
 
 
 def test_a_refused_batch_is_told_the_three_ways_to_go_on() -> None:
-    with pytest.raises(SchemaMismatch) as refused:
-        require_columns(difference(["fare"], ["fares"]), MissingColumns.REFUSE, "upsert", keeps=True)
-    message = str(refused.value)
-    assert "nothing was written: column 'fare' is missing and 'fares' is new. Did you mean 'fare'? " in message
+    message = refusal(difference(["fare"], ["fares"]), MissingColumns.REFUSE, "upsert", keeps=True)
+    assert message.startswith("column 'fare' is missing and 'fares' is new. Did you mean 'fare'? ")
     for way in (
         "Give the batch all columns",
         "hoodie.write.set.null.for.missing.columns=true",
@@ -74,21 +73,38 @@ def test_a_refused_batch_is_told_the_three_ways_to_go_on() -> None:
         assert way in message
 
 
+def test_all_that_is_wrong_with_a_batch_is_in_one_message() -> None:
+    strict = pa.schema([*TABLE, pa.field("n", LONG, nullable=False)])
+    batch = pa.schema([("id", pa.string()), ("fare", pa.string())])
+    columns = column_difference(strict, batch)
+    why = refusal(columns, MissingColumns.REFUSE, "upsert", keeps=True)
+    with pytest.raises(SchemaMismatch) as refused:
+        reconcile(strict, batch, kept=columns.missing, refusal=why)
+    assert str(refused.value) == (
+        "The batch does not fit the table's schema; nothing was written: column fare is double in the table and string "
+        f"in the batch; {why}."
+    )
+
+
+def test_kept_columns_may_be_missing_though_they_take_no_nulls() -> None:
+    strict = pa.schema([*TABLE, pa.field("n", LONG, nullable=False)])
+    assert reconcile(strict, TABLE, kept=["n"]) == strict
+    with pytest.raises(SchemaMismatch, match="column n is missing in the batch and takes no nulls"):
+        reconcile(strict, TABLE)
+
+
 def test_new_columns_alone_are_never_refused() -> None:
     for policy in MissingColumns:
-        require_columns(difference([], ["note"]), policy, "insert", keeps=False)
+        assert refusal(difference([], ["note"]), policy, "insert", keeps=False) == ""
 
 
 def test_values_can_be_kept_only_of_rows_that_are_replaced_by_key_and_not_within_lists() -> None:
-    columns = difference(["fare"], [])
-    require_columns(columns, MissingColumns.KEEP, "upsert", keeps=True)
-    with pytest.raises(SchemaMismatch, match="insert replaces none of them by key: upsert"):
-        require_columns(columns, MissingColumns.KEEP, "insert", keeps=False)
-    with pytest.raises(SchemaMismatch, match=r"cannot keep 'l\.element\.x'"):
-        require_columns(
-            ColumnDifference(("l.element.x",), (), ("l.element.x",)), MissingColumns.KEEP, "upsert", keeps=True
-        )
-    require_columns(columns, MissingColumns.NULL, "insert", keeps=False)
+    columns, keep = difference(["fare"], []), MissingColumns.KEEP
+    assert refusal(columns, keep, "upsert", keeps=True) == ""
+    assert "insert replaces none of them by key: upsert" in refusal(columns, keep, "insert", keeps=False)
+    within = ColumnDifference(("l.element.x",), (), ("l.element.x",))
+    assert "cannot keep 'l.element.x'" in refusal(within, keep, "upsert", keeps=True)
+    assert refusal(columns, MissingColumns.NULL, "insert", keeps=False) == ""
 
 
 @pytest.mark.parametrize(
@@ -108,7 +124,7 @@ def test_values_can_be_kept_only_of_rows_that_are_replaced_by_key_and_not_within
 def test_options_of_hudi_and_our_own_say_what_becomes_of_missing_columns(
     options: dict[str, str], policy: MissingColumns
 ) -> None:
-    assert Options(options).read(WriteOptions).missing_columns is policy
+    assert Options(options).read(MissingColumnOptions).policy is policy
 
 
 @pytest.mark.parametrize("word", MissingColumns)
@@ -118,7 +134,7 @@ def test_the_argument_of_a_call_goes_before_all_options(word: MissingColumns) ->
         "hoodie.write.set.null.for.missing.columns": "true",
         "hoodie.datasource.write.reconcile.schema": "true",
     }
-    assert Options({**others, **missing_options(word.value)}).read(WriteOptions).missing_columns is word
+    assert Options({**others, **missing_options(word.value)}).read(MissingColumnOptions).policy is word
 
 
 def test_another_word_is_refused() -> None:
@@ -126,4 +142,4 @@ def test_another_word_is_refused() -> None:
     with pytest.raises(InvalidInput, match="missing='drop': expected one of 'refuse', 'null', 'keep'"):
         missing_options("drop")
     with pytest.raises(InvalidOption, match=r"hoodie\.write\.missing\.columns='drop'"):
-        Options({"hoodie.write.missing.columns": "drop"}).read(WriteOptions)
+        Options({"hoodie.write.missing.columns": "drop"}).read(MissingColumnOptions)

@@ -118,7 +118,7 @@ def test_what_is_logged_is_the_row_that_was_stored(tmp_path: Path) -> None:
         {"op": "u", "before": {"id": "b", "n": 5, "word": None}, "after": {"id": "b", "n": 7, "word": None}},
         {"op": "u", "before": {"id": "b", "n": 7, "word": None}, "after": {"id": "b", "n": 8, "word": "new column"}},
     ]
-    nothing = table.upsert(rows("a", n=4))
+    nothing = table.upsert(rows("a", n=4), missing="null")
     assert (more.updated, nothing.updated) == (1, 0)
     assert told(table) == {}
     assert ops(table, more.instant) == []

@@ -363,7 +363,7 @@ def test_a_column_added_by_an_update_is_null_in_older_rows(tmp_path: Path):
     expected = {"a": 7.5, "b": None, "c": None, "x": None}
     assert {row["id"]: row["km"] for row in table.snapshot().to_pylist()} == expected
     assert {row["id"]: row["km"] for row in read_hudi_rs(tmp_path).to_pylist()} == expected
-    table.upsert(batch({"a": ("oslo", 7, "a7")}))  # without the column: null
+    table.upsert(batch({"a": ("oslo", 7, "a7")}), {"hoodie.write.missing.columns": "null"})
     assert {row["id"]: row["km"] for row in table.snapshot().to_pylist()} == {**expected, "a": None}
 
 

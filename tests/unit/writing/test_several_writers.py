@@ -16,7 +16,7 @@ from hoodie.commit.transaction import describe, publish
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InstantNotFound, InvalidOption, UnsupportedTable, WriteConflict
+from hoodie.errors import InstantNotFound, InvalidOption, SchemaMismatch, UnsupportedTable, WriteConflict
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action, State
 from hoodie.services.clean import clean
@@ -222,9 +222,14 @@ def test_a_write_that_does_not_know_new_columns_gives_way():
     second = meanwhile(first, lambda: first.upsert(wider))
     with pytest.raises(WriteConflict, match="new: fare"):
         second.upsert(rows("a", note="second"))
-    second = meanwhile(first, lambda: first.upsert(rows("d", city="bern", tip=1.0)), **{RETRIES: "1"})
-    second.upsert(rows("a", note="second"))
-    assert {"fare", "tip"} <= set(first.snapshot().column_names)
+    keep = {"hoodie.write.missing.columns": "keep"}
+    second = meanwhile(first, lambda: first.upsert(rows("d", city="bern", tip=1.0), keep), **{RETRIES: "1"})
+    with pytest.raises(SchemaMismatch, match="column 'tip' is missing"):  # when it is made again
+        second.upsert(rows("a", note="second", fare=2.5))
+    second = meanwhile(first, lambda: first.upsert(rows("e", city="bern", more=1.0), keep), **{RETRIES: "1"})
+    second.upsert(rows("a", note="second"), keep)
+    assert notes(first.storage)["a"] == "second"
+    assert {"fare", "tip", "more"} <= set(first.snapshot().column_names)
 
 
 def test_a_write_on_rows_that_were_rolled_back_meanwhile_gives_way():
