@@ -111,9 +111,15 @@ def test_columns_are_added_and_widened_beside_files_that_stay_as_they_are(spark,
     )
     holds(spark, table, widened)
     assert {s.group.partition for s in table.file_slices() if s.base_instant == result.instant} == {"oslo", "bern"}
-    # A narrower batch that lacks most columns: types stay, the rest is null.
-    result = table.upsert(frame(spark, "city string, i int, ts bigint, id string", [("rome", 5, 3, "c")]))
-    assert (result.inserted, result.updated) == (0, 1)
+    # A narrower batch that lacks most columns: types stay, the rest is null where the call says so.
+    narrower = frame(spark, "city string, i int, ts bigint, id string", [("rome", 5, 3, "c")])
+    before = files(table.path)
+    with pytest.raises(SchemaMismatch, match=r"columns 'f', 'n', .* are missing"):
+        table.upsert(narrower)
+    assert files(table.path) == before
+    result = table.upsert(narrower, missing="null")
+    assert (result.inserted, result.updated, result.new_columns) == (0, 1, ())
+    assert "columns 'f', 'n', " in str(result)
     kept = [row for row in widened.to_pylist() if row["id"] != "c"]
     changed = {"id": "c", "city": "rome", "ts": 3, "i": 5}
     holds(spark, table, pa.Table.from_pylist([*kept, changed], schema=widened.schema))
@@ -241,9 +247,55 @@ def test_a_missing_column_that_takes_no_nulls_is_refused(spark, tmp_path):
     columns = "id string, city string, ts bigint, i int not null"
     table = new_table(spark, tmp_path / "t", columns, [("a", "oslo", 1, 1)], {})
     before = files(table.path)
+    lacking = frame(spark, "id string, city string, ts bigint", [("a", "oslo", 2)])
+    with pytest.raises(SchemaMismatch, match="column 'i' is missing"):
+        table.upsert(lacking)
     with pytest.raises(SchemaMismatch, match="column i is missing in the batch and takes no nulls"):
-        table.upsert(frame(spark, "id string, city string, ts bigint", [("a", "oslo", 2)]))
+        table.upsert(lacking, missing="null")
     assert files(table.path) == before
+
+
+@pytest.mark.parametrize(
+    ("table_type", "index"),
+    [("COPY_ON_WRITE", "SIMPLE"), ("MERGE_ON_READ", "GLOBAL_SIMPLE"), ("MERGE_ON_READ", "BUCKET")],
+)
+def test_executors_update_some_columns_whether_rows_are_staged_or_shuffled(spark, tmp_path, table_type, index):
+    columns = "id string, city string, ts bigint, i int, s struct<x: int, y: int>"
+    options = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2", **SPREAD}
+    table = hoodie.create_table(
+        spark,
+        str(tmp_path / "t"),
+        name="t",
+        record_key="id",
+        partition_by="city",
+        ordering="ts",
+        table_type=table_type,
+        options=options,
+    )
+    table.upsert(frame(spark, columns, [(key, "oslo", 2, 1, {"x": 1, "y": 2}) for key in "abc"]))
+    b_moves = "rome" if index.startswith("GLOBAL") else "oslo"
+    rows_of_some = [
+        ("a", "oslo", 3, {"x": 9}),
+        ("b", b_moves, 3, None),
+        ("c", "oslo", 1, {"x": 9}),
+        ("n", "rome", 1, None),
+    ]
+    some = frame(spark, "id string, city string, ts bigint, s struct<x: int>", rows_of_some)
+    with pytest.raises(SchemaMismatch, match=r"columns 'i', 's\.y' are missing"):
+        table.upsert(some)
+    result = table.upsert(some, missing="keep")
+    assert (result.route, result.missing_columns) == ("executors", ("i", "s.y"))
+    held = [
+        ("a", "oslo", 3, 1, {"x": 9, "y": 2}),
+        ("b", b_moves, 3, 1, None),
+        ("c", "oslo", 2, 1, {"x": 1, "y": 2}),
+        ("n", "rome", 1, None, None),
+    ]
+    holds(spark, table, rows(columns, held))
+    assert table.explain_upsert(some, missing="null").missing_columns == ("i", "s.y")
+    writer = table.stream_upsert("s", missing="keep")
+    writer(frame(spark, "id string, city string, ts bigint, i int", [("a", "oslo", 4, 7)]), 0)
+    holds(spark, table, rows(columns, [("a", "oslo", 4, 7, {"x": 9, "y": 2}), *held[1:]]))
 
 
 @ROUTES
