@@ -1,7 +1,8 @@
 """The lock file of Hudi's FileSystemBasedLockProvider: `lock` in a folder, created exclusively, deleted at the end.
 
 A writer that dies leaves it behind. After `expire` minutes by the file's modification time others may delete it and
-create it anew; a live holder renews it before. With 0 it stays until a person removes it.
+create it anew; a live holder renews it before. With 0 it stays until a person removes it. The file of a process of this
+machine that has ended is taken over at once.
 Source: docs/format/table-services.md 7.
 """
 
@@ -13,6 +14,9 @@ from hoodie.locks.lease import Owner, new_owner
 from hoodie.locks.lock_files import LockFiles
 from hoodie.locks.protocol import Grant, Refused
 from hoodie.storage.protocol import Entry, join, split
+
+#: Seconds that taking a dead writer's lock over takes at most, where locks do not expire.
+_TAKING_OVER = 60.0
 
 
 class FileLock(LockFiles):
@@ -40,17 +44,20 @@ class FileLock(LockFiles):
             return None
         owner = self.owner(self.name)
         who = owner.who if owner else f"the writer of {self.name}"
-        if not self.validity:
-            return Refused(f"{who} (if it is dead, delete {join(self.storage.root, self.name)})")
-        if not self.is_expired(entry, self.validity):
-            return Refused(who)
+        if not self.is_dead(owner):
+            if not self.validity:
+                never = f"if it is dead, delete {join(self.storage.root, self.name)}"
+                return self.refused(who, entry, owner, 0, never)
+            if not self.is_expired(entry, self.validity):
+                return self.refused(who, entry, owner, self.validity)
         # Only one of those who see the lock expired may delete it: else the second would delete the lock of the first.
         right = f"{self.name}.{_identity(entry, owner)}.expired"
         try:
             self.storage.create_new(right, b"")
         except FileExistsError:
             left = self._entry(right)
-            if left is not None and self.is_expired(left, self.validity):  # the writer that was to delete it died
+            # The writer that was to delete it died.
+            if left is not None and self.is_expired(left, self.validity or _TAKING_OVER):
                 self.storage.delete(right)
             return Refused("a writer that came first")
         try:

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from hoodie.locks.protocol import Grant, Refused
+from hoodie.locks.protocol import TELL_AFTER, Grant, Refused
 
 _GUARD = threading.Lock()
 _LOCKS: dict[tuple[str, str], threading.Lock] = {}
@@ -35,7 +35,7 @@ def in_process(table: str, name: str) -> Callable[[float], Grant | Refused]:
         lock = _LOCKS.setdefault(key, threading.Lock())
 
     def attempt(seconds: float) -> Grant | Refused:
-        got = lock.acquire(timeout=seconds) if seconds > 0 else lock.acquire(blocking=False)
+        got = lock.acquire(timeout=min(seconds, TELL_AFTER)) if seconds > 0 else lock.acquire(blocking=False)
         if not got:
             return Refused(_HOLDERS.get(key, "another thread of this process"))
         _HOLDERS[key] = f"thread {threading.current_thread().name} of this process"

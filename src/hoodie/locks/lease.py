@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import socket
 import threading
 import time
 from collections.abc import Callable
@@ -12,6 +10,7 @@ from dataclasses import dataclass, field
 from uuid import uuid4
 
 from hoodie.errors import LockLost
+from hoodie.locks.process import Process
 
 #: The holder relies on this share of a lease's validity only: clocks do not run alike.
 _RELIED_ON = 0.9
@@ -24,27 +23,37 @@ class Owner:
     token     of one acquisition, never reused
     who       host, process and thread, for messages
     validity  seconds after its last renewal in which others must not take it; 0: forever
+    process   None: not known
+    since     when it was acquired, ms since 1970 by its process's clock, for messages; 0: not known
     """
 
     token: str
     who: str
     validity: float
+    process: Process | None = None
+    since: int = 0
 
     def encode(self) -> bytes:
-        return json.dumps({"owner": self.who, "token": self.token, "validitySecs": self.validity}).encode()
+        content = {"owner": self.who, "token": self.token, "validitySecs": self.validity}
+        known = {"process": self.process.fields(), "since": self.since} if self.process is not None else {}
+        return json.dumps({**content, **known}).encode()
 
 
 def new_owner(validity: float) -> Owner:
-    who = f"process {os.getpid()} on {socket.gethostname()} ({threading.current_thread().name})"
-    return Owner(uuid4().hex, who, validity)
+    process = Process.own()
+    who = f"{process} ({threading.current_thread().name})"
+    return Owner(uuid4().hex, who, validity, process, time.time_ns() // 1_000_000)
 
 
 def decode_owner(data: bytes) -> Owner | None:
     """The owner named in a lock file; None for an empty file, or another program's."""
     try:
         owner = json.loads(data)
-        return Owner(str(owner["token"]), str(owner["owner"]), float(owner["validitySecs"]))
-    except (ValueError, KeyError, TypeError):
+        known = owner.get("process")
+        process = Process.read(known) if known is not None else None
+        since = int(owner.get("since", 0))
+        return Owner(str(owner["token"]), str(owner["owner"]), float(owner["validitySecs"]), process, since)
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
 
 

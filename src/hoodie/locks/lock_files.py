@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +10,13 @@ from dataclasses import dataclass, field
 from hoodie.locks.background import Background, background
 from hoodie.locks.clock import StorageClock
 from hoodie.locks.lease import Lease, Owner, decode_owner
+from hoodie.locks.protocol import Refused
 from hoodie.storage.protocol import Entry, Storage
+
+_log = logging.getLogger("hoodie.locks")
+
+#: Object stores have whole seconds.
+_SECOND = 1
 
 
 @dataclass(slots=True)
@@ -59,5 +66,28 @@ class LockFiles:
         if self.owner(path) == owner:
             self.storage.discard(path)
 
+    def is_dead(self, owner: Owner | None) -> bool:
+        """Whether the process of a lock file has ended for certain: its lock need not expire."""
+        if owner is None or owner.process is None or not owner.process.is_dead:
+            return False
+        _log.warning("%s, which held the %s, is dead: its lock is taken over", owner.process, self.what)
+        return True
+
+    def refused(self, who: str, entry: Entry, owner: Owner | None, validity: float, never: str = "") -> Refused:
+        """The answer about a lock that another holds.
+
+        never  what to do about one that never expires
+        """
+
+        def wait() -> str:
+            parts = [str(owner.process) if owner and owner.process else who]
+            if owner and owner.since:
+                parts.append(f"held for {max(0, time.time_ns() // 1_000_000 - owner.since) / 1000:.0f} s")
+            left = validity + _SECOND - self.clock.age(entry)
+            parts.append(f"expires in {max(0.0, left):.0f} s" if validity else f"never expires ({never})")
+            return ", ".join(parts)
+
+        return Refused(f"{who} ({never})" if never else who, wait)
+
     def is_expired(self, entry: Entry, validity: float) -> bool:
-        return self.clock.age(entry, validity) > validity + 1  # object stores have whole seconds
+        return self.clock.age(entry, validity) > validity + _SECOND

@@ -32,15 +32,27 @@ class Grant(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Another writer holds the lock. `holder` says which, as far as known."""
+    """Another writer holds the lock.
+
+    holder  which, as far as known
+    wait    what a line about waiting says after "waiting for the lock of "
+    """
 
     holder: str
+    wait: Callable[[], str] | None = field(default=None, compare=False)
 
 
 #: One attempt at a lock, which may wait up to the given seconds where the provider has a better way than polling.
 Attempt = Callable[[float], "Grant | Refused"]
 
 _LONGEST_PAUSE = 1.0  # seconds between two attempts within one wait
+#: Seconds of waiting after which a line says so, and between the lines after it.
+TELL_AFTER, TELL_AGAIN = 5.0, 60.0
+
+
+def tell_of_waiting(what: str, wait: str) -> None:
+    """what: the lock; wait: as of `Refused`"""
+    _log.warning("waiting for the lock of %s (%s)", wait, what)
 
 
 @dataclass(slots=True)
@@ -63,6 +75,7 @@ class Lock:
     monotonic: Callable[[], float] = time.monotonic
     _grant: Grant | None = None
     _holder: str = ""
+    _tell_at: float = 0.0
 
     @property
     def held(self) -> bool:
@@ -79,6 +92,7 @@ class Lock:
         if self._grant is not None:
             raise LockTimeout(f"the {self.what} is already held by this object: it is not reentrant")
         started = self.monotonic()
+        self._tell_at = started + TELL_AFTER
         acquired = self._acquire(timeout)
         if self.real:
             waited = self.monotonic() - started
@@ -160,10 +174,13 @@ class Lock:
                 self._grant = answer
                 return True
             self._holder = answer.holder
-            left = end - self.monotonic()
-            if left <= 0:
+            now = self.monotonic()
+            if now >= end:
                 return False
-            self.sleep(min(left, pause * random.uniform(0.5, 1)))
+            if now >= self._tell_at:
+                self._tell_at = now + TELL_AGAIN
+                tell_of_waiting(self.what, answer.holder if answer.wait is None else answer.wait())
+            self.sleep(min(end - now, pause * random.uniform(0.5, 1)))
             pause = min(_LONGEST_PAUSE, pause * 2)
 
 

@@ -56,16 +56,16 @@ class StorageLock(LockFiles):
         return lease
 
     def _held(self, entry: Entry) -> Refused | None:
-        """Who holds the lock; None when its lease has expired."""
+        """Who holds the lock; None when its lease has expired, or its process is dead."""
         number = int(entry.name[-10:])
         try:
             owner = decode_owner(self.storage.read(self._path(number)))
         except FileNotFoundError:
             return Refused("a writer that is about to finish")
         validity = owner.validity if owner else self.validity
-        if self.is_expired(entry, validity):
+        if self.is_dead(owner) or self.is_expired(entry, validity):
             return None
-        return Refused(owner.who if owner else "an unknown writer")
+        return self.refused(owner.who if owner else "an unknown writer", entry, owner, validity)
 
     def _numbers(self) -> dict[int, Entry]:
         """The lock's files. A renewed file differs by its time."""

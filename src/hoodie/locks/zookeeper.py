@@ -10,13 +10,16 @@ import hashlib
 import os
 import socket
 import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import uuid4
 
 from hoodie.config.locks import LockOptions
 from hoodie.errors import InvalidOption, LockLost, LockTimeout
-from hoodie.locks.protocol import Grant, Refused
+from hoodie.locks.protocol import TELL_AFTER, Grant, Refused, tell_of_waiting
 
 if TYPE_CHECKING:
     from kazoo.client import KazooClient
@@ -42,7 +45,8 @@ class ZooKeeperLock:
         granted = False
         try:
             lock = _mutex(client, self.path)
-            granted = _acquire(lock, seconds)
+            with _telling(client, self.path, self.what):
+                granted = _acquire(lock, seconds)
             return _Held(client, lock, self.what, self.options) if granted else Refused(_holder(client, self.path))
         finally:
             if not granted:
@@ -185,12 +189,47 @@ def _acquire(lock: KazooLock, seconds: float) -> bool:
         return False
 
 
+@contextmanager
+def _telling(client: KazooClient, path: str, what: str) -> Iterator[None]:
+    """Say after a while who is waited for: an attempt keeps its place in the queue, and so lasts."""
+
+    def tell() -> None:
+        from kazoo.exceptions import KazooException
+
+        with suppress(KazooException, client.handler.timeout_exception):
+            tell_of_waiting(what, _wait(client, path))
+
+    timer = threading.Timer(TELL_AFTER, tell)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _wait(client: KazooClient, path: str) -> str:
+    """What a line about waiting says of the holder. When it dies, its lock ends with its session."""
+    from kazoo.exceptions import NoNodeError
+
+    for name in _queue(client, path)[:1]:
+        with suppress(NoNodeError):
+            data, stat = client.get(f"{path}/{name}")
+            who = data.decode(errors="replace").partition(" (")[0] or "a writer"
+            held = max(0.0, time.time() - stat.ctime / 1000)
+            return f"{who}, held for {held:.0f} s, expires with its session 0x{stat.ephemeralOwner:x}"
+    return "a writer that is about to finish"
+
+
+def _queue(client: KazooClient, path: str) -> list[str]:
+    return sorted(client.get_children(path), key=lambda name: name.rpartition("lock-")[2])
+
+
 def _holder(client: KazooClient, path: str) -> str:
     """Who is first in the queue, for messages."""
     from kazoo.exceptions import NoNodeError
 
-    queue = sorted(client.get_children(path), key=lambda name: name.rpartition("lock-")[2])
-    for name in queue[:1]:
+    for name in _queue(client, path)[:1]:
         try:
             data, stat = client.get(f"{path}/{name}")
         except NoNodeError:
