@@ -54,6 +54,23 @@ class Incoming:
         return int(self.rows.num_rows)
 
 
+def taken(incoming: Incoming, rows: Mask) -> Incoming:
+    """Some of the incoming rows.
+
+    rows  bool[n]
+    """
+    if rows.all():
+        return incoming
+    chosen = pa.array(rows)
+    masks = {name: getattr(incoming, name) for name in ("deleted", "added", "kept", "after_delete")}
+    return replace(
+        incoming,
+        rows=incoming.rows.filter(chosen),
+        keys=incoming.keys.filter(chosen),
+        **{name: mask[rows] for name, mask in masks.items() if mask is not None},
+    )
+
+
 def tombstones(
     keys: pa.Array,
     schema: pa.Schema,

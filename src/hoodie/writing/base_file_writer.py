@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
@@ -21,15 +21,15 @@ from hoodie.formats.parquet.base_footer import BaseFooter, footer_metadata, java
 from hoodie.formats.parquet.bloom import BloomFilter, BloomKind, add_keys, empty_filter
 from hoodie.formats.parquet.encodings import dictionary_columns, statistics_columns
 from hoodie.model.commit import WriteStat
-from hoodie.model.files import BaseFile, FileGroupId, FileSlice, base_file_name
+from hoodie.model.files import BaseFile, FileGroupId, base_file_name
 from hoodie.model.instant import Instant
 from hoodie.model.meta import COMMIT_SEQNO, COMMIT_TIME, FILE_NAME, META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.reading.slices.reader import SliceReader
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import without_meta_fields
 from hoodie.storage.protocol import OutputFile, Storage
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.timeline.transition import is_pending
+from hoodie.writing.stored_rows import StoredRows
 
 #: A filter sized for its file covers at most this many keys: 3.6 MB in the footer at the default probability. Twice as
 #: many keys in it still give 2 false positives in 10,000.
@@ -49,9 +49,7 @@ class WriteSpec:
     bloom: BloomOptions
     logs: LogOptions
     cdc: LoggedImages | None = None  # what change logs hold; None: the table has none
-    stored: SliceReader | None = None  # reads rows of slices, where logs are appended and tasks look at stored rows
-    # What `stored` reads of file groups whose next slice a pending compaction has opened: the one before it, too.
-    compacting: Mapping[FileGroupId, FileSlice] = field(default_factory=dict)
+    stored: StoredRows | None = None  # where logs are appended and the rows that are there decide what is
     pending: Instant | None = None  # the write's, where attempts of a task may outlive it: they look whether it is over
 
 

@@ -95,10 +95,14 @@ def check_keys(rows: pa.Table) -> None:
     require_partition_paths(partitions_of(rows))
 
 
+class KeyLacking(InvalidInput):
+    """Rows have no record key."""
+
+
 def refuse_bad_keys(keys: int, paths: int) -> None:
-    """Raises InvalidInput unless both counts of bad rows are zero."""
+    """Raises InvalidInput unless both counts of bad rows are zero; `KeyLacking` of the first."""
     if keys:
-        raise InvalidInput(
+        raise KeyLacking(
             f"{keys} rows have a record key that is null or empty. Filter them out, or fill the key columns."
         )
     if paths:

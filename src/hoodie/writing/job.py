@@ -22,13 +22,13 @@ from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
 from hoodie.lookup.index_sync import catch_up
 from hoodie.merge.keep import keeping
-from hoodie.merge.payloads import KNOWN_PAYLOADS, table_rule
+from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WritePlan
-from hoodie.reading.slices.reader import SliceReader, slice_reader
+from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
@@ -39,9 +39,10 @@ from hoodie.table.state import TableFiles, TableState, declared_schema, load_sta
 from hoodie.view.published import read_ahead
 from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import WriteRecorder
-from hoodie.writing.operations import REPLACING, OperationRules, Replaces, TableKind, kind_of, rules_of
+from hoodie.writing.operations import REPLACING, Combine, OperationRules, Replaces, TableKind, kind_of, rules_of
 from hoodie.writing.precombine import KEY
 from hoodie.writing.relocation import RelocationRule
+from hoodie.writing.stored_rows import StoredRows
 
 _log = logging.getLogger("hoodie.write")
 
@@ -224,6 +225,21 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     return Checked(lookup, operation, operation_rules, declared, keeping(rule, kept), kind, difference)
 
 
+def as_merge(checked: Checked) -> Checked:
+    """The write as one whose rows a MERGE made: two for one key are an error, and one with a lesser ordering value than
+    the stored row's leaves that as it is, though the table's rule is to take what comes last."""
+    rule = by_ordering(checked.rule)
+    late_rows_lose = rule is not checked.rule and checked.state.config.merge_on_read
+    needs_ordering = not checked.operation_rules.delete and rule.combine_with is greater_or_equal
+    rules = replace(
+        checked.operation_rules,
+        combine=Combine.UNIQUE,
+        needs_ordering=needs_ordering,
+        late_rows_lose=late_rows_lose,
+    )
+    return replace(checked, rule=rule, operation_rules=rules)
+
+
 def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
     known = set() if before is None else set(_times_without_zone(before, ""))
     if new := [path for path in _times_without_zone(after, "") if path not in known]:
@@ -324,19 +340,18 @@ def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:
         bloom=checked.settings.bloom,
         logs=checked.settings.logs,
         cdc=checked.state.config.logged_images if checked.state.config.cdc else None,
-        stored=_reader_of_stored(checked, transaction.state, schema),
+        stored=_stored_rows(checked, transaction.state, schema),
     )
     return WriteJob(checked, transaction, spec)
 
 
-def _reader_of_stored(checked: Checked, state: TableState, schema: pa.Schema) -> SliceReader | None:
+def _stored_rows(checked: Checked, state: TableState, schema: pa.Schema) -> StoredRows | None:
     """How tasks that append to logs see the rows that are there; None: they need not."""
     rules = checked.operation_rules
-    if not ((rules.key_columns or checked.rule.keeps) and rules.match):
+    appends = rules.match and TaskKind.APPEND in (rules.kinds.update, rules.kinds.fill)
+    if not appends or not (rules.key_columns or rules.late_rows_lose or checked.rule.keeps):
         return None
-    if TaskKind.APPEND not in (rules.kinds.update, rules.kinds.fill):
-        return None
-    return slice_reader(state, schema, options=checked.settings.given)
+    return StoredRows(state, slice_reader(state, schema, options=checked.settings.given))
 
 
 def replaced_groups(job: WriteJob, partitions: Collection[str]) -> dict[str, list[str]]:

@@ -13,18 +13,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import SchemaMismatch
-from hoodie.lookup.point_read import read_slice
 from hoodie.merge.base import Incoming
 from hoodie.merge.keep import with_kept
 from hoodie.merge.rows import Mask, as_array, nullable, pick
 from hoodie.merge.rules import MergeRule
-from hoodie.model.files import FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.plan.write import TaskKind, WritePlan, WriteTask
-from hoodie.view.load import load_view
-from hoodie.view.slices import merged_slices
+from hoodie.plan.write import WriteTask
 from hoodie.writing.base_file_writer import WriteSpec
-from hoodie.writing.job import WriteJob
 
 
 def before_the_merge(spec: WriteSpec, rule: MergeRule) -> WriteSpec:
@@ -51,11 +46,9 @@ def with_stored_values(spec: WriteSpec, rule: MergeRule, task: WriteTask, incomi
     if not rule.keeps:
         return incoming
     rows = incoming.rows
-    slice_ = spec.compacting.get(task.group, task.slice)
-    if slice_ is not None and (slice_.base is not None or slice_.logs):
+    if task.slice is not None:
         assert spec.stored is not None  # a write that keeps values has a reader
-        stored, _ = read_slice(spec.storage, spec.stored, slice_, incoming.keys, spec.schema)
-        rows = _filled(rows, incoming.keys, stored, rule)
+        rows = _filled(rows, incoming.keys, spec.stored.of(task.slice, incoming.keys, spec.schema), rule)
     deletes = rule.is_delete(rows)
     written = ~(deletes if incoming.deleted is None else deletes | incoming.deleted)
     _refuse_nulls(rows if written.all() else rows.filter(pa.array(written)), spec, rule)
@@ -82,21 +75,3 @@ def _refuse_nulls(rows: pa.Table, spec: WriteSpec, rule: MergeRule) -> None:
                 f"column {name!r} takes no nulls and is missing in the batch, which has {count} new keys: no stored "
                 "value can stay there. Give the batch the column. Nothing was written"
             )
-
-
-def with_compacting_slices(job: WriteJob, plan: WritePlan) -> WriteJob:
-    """The job, with what tasks read of file groups under a pending compaction: their logs go to a slice that has no
-    base file yet. One listing of the partitions of such groups; none where there are none."""
-    if not job.checked.rule.keeps or not job.state.timeline.pending_compactions:
-        return job
-    groups = {task.group for task in plan.tasks if task.kind is TaskKind.APPEND and _without_base(task.slice)}
-    if not groups:
-        return job
-    state = job.state
-    view = load_view(state.storage, state.timeline, state.config, {group.partition for group in groups})
-    slices = {group: slice_ for group, slice_ in merged_slices(view).items() if group in groups}
-    return replace(job, spec=replace(job.spec, compacting=slices))
-
-
-def _without_base(slice_: FileSlice | None) -> bool:
-    return slice_ is not None and slice_.base is None

@@ -52,6 +52,8 @@ class OperationRules:
     replaces: Replaces = Replaces.NOTHING
     small_files: SmallFiles = lambda slices, sizing: ()
     key_columns: tuple[str, ...] = ()  # that record keys are made of, where they are several
+    needs_ordering: bool = False  # though rows of one key are not compared: they are with the stored row
+    late_rows_lose: bool = False  # before they go to a log: the readers of the table would have them win
 
 
 def small_bases(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:

@@ -19,7 +19,6 @@ from hoodie.table.state import TableFiles, TableState
 from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import TaskResult, run_and_record
 from hoodie.writing.job import Checked, WriteJob
-from hoodie.writing.kept_values import with_compacting_slices
 from hoodie.writing.tasks import new_file_id, run_task
 
 _log = logging.getLogger("hoodie.index")
@@ -86,7 +85,7 @@ def announce(job: WriteJob, planned: BatchPlan) -> WriteJob:
     """Put the plan on the timeline, before any task writes."""
     job = job.with_plan(planned.plan)
     restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
-    return with_compacting_slices(job, planned.plan)
+    return job
 
 
 def task_runner(job: WriteJob, spec: WriteSpec) -> TaskRunner:

@@ -9,6 +9,8 @@ import pyarrow as pa
 
 from hoodie.errors import KeyMatchedTwice
 from hoodie.merge.dedupe import combine_duplicates
+from hoodie.merge.ordering import ordering_column, require_ordering
+from hoodie.merge.row_action import RowAction, actions_of
 from hoodie.merge.rows import Positions, key_groups, take_column
 from hoodie.merge.rules import MergeRule
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -41,6 +43,8 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     """
     require_one_tuple(rows, operation_rules.key_columns, key)
     rows = in_order_of_arrival(rows)
+    if operation_rules.needs_ordering:
+        _require_ordering_of_merge(rows, rule.ordering)
     if operation_rules.combine is Combine.ALL or rows.num_rows == 0:
         return rows
     if operation_rules.combine is Combine.ORDERED:
@@ -53,6 +57,13 @@ def combine(rows: pa.Table, rule: MergeRule, operation_rules: OperationRules, ke
     last = np.empty(int(groups.max()) + 1, np.int64)
     last[groups] = np.arange(len(groups))  # of equal indexes the last assignment stays
     return rows.take(pa.array(last))
+
+
+def _require_ordering_of_merge(rows: pa.Table, ordering: Sequence[str]) -> None:
+    """As `require_ordering`, of the rows that do not delete, by the ordering columns that the table has."""
+    actions = actions_of(rows)
+    kept = rows if actions is None else rows.filter(pa.array(actions != RowAction.DELETE))
+    require_ordering(kept, [name for name in ordering if ordering_column(rows, name) is not None], RECORD_KEY)
 
 
 def _key_twice(rows: pa.Table, groups: Positions) -> KeyMatchedTwice:

@@ -45,6 +45,7 @@ class CheckedBatch:
     columns  the user's; None: of a delete
     options  all of the write, for what the commit's metadata keeps
     acquire  has the engine bring the batch over; raises InvalidInput on rows that cannot be written
+    adapt    what the rows ask for beyond their operation; checking them again asks for it again
     """
 
     checked: Checked
@@ -53,13 +54,14 @@ class CheckedBatch:
     acquire: Callable[[Checked, Phases], Acquired]
     after_commit: AfterCommit
     phases: Phases = field(default_factory=Phases)
+    adapt: Callable[[Checked], Checked] = lambda checked: checked
 
 
 def _check_again(batch: CheckedBatch) -> Checked:
     """The batch against the table as it is now."""
     settings = batch.checked.settings
     state = completed(writable_state(batch.checked.state.storage, settings), batch.options)
-    return check(state, batch.checked.operation, batch.columns, settings)
+    return batch.adapt(check(state, batch.checked.operation, batch.columns, settings))
 
 
 def run(

@@ -17,9 +17,8 @@ from hoodie.formats.parquet.columns import damage_of, open_parquet
 from hoodie.lookup.batch import group_batches, one_chunk
 from hoodie.lookup.index_choice import is_bucket
 from hoodie.lookup.key_status import KeyStatus, take_statuses
-from hoodie.lookup.point_read import read_slice
 from hoodie.lookup.row_positions import take_positions
-from hoodie.merge.base import BaseMerge, Incoming
+from hoodie.merge.base import BaseMerge, Incoming, taken
 from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
 from hoodie.merge.rows import values_of_keys
 from hoodie.merge.rules import MergeRule
@@ -37,6 +36,7 @@ from hoodie.writing.key_tuples import ambiguous_keys, require_one_tuple
 from hoodie.writing.log_file_writer import append_log
 from hoodie.writing.operations import OperationRules
 from hoodie.writing.precombine import combine, in_order_of_arrival
+from hoodie.writing.stored_rows import late_rows
 
 TaskRunner = Callable[[WriteTask, pa.Table, str], Sequence[WriteStat]]
 
@@ -84,6 +84,11 @@ def run_task(
             return [_rewrite(spec, rule, operation_rules, task, incoming, token)]
         case TaskKind.APPEND:
             _require_one_tuple_in_logs(spec, operation_rules, task, incoming)
+            if operation_rules.late_rows_lose and spec.stored is not None and task.slice is not None:
+                late = late_rows(spec.stored, spec.schema, task.slice, incoming, rule)
+                incoming = taken(incoming, ~late)
+                statuses = None if statuses is None else statuses[~late]
+                positions = None if positions is None else positions[~late]
             incoming = with_stored_values(spec, rule, task, incoming)
             return append_log(spec, rule, task, incoming, token, statuses, positions)
 
@@ -96,12 +101,11 @@ def _require_one_tuple_in_logs(
     if spec.stored is None or task.slice is None or operation_rules.delete or not columns:
         return
     keys = incoming.keys.filter(ambiguous_keys(incoming.keys, columns))
-    if not len(keys) or (task.slice.base is None and not task.slice.logs):
+    if not len(keys):
         return
     names = {name.partition(".")[0] for name in columns}
     target = pa.schema([field for field in spec.schema if field.name in names or field.name == RECORD_KEY])
-    stored, _ = read_slice(spec.storage, spec.stored, task.slice, keys, target)
-    require_one_tuple(incoming.rows, columns, stored=stored)
+    require_one_tuple(incoming.rows, columns, stored=spec.stored.of(task.slice, keys, target))
 
 
 def _incoming(spec: WriteSpec, operation_rules: OperationRules, partition: str, rows: pa.Table, token: str) -> Incoming:

@@ -1,7 +1,8 @@
 """From a merge to the rows of one write by the key alone: the write's own look-up finds the pairs, and the table is not
 read at all.
 
-So it goes where the condition says that the key columns are equal, and the clauses ask for the source's columns only.
+So it goes where the condition says that the key columns are equal, the key tells which row these mean (`key_texts`),
+and the clauses ask for the source's columns only.
 """
 
 from __future__ import annotations
@@ -15,12 +16,13 @@ from typing import Any
 from pyspark.sql import Column
 from pyspark.sql import functions as F
 
-from hoodie.merge.row_action import NOT_INSERTED, RowAction
+from hoodie.merge.row_action import RowAction
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.columns import tick
-from hoodie.spark.merge.assign import assignments, equal_alike
+from hoodie.spark.merge.assign import assignments, equal_alike, first_that_holds
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column
 from hoodie.spark.merge.expressions import about_source_only, same_expression
+from hoodie.spark.merge.key_texts import SharedTexts
 from hoodie.spark.merge.plan import TableShape, Values, equated
 
 #: What a source row is for, by what the clauses do with it when it matches, and when it does not.
@@ -32,13 +34,17 @@ _ACTIONS = {
     (None, Act.INSERT): RowAction.INSERT,
 }
 
+#: In place of a `RowAction`: the row's key does not say which row of the table its columns equal.
+IN_DOUBT = -1
+
 
 @dataclass(frozen=True, slots=True)
 class ByKeyPlan:
     """A merge whose pairs the write's own look-up finds.
 
     values   of each column of the table, for rows that update or are inserted
-    action   `RowAction` of a source row; null: it has no effect. None: each updates or is inserted, as by an upsert
+    action   `RowAction` of a source row, or `IN_DOUBT`; null: it has no effect. None: each updates or is inserted, as
+             by an upsert
     whole    the values are the source's columns of these names, in any case
     deletes  all that source rows do is delete; the values are those of the key columns
     """
@@ -52,7 +58,7 @@ class ByKeyPlan:
 def plan_by_key(request: MergeRequest, shape: TableShape) -> ByKeyPlan | None:
     """How the merge goes by the key alone; None: it needs the table's rows."""
     equal = equated(request, shape)
-    if equal is None or not shape.plain or request.about(When.BY_SOURCE):
+    if equal is None or not (shape.plain and shape.one_text) or request.about(When.BY_SOURCE):
         return None
     if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
         return None
@@ -73,8 +79,11 @@ def plan_by_key(request: MergeRequest, shape: TableShape) -> ByKeyPlan | None:
     deletes = _is_plain_delete(request)
     if image is None or not (upserts or deletes or shape.exact):
         return None
-    action = None if upserts else _action(request, [image[name] for name in identity])
-    return ByKeyPlan(image, action, deletes=deletes)
+    if upserts:
+        return ByKeyPlan(image, None)
+    if shape.shared is None:
+        return None
+    return ByKeyPlan(image, _action(request, {name: image[name] for name in identity}, shape), deletes=deletes)
 
 
 def _same_where_equal(request: MergeRequest, shape: TableShape, equal: Mapping[str, str]) -> bool:
@@ -136,22 +145,35 @@ def _is_plain_delete(request: MergeRequest) -> bool:
     return all(clause.act is Act.DELETE for clause in request.clauses)
 
 
-def _action(request: MergeRequest, keys: Sequence[object]) -> Column:
+def _action(request: MergeRequest, keys: Mapping[str, object], shape: TableShape) -> Column:
     """`RowAction` of a source row, by what its clauses say of it in either case; null: it has no effect.
 
-    keys  of what the record key and the partition path are made: a row with a null there equals no row of the table
+    keys  column of the key or partition path -> its value. A row with a null there, or a number that the column cannot
+          hold, equals no row of the table; one with a value of `TableShape.shared` is `IN_DOUBT`
     """
-    has_key = functools.reduce(operator.and_, (as_column(key).isNotNull() for key in keys))
+    values = {name: as_column(value) for name, value in keys.items()}
 
     def outcome(matched: Act | None, fresh: Act | None) -> Column:
         action = _ACTIONS.get((matched, fresh))
-        value = F.lit(None if action is None else int(action))
-        return F.when(has_key, value) if action in NOT_INSERTED else value
+        return F.lit(None if action is None else int(action))
 
     def if_matched(matched: Act | None) -> Column:
         return _first(request.about(When.NOT_MATCHED), lambda fresh: outcome(matched, fresh))
 
-    return _first(request.about(When.MATCHED), if_matched).cast("byte")
+    # What is inserted takes the place of a row of its key, should there be one: the condition is not about that row.
+    alone = _first(request.about(When.NOT_MATCHED), lambda fresh: outcome(fresh and Act.UPDATE, fresh))
+    fits = [value.try_cast(shape.types[name]) if name in shape.types else value for name, value in values.items()]
+    pairs = functools.reduce(operator.and_, (value.isNotNull() for value in fits))
+    choices = [(~pairs, alone)]
+    if doubts := [doubt for name, value in values.items() for doubt in _doubts(value, (shape.shared or {}).get(name))]:
+        choices.append((functools.reduce(operator.or_, doubts), F.lit(IN_DOUBT)))
+    return first_that_holds(choices, _first(request.about(When.MATCHED), if_matched)).cast("byte")
+
+
+def _doubts(value: Column, shared: SharedTexts | None) -> list[Column]:
+    if shared is None:
+        return []
+    return [value.isin(*shared.values), *(value.contains(part) for part in shared.holding)]
 
 
 def _first(clauses: Sequence[MergeClause], value: Callable[[Act | None], Column]) -> Column:

@@ -6,7 +6,7 @@ Where the key alone tells the pairs, there is no join: `by_key`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -23,6 +23,7 @@ from hoodie.spark.columns import tick
 from hoodie.spark.merge.assign import assignments, column_of, first_that_holds
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.expressions import equal_columns, same_expression
+from hoodie.spark.merge.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
 from hoodie.writing.job import Checked
 
 Values = Mapping[str, Any]
@@ -35,9 +36,11 @@ class TableShape:
     types       of the user's columns, by their names, in order; {} of a table that has none yet
     keys        columns of the record key
     partitions  columns of the partition path
-    plain       the partition path says exactly what these columns hold
+    plain       the partition path is made of the values of these columns as they are
     is_global   the index finds a key in any partition
     exact       a hit of the index is a row of the table for certain: a Copy-on-Write table whose files are asked
+    one_text    values of `identity` that are equal have one key and path
+    shared      values of `identity` whose key or path others have, too; None: any may be one
     """
 
     types: Mapping[str, DataType]
@@ -46,6 +49,8 @@ class TableShape:
     plain: bool
     is_global: bool
     exact: bool
+    one_text: bool = True
+    shared: Mapping[str, SharedTexts] | None = field(default_factory=dict)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -59,16 +64,19 @@ class TableShape:
 
 
 def shape_of(checked: Checked, keygen: KeyGenerator, columns: StructType) -> TableShape:
-    fields = keygen.partition_fields
-    by_file = isinstance(checked.index.look_up, ByFile) and not checked.index.is_global
-    return TableShape(
-        {field.name: field.dataType for field in columns},
+    fields, is_global = keygen.partition_fields, checked.index.is_global
+    by_file = isinstance(checked.index.look_up, ByFile) and not is_global
+    types = {field.name: field.dataType for field in columns}
+    shape = TableShape(
+        types,
         tuple(keygen.record_keys),
         tuple(field.name for field in fields),
         all(field.kind is FieldKind.SIMPLE for field in fields),
-        checked.index.is_global,
+        is_global,
         by_file and checked.state.config.type is TableType.COPY_ON_WRITE,
+        shared=shared_texts(keygen, types, is_global=is_global),
     )
+    return replace(shape, one_text=equal_values_share_a_text(types, shape.identity))
 
 
 def check_request(request: MergeRequest, shape: TableShape) -> None:

@@ -24,7 +24,7 @@ from hoodie.spark import record_keys
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted, tick
 from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, refused
-from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
+from hoodie.spark.merge.by_key import IN_DOUBT, ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
@@ -36,7 +36,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
-from hoodie.writing.job import Checked, check, writable_state
+from hoodie.writing.driver import KeyLacking
+from hoodie.writing.job import Checked, as_merge, check, writable_state
 from hoodie.writing.operations import Combine
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken
@@ -168,25 +169,29 @@ def _target(session: SparkSession, storage: Storage, settings: Settings, options
 def _merge(target: _Target, request: MergeRequest) -> WriteResult:
     with target.phases.time("check"):
         check_request(request, target.shape)
-        by_key = plan_by_key(request, target.shape)
-        if by_key is None:
-            conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
-            scan = target.scan([*conditions, request.condition], request.target_name)
-            rows, made_of = _rows_by_join(target, request, scan), scan.state
-        elif by_key.deletes:
-            rows, made_of = _keys_to_delete(target, request, by_key), None
-        else:
-            rows, made_of = _rows_by_key(target, request, by_key), None
-    return _run(target, *rows, made_of=made_of)
+        plan = plan_by_key(request, target.shape)
+    if plan is not None:
+        try:
+            with target.phases.time("check"):
+                rows = _keys_to_delete(target, request, plan) if plan.deletes else _rows_by_key(target, request, plan)
+            return _run(target, *rows)
+        except KeyLacking:  # in doubt, or bad: then the join has such rows, too
+            if plan.action is None:
+                raise
+    with target.phases.time("check"):
+        conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
+        scan = target.scan([*conditions, request.condition], request.target_name)
+        rows = _rows_by_join(target, request, scan)
+    return _run(target, *rows, made_of=scan.state)
 
 
 def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, pa.Schema | None]:
     names = list(plan.values)
     rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan)
     typed, schema = _typed(target, rows, names)
+    key, path = _key_columns(target, schema, target.keygen, plan)
     actions = [] if plan.action is None else [ROW_ACTION]
-    keyed = typed.select(*map(quoted, names), *_key_columns(target, schema, target.keygen), *actions)
-    return keyed, _columns(target, schema, names)
+    return typed.select(*map(quoted, names), key, path, *actions), _columns(target, schema, names)
 
 
 def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, None]:
@@ -194,13 +199,16 @@ def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> 
     typed, schema = _typed(target, _made_rows(request, plan), list(plan.values))
     # A global index says where the keys are.
     keygen = replace(target.keygen, partition_fields=()) if target.shape.is_global else target.keygen
-    return typed.select(*_key_columns(target, schema, keygen)), None
+    return typed.select(*_key_columns(target, schema, keygen, plan)), None
 
 
-def _key_columns(target: _Target, schema: StructType, keygen: KeyGenerator) -> tuple[Column, Column]:
-    """Record key and partition path of rows of some columns. Raises SchemaMismatch when these are not enough"""
+def _key_columns(target: _Target, schema: StructType, keygen: KeyGenerator, plan: ByKeyPlan) -> tuple[Column, Column]:
+    """Record key and partition path of rows of some columns; a row in doubt has no key, and ends the write before it
+    begins. Raises SchemaMismatch when these columns are not enough"""
     require_columns(schema, keygen, (), target.state.config.name)
     key, path = record_keys.record_key(schema, keygen), record_keys.partition_path(schema, keygen)
+    if plan.action is not None:
+        key = F.when(F.col(ROW_ACTION) != IN_DOUBT, key)
     return key.alias(RECORD_KEY), path.alias(PARTITION_PATH)
 
 
@@ -232,6 +240,11 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[D
         for number, given in enumerate(joined.values)
         if given or kept
     ]
+    if not target.shape.one_text:
+        choices = [
+            (clause, values if request.clauses[at].act is Act.INSERT else _equal_keys_kept(target, values, kept))
+            for at, (clause, values) in enumerate(choices)
+        ]
     values = [first_that_holds([(holds_, made[name]) for holds_, made in choices]).alias(name) for name in columns]
     deletes = [n for n, clause in enumerate(request.clauses) if clause.act is Act.DELETE]
     action = F.when(joined.clause.isin(*deletes), int(RowAction.DELETE)) if deletes else None
@@ -244,6 +257,14 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[D
     )
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns}
     return _keyed(target, rows, columns, assigned)
+
+
+def _equal_keys_kept(target: _Target, values: Mapping[str, Column], kept: Mapping[str, Column]) -> dict[str, Column]:
+    """The values of an update, those of key and partition as the row has them where they are equal: of 0.0 and -0.0
+    the key has another text."""
+    names = [name for name in target.shape.identity if name in values]
+    same = {name: F.when(values[name] == kept[name], kept[name]).otherwise(values[name]) for name in names}
+    return {**values, **same}
 
 
 def _in_tables_types(target: _Target, joined: DataFrame, assigned: Mapping[str, Any]) -> dict[str, Column]:
@@ -311,18 +332,26 @@ def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa
 
 
 def _run(
-    target: _Target, frame: DataFrame, columns: pa.Schema | None, made_of: TableState | None = None
+    target: _Target,
+    frame: DataFrame,
+    columns: pa.Schema | None,
+    made_of: TableState | None = None,
+    adapt: Callable[[Checked], Checked] = as_merge,
 ) -> WriteResult:
     """One write of the rows, each with what it is for; without columns all are keys to delete."""
     operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
     with target.phases.time("check"):
-        checked = check(target.state, operation, columns, target.settings)
-    checked = replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
-    batch = _batch(target, checked, columns, frame)
-    return run(batch, made_of=made_of)
+        checked = adapt(check(target.state, operation, columns, target.settings))
+    return run(_batch(target, checked, columns, frame, adapt), made_of=made_of)
 
 
-def _batch(target: _Target, checked: Checked, columns: pa.Schema | None, frame: DataFrame) -> CheckedBatch:
+def _batch(
+    target: _Target,
+    checked: Checked,
+    columns: pa.Schema | None,
+    frame: DataFrame,
+    adapt: Callable[[Checked], Checked] = lambda checked: checked,
+) -> CheckedBatch:
     session = target.session
     return CheckedBatch(
         checked,
@@ -331,7 +360,12 @@ def _batch(target: _Target, checked: Checked, columns: pa.Schema | None, frame: 
         partial(acquire, session, frame),
         partial(after_commit, session),
         target.phases,
+        adapt,
     )
+
+
+def _unique(checked: Checked) -> Checked:
+    return replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
 
 
 # --- update and delete ---
@@ -354,7 +388,7 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
         F.col(RECORD_KEY).alias(_OLD_KEY),
         F.col(PARTITION_PATH).alias(_OLD_PATH),
     )
-    return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state)
+    return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state, adapt=_unique)
 
 
 def _delete(target: _Target, condition: str | Column | None, name: str) -> WriteResult:

@@ -1,0 +1,176 @@
+"""Rows of a MERGE that come late: the stored row stays, whatever the payload class, on both types and all indexes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.api.local_engine import check
+from hoodie.config.options import Options
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InvalidInput, KeyMatchedTwice
+from hoodie.merge import payloads
+from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.writing.job import as_merge
+from hoodie.writing.result import WriteResult
+from hoodie.writing.run import run
+
+TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("Op", pa.string())])
+
+Table = hoodie.HoodieTable[Any]
+Rows = dict[str, tuple[int, str]]
+
+
+def made(path: Path, table_type: str, payload: str = payloads.OVERWRITE_WITH_LATEST, **options: str) -> Table:
+    return hoodie.create_table(
+        path,
+        name="t",
+        record_key="k",
+        ordering="ts",
+        table_type=table_type,
+        options={
+            "hoodie.datasource.write.payload.class": payload,
+            "hoodie.compact.inline": "false",
+            "hoodie.spark.driver.threads": "1",
+            **options,
+        },
+    )
+
+
+def batch(*rows: tuple[str, int | None, str]) -> pa.Table:
+    return pa.Table.from_pylist([dict(zip(("k", "ts", "v"), row, strict=True)) for row in rows], SCHEMA)
+
+
+def merge(table: Table, *rows: tuple[str, int | None, str], action: RowAction | None = None) -> WriteResult:
+    """As a MERGE writes the rows that its clauses made."""
+    frame = batch(*rows)
+    checked = check(table.storage, WriteOperation.UPSERT, frame, Options(table.options))
+    acquire = checked.acquire
+    if action is not None:
+        acquire = lambda *given: with_action(checked.acquire(*given), action)  # noqa: E731
+    return run(replace(checked, checked=as_merge(checked.checked), adapt=as_merge, acquire=acquire))
+
+
+def with_action(acquired: Any, action: RowAction) -> Any:
+    column = pa.array([int(action)] * acquired.rows.num_rows, pa.int8())
+    return replace(acquired, rows=acquired.rows.append_column(ROW_ACTION, column))
+
+
+def rows(table: Table) -> Rows:
+    found = {row["k"]: (row["ts"], row["v"]) for row in table.snapshot().to_arrow().to_pylist()}
+    assert {r["k"]: (r["ts"], r["v"]) for r in table.changes("earliest").to_arrow().to_pylist()} == found
+    return found
+
+
+def compact(table: Table) -> None:
+    before = rows(table)
+    if table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"}):
+        assert table.compact()
+    assert rows(table) == before
+
+
+@TYPES
+@pytest.mark.parametrize(
+    "payload", [payloads.OVERWRITE_WITH_LATEST, payloads.DEFAULT, payloads.AWS_DMS], ids=lambda n: n.rpartition(".")[2]
+)
+@pytest.mark.parametrize(
+    "index",
+    [
+        {"hoodie.index.type": "SIMPLE"},
+        {"hoodie.index.type": "GLOBAL_BLOOM"},
+        {"hoodie.index.type": "BUCKET", "hoodie.bucket.index.num.buckets": "2"},
+    ],
+    ids=lambda index: index["hoodie.index.type"],
+)
+def test_a_late_row_of_a_merge_leaves_the_stored_row(tmp_path: Path, table_type: str, payload: str, index: Any) -> None:
+    table = made(tmp_path, table_type, payload, **index)
+    table.upsert(batch(("a", 5, "v5"), ("b", 5, "v5"), ("c", 5, "v5")))
+    done = merge(table, ("a", 3, "late"), ("b", 5, "equal"), ("c", 9, "v9"), ("d", 1, "new"))
+    expected: Rows = {"a": (5, "v5"), "b": (5, "equal"), "c": (9, "v9"), "d": (1, "new")}
+    assert rows(table) == expected
+    # What a log holds and no reader takes is counted where the rule itself compares, as in an upsert.
+    counted = table_type == "COPY_ON_WRITE" or (payload != payloads.DEFAULT and "BUCKET" not in index.values())
+    assert not counted or (done.inserted, done.updated) == (1, 2)
+    again = merge(table, ("c", 8, "late"), ("d", 0, "late"))  # in Merge-on-Read tables against rows in logs
+    assert rows(table) == expected
+    assert not counted or (again.inserted, again.updated) == (0, 0)
+    if table_type == "MERGE_ON_READ":
+        compact(table)
+
+
+def test_a_late_row_of_an_upsert_is_what_the_next_merge_is_compared_with(tmp_path: Path) -> None:
+    table = made(tmp_path, "MERGE_ON_READ")
+    table.upsert(batch(("a", 5, "v5")))
+    table.upsert(batch(("a", 2, "late")))  # by the payload class it wins against the base file's row
+    merge(table, ("a", 1, "later"))
+    assert rows(table) == {"a": (2, "late")}
+    merge(table, ("a", 3, "merged"))
+    assert rows(table) == {"a": (3, "merged")}
+    table.delete(pa.table({"k": ["a"]}))
+    merge(table, ("a", 1, "again"))
+    assert rows(table) == {"a": (1, "again")}
+    compact(table)
+
+
+@pytest.mark.parametrize("logged", [False, True])
+def test_stored_rows_are_seen_while_a_compaction_is_pending(tmp_path: Path, logged: bool) -> None:
+    table = made(tmp_path, "MERGE_ON_READ")
+    table.upsert(batch(("a", 5, "v5"), ("b", 5, "v5")))
+    table.upsert(batch(("a", 6, "v6")))
+    assert table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    if logged:
+        table.upsert(batch(("b", 7, "v7")))
+    merge(table, ("a", 4, "late"), ("b", 6, "six"))
+    assert rows(table) == {"a": (6, "v6"), "b": (7, "v7") if logged else (6, "six")}
+    assert table.compact()
+    assert rows(table) == {"a": (6, "v6"), "b": (7, "v7") if logged else (6, "six")}
+
+
+@TYPES
+def test_a_delete_of_a_merge_needs_no_ordering_value_and_an_update_does(tmp_path: Path, table_type: str) -> None:
+    table = made(tmp_path, table_type)
+    table.upsert(batch(("a", 5, "v5"), ("b", 5, "v5")))
+    before = len(table.history())
+    with pytest.raises(InvalidInput, match="ordering value 'ts' is null"):
+        merge(table, ("a", None, "x"))
+    with pytest.raises(KeyMatchedTwice):
+        merge(table, ("a", 6, "x"), ("a", 7, "y"))
+    assert len(table.history()) == before
+    merge(table, ("a", None, "x"), action=RowAction.DELETE)
+    assert rows(table) == {"b": (5, "v5")}
+
+
+def test_tables_without_an_ordering_column_take_what_a_merge_says(tmp_path: Path) -> None:
+    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        table = hoodie.create_table(tmp_path / table_type, name="t", record_key="k", table_type=table_type)
+        table.upsert(batch(("a", 5, "v5")))
+        merge(table, ("a", 3, "merged"))
+        assert rows(table) == {"a": (3, "merged")}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_both_types_have_the_same_rows_after_random_merges(tmp_path: Path, seed: int) -> None:
+    twins = [made(tmp_path / kind, kind) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")]
+    random, model = Random(seed), Rows()
+    for step in range(8):
+        keys = random.sample("abcdefgh", 4)
+        given = [(key, random.randint(1, 9), f"v{step}") for key in keys]
+        for key, ts, value in given:
+            if key not in model or model[key][0] <= ts:
+                model[key] = (ts, value)
+        for table in twins:
+            merge(table, *given)
+        gone = random.choice("abcdefgh")
+        model.pop(gone, None)
+        for table in twins:
+            table.delete(pa.table({"k": [gone]}))
+            assert rows(table) == model, step
+        if step % 3 == 2:
+            compact(twins[1])
