@@ -375,6 +375,58 @@ def test_partitions_are_named_by_literals(spark, tmp_path):
             hoodie.sql(spark, f"ALTER TABLE {path} DROP PARTITION {refused}")
 
 
+def test_the_partition_of_nulls_is_dropped_and_only_live_ones_are_shown(spark, tmp_path):
+    path = f"hudi.`{tmp_path / 't'}`"
+
+    def shown(clause: str = "") -> list[str]:
+        return [row[0] for row in hoodie.sql(spark, f"SHOW PARTITIONS {path} {clause}").collect()]
+
+    hoodie.sql(
+        spark,
+        f"""CREATE TABLE null_paths USING hudi PARTITIONED BY (p) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id') AS SELECT * FROM VALUES
+            (1, 'null'), (2, NULL), (3, 'a+b'), (4, '') AS rows (id, p)""",
+    )
+    assert shown() == ["p=__HIVE_DEFAULT_PARTITION__", "p=a+b", "p=null"]
+    assert shown("PARTITION (p = 'a+b')") == ["p=a+b"]
+    hoodie.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = NULL)")
+    assert shown() == ["p=a+b", "p=null"]
+    hoodie.sql(spark, f"TRUNCATE TABLE {path} PARTITION (p = 'null')")
+    assert shown() == ["p=a+b"]
+    assert hoodie.read_arrow(tmp_path / "t", columns=["id"]).to_pylist() == [{"id": 3}]
+
+
+def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tmp_path, setting):
+    path = f"hudi.`{tmp_path / 't'}`"
+    hoodie.sql(
+        spark,
+        f"""CREATE TABLE overwritten USING hudi PARTITIONED BY (d, p) LOCATION '{tmp_path / "t"}'
+            TBLPROPERTIES (primaryKey = 'id') AS SELECT * FROM VALUES
+            (1, DATE '2024-01-31', 'a'), (2, DATE '2024-01-31', 'b'), (3, DATE '2024-02-01', NULL) AS r (id, d, p)""",
+    )
+
+    def ids() -> list[int]:
+        return sorted(row["id"] for row in hoodie.read_arrow(tmp_path / "t", columns=["id"]).to_pylist())
+
+    none = "SELECT 9 AS id WHERE 1 = 0"
+    for named, left in (
+        ("d = '2024-03-01', p = 'a'", [1, 2, 3]),
+        ("d = '2024-01-31', p", [1, 2, 3]),
+        ("d = '2024-01-31', p = 'a'", [2, 3]),
+        ("d = DATE '2024-02-01', p = NULL", [2]),
+    ):
+        query = none if "p =" in named else f"{none}".replace("AS id", "AS id, 'a' AS p")
+        hoodie.sql(spark, f"INSERT OVERWRITE {path} PARTITION ({named}) {query}")
+        assert ids() == left, named
+    whole = "SELECT 9 AS id, DATE '2024-01-31' AS d, 'b' AS p WHERE 1 = 0"
+    setting("spark.sql.sources.partitionOverwriteMode", "dynamic")
+    hoodie.sql(spark, f"INSERT OVERWRITE {path} {whole}")
+    assert ids() == [2]
+    setting("spark.sql.sources.partitionOverwriteMode", "static")
+    hoodie.sql(spark, f"INSERT OVERWRITE {path} {whole}")
+    assert ids() == []
+
+
 def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
     commits = hoodie.sql(spark, f"CALL show_commits(table => '{orders}', limit => 1)")
     assert commits.columns[:4] == ["commit_time", "action", "total_bytes_written", "total_files_added"]

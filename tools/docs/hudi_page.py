@@ -221,6 +221,18 @@ _DIFFERENCES = (
         "a row does not depend on the type, nor on when logs are compacted",
     ),
     (
+        "SQL `MERGE`, Merge-on-Read: a matched row of a lesser ordering value than the stored row's",
+        "wins against a row in a base file, by the default payload class. On Copy-on-Write it has no effect",
+        "has no effect on either type ([late rows of a merge](merging.md#late-rows))",
+        "a row does not depend on the type, nor on when logs are compacted",
+    ),
+    (
+        "SQL `MERGE … ON` the key alone, a source without the partition column",
+        "has no effect",
+        "updates the row",
+        "that is what the statement says",
+    ),
+    (
         '`create_table(…, ordering=…)` without a payload class. Tables that `hoodie.write`, `format("hudi")`, SQL or '
         "streams make have Hudi's default",
         "`OverwriteWithLatestAvroPayload`: a late row replaces a stored one, though not one in a log",

@@ -46,8 +46,8 @@ FILTER = option(
     "filters",
     multiple=True,
     metavar="CONDITION",
-    example="--filter 'fare >= 20' --filter 'city in oslo,rome'",
-    help="Rows to keep: a column, one of = != < <= > >= in, and a value. Of several all must hold.",
+    example="--filter \"fare >= 20 or city = 'oslo'\" --filter 'city in oslo,rome'",
+    help="Rows to keep: a condition in SQL, as in Python. Beside one column a text needs no quotes. All must hold.",
 )
 META = option("--meta", is_flag=True, example="--meta", help="The columns that begin with _hoodie_, too.")
 LIMIT = option(

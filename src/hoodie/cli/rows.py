@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from decimal import Decimal
 from itertools import chain
 from typing import Any, BinaryIO
 
@@ -21,7 +22,7 @@ from hoodie.errors import InvalidInput
 from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import plan_change_data
-from hoodie.reading.filters.selection import check_columns
+from hoodie.reading.filters.selection import Filters, check_columns, read_filter
 from hoodie.reading.scan import Scan, ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
@@ -30,6 +31,8 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState, declared_schema, load_state
 
 _CONDITION = re.compile(r"\s*(?P<column>[^\s=!<>]+)\s*(?P<how>==|!=|<=|>=|=|<|>|\sin\s)\s*(?P<value>.*?)\s*", re.S)
+#: A value as a word: in quotes, or without them a time or what has no spaces, quotes and brackets.
+_WORD = re.compile(r"""'[^'\\]*'|"[^"\\]*"|\d{4}-\d\d-\d\d \d\d:\S+|[^\s'"()`<>=!][^\s'"()`]*""")
 #: File slices that are read at once, by threads.
 _AT_ONCE = 4
 
@@ -74,7 +77,7 @@ def plan(state: TableState, question: Question, options: Options) -> Scan:
     columns = question.columns
     if columns is None and not question.meta:
         columns = tuple(name for name in schema.names if name not in META_COLUMNS)
-    filters = [condition(text, schema) for text in question.filters] or None
+    filters = filters_of(question.filters, schema)
     changes = question.begin is not None
     return plan_scan(
         state,
@@ -89,20 +92,68 @@ def plan(state: TableState, question: Question, options: Options) -> Scan:
     )
 
 
-def condition(text: str, schema: pa.Schema) -> tuple[str, str, Any]:
-    """A condition such as "fare >= 20", with the value in the column's type. Raises InvalidInput"""
+def filters_of(texts: Sequence[str], schema: pa.Schema) -> Filters | None:
+    """What `--filter` asks for, all of it: conditions in SQL, as in Python. A word without quotes is a text where it
+    stands alone beside one column, `city = oslo` or `city in oslo,rome`, and is no column itself.
+
+    returns  tuples where all are such comparisons, which need no parser of SQL
+    Raises   InvalidInput
+    """
+    if not texts:
+        return None
+    plain = [_comparison(text, schema) for text in texts]
+    if all(test is not None for test in plain):
+        return plain
+    for text, test in zip(texts, plain, strict=True):
+        if test is None:
+            _check_sql(text, schema)
+    return " and ".join(
+        f"({text if test is None else _as_sql(*test)})" for text, test in zip(texts, plain, strict=True)
+    )
+
+
+def _check_sql(text: str, schema: pa.Schema) -> None:
+    try:
+        read_filter(text, schema)
+    except InvalidInput as problem:
+        raise InvalidInput(
+            f"--filter {text!r}: {problem}. Texts stand in quotes, as in \"city = 'New York' and fare > 5\""
+        ) from problem
+
+
+def _comparison(text: str, schema: pa.Schema) -> tuple[str, str, Any] | None:
+    """A condition such as "fare >= 20", with the value in the column's type; None: it says something else."""
     match = _CONDITION.fullmatch(text)
     if match is None:
-        raise InvalidInput(f"--filter {text!r}: expected a column, one of = != < <= > >= in, and a value")
-    column, how = match["column"], match["how"].strip()
+        return None
+    column, how = str(match["column"]), match["how"].strip()
+    words = [part.strip() for part in match["value"].split(",")] if how == "in" else [match["value"]]
+    columns = {name.lower(): name for name in schema.names}
+    if any(not _WORD.fullmatch(word) or word.lower() in {*columns, "null"} for word in words):
+        return None
+    column = columns.get(column.lower(), column)
+    if column not in schema.names and column.partition(".")[0].lower() in columns:
+        return None  # a field of a struct
     check_columns([column], schema)
     kind = schema.field(column).type
     try:
-        if how == "in":
-            return column, how, [_typed(part.strip(), kind) for part in match["value"].split(",")]
-        return column, how, _typed(match["value"], kind)
+        values = [_typed(word, kind) for word in words]
     except pa.ArrowException as problem:
         raise InvalidInput(f"--filter {text!r}: {column} is {kind}: {problem}") from problem
+    return column, how, values if how == "in" else values[0]
+
+
+def _as_sql(column: str, how: str, value: Any) -> str:
+    """The comparison as text of SQL."""
+    if how == "in":
+        return f"`{column}` in ({', '.join(map(_literal, value))})"
+    return f"`{column}` {how} {_literal(value)}"
+
+
+def _literal(value: Any) -> str:
+    if isinstance(value, (bool, int, Decimal)):
+        return str(value).lower()
+    return "'" + str(value).replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def _typed(text: str, kind: pa.DataType) -> Any:
@@ -138,7 +189,7 @@ def answers(state: TableState, question: Question, options: Options, limit: int 
 def _change_data(state: TableState, question: Question, options: Options, limit: int | None) -> Iterator[pa.Table]:
     assert question.begin is not None
     found = plan_change_data(state, question.begin, question.end, options)
-    filters = [condition(text, found.reader.schema) for text in question.filters] or None
+    filters = filters_of(question.filters, found.reader.schema)
     selected = select_changes(found.reader.schema, question.columns, filters)
     yield selected.schema.empty_table()
     left = limit

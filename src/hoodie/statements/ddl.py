@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from urllib.parse import unquote_plus
 
 import pyarrow as pa
 import sqlglot
@@ -19,6 +18,7 @@ from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden,
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError, TableMismatch
 from hoodie.formats.avro.schema import to_avro
+from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
 from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.schema import stored_form
 from hoodie.spark.merge.expressions import DIALECT
@@ -353,13 +353,7 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     if text.word(at + 1) != "(":
         raise text.unreadable("expected PARTITION (column = value)", at)
     spec, _ = text.inside(at + 1)
-    given = {}
-    for item in spec.split():
-        parts, behind = item.name()
-        value = _literal(item, behind + 1) if item.word(behind) == "=" else None
-        if value is None:
-            raise item.unreadable("expected partition column = value")
-        given[parts[-1].lower()] = value
+    given = _given(spec)
     if found := [path for path in discover_partitions(table.storage) if _spec(table, path) == given]:
         return found
     if quiet:
@@ -367,12 +361,25 @@ def _partition_paths(table: HoodieTable[DataFrame], text: Text, at: int, quiet: 
     raise spec.unreadable(f"the table has no such partition; SHOW PARTITIONS lists those of {table.path}")
 
 
+def _given(spec: Text) -> dict[str, str]:
+    """What `dt = '2024-01-31', city = 'oslo'` says: column in lower case -> text of the value."""
+    given = {}
+    for item in spec.split():
+        parts, behind = item.name()
+        value = _literal(item, behind + 1) if item.word(behind) == "=" else None
+        if value is None:
+            raise item.unreadable("expected partition column = value")
+        given[parts[-1].lower()] = value
+    return given
+
+
 def _literal(item: Text, at: int) -> str | None:
-    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7 or -7; None: it is none."""
+    """The text of a literal that ends an item: '2024-01-31', DATE '2024-01-31', 7, -7 or NULL, which has the partition
+    of the empty text; None: it is none."""
     before, last = item.word(at), item.tokens[-1]
     is_value = item.word(-1) != ""  # not quoted
     if len(item.tokens) == at + 1:
-        return last.text
+        return NULL_PARTITION if before == "NULL" or not last.text else last.text
     if len(item.tokens) != at + 2:
         return None
     if before == "-" and is_value:
@@ -384,15 +391,16 @@ def _spec(table: HoodieTable[DataFrame], path: str) -> dict[str, str]:
     config = load_state(table.storage).config
     values = [part.partition("=")[2] if config.hive_style else part for part in path.split("/")]
     if config.url_encode:
-        values = [unquote_plus(value) for value in values]
+        values = [unescape_path(value) for value in values]
     return dict(zip((name.partition(":")[0].lower() for name in config.partition_by), values, strict=False))
 
 
 def _show_partitions(session: SparkSession, text: Text) -> DataFrame | None:
-    parts, _ = text.name(1)
+    parts, at = text.name(1)
     table = opened(session, Name(parts, parts[-1]))
     if table is None:
         return None
-    paths = [path for path in discover_partitions(table.storage) if path]
-    rows = [("/".join(f"{name}={value}" for name, value in _spec(table, path).items()),) for path in paths]
+    wanted = _given(text.inside(at + 1)[0]).items() if text.words(at + 2)[at:] == ("PARTITION", "(") else {}.items()
+    specs = [_spec(table, path) for path in _paths(table) if path]
+    rows = [("/".join(f"{name}={value}" for name, value in spec.items()),) for spec in specs if wanted <= spec.items()]
     return table_rows(session, rows, "partition string")

@@ -8,7 +8,7 @@ from functools import singledispatch
 
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StringType, StructType
 
 from hoodie.api.table import HoodieTable
 from hoodie.config.datasource import sql_insert
@@ -19,10 +19,12 @@ from hoodie.spark.columns import quoted
 from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.assign import column_of, in_types
 from hoodie.spark.merge.clauses import MergeClause, MergeRequest
+from hoodie.spark.record_keys import partition_path
+from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
 from hoodie.statements.rows import views_of, with_tables
-from hoodie.table.state import load_state
+from hoodie.table.state import in_units_of, load_state, table_keygen
 from hoodie.writing.result import WriteResult
 
 _DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
@@ -93,9 +95,34 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFra
     }
     if not statement.overwrite:
         return calls[operation](frame, options=options)
-    if statement.partition or str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic":
-        return table.insert_overwrite(frame, options=options)
-    return table.insert_overwrite_table(frame, options=options)
+    if not statement.partition and str(session.conf.get(_DYNAMIC, "static")).lower() != "dynamic":
+        return table.insert_overwrite_table(frame, options=options)
+    result = table.insert_overwrite(frame, options=options)
+    if result.inserted or (path := _one_partition(session, statement, table, frame.schema)) is None:
+        return result
+    # Without rows no partition has been put in place of another: the one that the statement names becomes empty.
+    live = {slice_.group.partition for slice_ in table.file_slices()}
+    return table.delete_partitions([path], options=options) if path in live else result
+
+
+def _one_partition(
+    session: SparkSession, statement: Insert, table: HoodieTable[DataFrame], columns: StructType
+) -> str | None:
+    """The path of the partition that a PARTITION clause names; None: it does not say the value of each column."""
+    state = load_state(table.storage)
+    fixed = {name.lower(): value for name, value in statement.partition.items() if value is not None}
+    fields = [field for field in columns.fields if field.name.lower() in fixed]
+    if fixed.keys() != {name.partition(":")[0].lower() for name in state.config.partition_by}:
+        return None
+    values = session.range(1).select(*(F.expr(fixed[field.name.lower()]).alias(field.name) for field in fields))
+    schema = StructType(fields)
+    values = _read(values, schema.names, schema)
+    typed = values.select(*in_types({name: quoted(name) for name in schema.names}, values.schema, schema))
+    keygen = in_units_of(table_keygen(state), to_arrow(schema))
+    row = typed.select(partition_path(schema, keygen)).first()
+    assert row is not None  # a range of one
+    path: str = row[0]
+    return path
 
 
 def _refuse_other_than_partitions(statement: Insert, table: HoodieTable[DataFrame]) -> None:
@@ -153,8 +180,23 @@ def _placed(statement: Insert, rows: DataFrame, columns: StructType | None) -> D
     )
     if columns is None:
         return whole
+    whole = _read(whole, list(fixed), columns)
     values = {name: quoted(name) for name in names}
     return whole.select(*in_types(values, whole.schema, columns, fields_by_name=statement.by_name))
+
+
+def _read(rows: DataFrame, fixed: Sequence[str], columns: StructType) -> DataFrame:
+    """The rows with the values of a PARTITION clause that are texts read as values of their columns, as Spark does."""
+    kinds = rows.schema
+    texts = {name for name in fixed if isinstance(kinds[name].dataType, StringType)}
+    if not texts:
+        return rows
+    return rows.select(
+        *(
+            quoted(name).cast(columns[name].dataType).alias(name) if name in texts else quoted(name)
+            for name in kinds.names
+        )
+    )
 
 
 def _null(name: str) -> Column:

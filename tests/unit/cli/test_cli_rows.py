@@ -14,9 +14,10 @@ import pytest
 
 from hoodie.api.table import create_table
 from hoodie.cli import exporting
-from hoodie.cli.rows import condition
+from hoodie.cli.rows import filters_of
 from hoodie.errors import InvalidInput
 from hoodie.reading.changes.incremental import read_changes_arrow
+from hoodie.reading.filters.selection import read_filter
 from hoodie.reading.snapshot import read_arrow
 from support.lake import Terminal, unpacked
 
@@ -54,6 +55,30 @@ def test_query_keeps_rows_that_meet_all_conditions(
     rows = hoodie.result("query", lake / "a", *given)["rows"]
     assert rows == expected(lake / "a", filters=filters)
     assert rows
+
+
+@pytest.mark.parametrize(
+    ("words", "filters"),
+    [
+        (["city = 'oslo' and ts > 1"], "city = 'oslo' and ts > 1"),
+        (["city = oslo", "ts > 1 or note = 'first'"], "city = 'oslo' and (ts > 1 or note = 'first')"),
+        (["CITY in oslo, bern", "not ts = 1"], "city in ('oslo', 'bern') and ts <> 1"),
+        (["city <> 'bern'"], "city <> 'bern'"),
+        (["note = city"], "note = city"),
+        (["note = null"], "note = null"),
+        (["note = 'null'", "ts is not null"], "note = 'null'"),
+    ],
+)
+def test_a_filter_is_the_condition_that_python_takes(
+    lake: Path, hoodie: Terminal, words: list[str], filters: str
+) -> None:
+    given = [part for word in words for part in ("--filter", word)]
+    assert hoodie.result("query", lake / "a", *given)["rows"] == expected(lake / "a", filters=filters)
+
+
+@pytest.mark.parametrize("word", ["city = oslo and ts > 1", "city = New York", "city", "city = 'oslo' ts", "ts <=> 1"])
+def test_a_text_with_more_behind_it_is_never_one_value(lake: Path, hoodie: Terminal, word: str) -> None:
+    assert "Texts stand in quotes" in hoodie.both("query", lake / "a", "--filter", word, status=3)[1]
 
 
 def test_query_reads_partitions_and_earlier_states(lake: Path, hoodie: Terminal) -> None:
@@ -134,7 +159,7 @@ def test_a_failed_query_leaves_no_file(lake: Path, tmp_path: Path, hoodie: Termi
 @pytest.mark.parametrize("text", ["ts", "ts >", "= 3", "ts >= soon", "nope = 1"])
 def test_a_malformed_condition_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
-        condition(text, pa.schema([("ts", pa.int64()), ("note", pa.string())]))
+        filters_of([text], pa.schema([("ts", pa.int64()), ("note", pa.string())]))
 
 
 @pytest.mark.parametrize(
@@ -150,9 +175,14 @@ def test_a_malformed_condition_is_refused(text: str) -> None:
     ],
 )
 def test_a_value_has_the_type_of_its_column(kind: pa.DataType, text: str) -> None:
-    column, how, value = condition(f"x <= {text}", pa.schema([("x", kind)]))
+    schema = pa.schema([("x", kind)])
+    ((column, how, value),) = filters_of([f"x <= {text}"], schema) or ()
     assert (column, how) == ("x", "<=")
     assert pa.scalar(value, kind).type == kind
+    both = read_filter(filters_of([f"x <= {text}", "x is not null or x is null"], schema), schema)
+    assert both is not None
+    rows = pa.table({"x": pa.array([value, None], kind)})
+    assert rows.filter(both.expression).num_rows == 1
 
 
 def test_values_of_every_type_have_a_form_in_json(tmp_path: Path, hoodie: Terminal) -> None:

@@ -66,6 +66,48 @@ def test_what_a_condition_says_beyond_what_is_understood_is_refused(condition: s
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [
+        ("i > cast(' 1' as int)", [2, 3]),
+        ("l = cast('9223372036854775807' as bigint)", [3]),
+        ("l = 9007199254740993L", [2]),
+        ("d = cast('0.1' as double)", [1]),
+        ("s = cast('ab' as string)", [1]),
+        ("day = date '1970-01-01'", [1]),
+        ("day in (cast('1970-01-01' as date), date('2024-02-29'))", [1, 2]),
+        ("at = timestamp '1970-01-01 00:00:00'", [0, 1]),
+        ("at >= cast('1970-01-01T00:00:00Z' as timestamp)", [0, 1]),
+        ("at > cast('1970-01-01' as date)", []),
+    ],
+)
+def test_a_cast_of_a_literal_is_carried_out(condition: str, expected: list[int]) -> None:
+    assert kept(condition) == expected
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "i = cast('1.9' as int)",
+        "i = cast('300' as tinyint)",
+        "i = cast(1.9 as int)",
+        "s = cast('1' as int)",
+        "s = cast(1.50 as string)",
+        "s = date '1970-01-01'",
+        "i = date '1970-01-01'",
+        "day = timestamp '1970-01-01 12:00:00'",
+        "at = cast('1970-01-01 12:00:00' as date)",
+        "price = cast('1.005' as decimal(5, 2))",
+        "f = cast('0.1' as float)",
+        "cast(i as string) = '1'",
+        "i = cast(l as int)",
+    ],
+)
+def test_a_cast_that_is_not_carried_out_is_refused(condition: str) -> None:
+    with pytest.raises(InvalidInput, match="the condition"):
+        kept(condition)
+
+
+@pytest.mark.parametrize(
+    ("condition", "expected"),
+    [
         ("i > 1.5", [2, 3]),
         ("i >= -2147483648.5", [0, 1, 2, 3]),
         ("i <= 1.9", [0, 1]),

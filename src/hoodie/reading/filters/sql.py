@@ -7,6 +7,7 @@ read as one, as Spark does. Nulls are as in SQL: a comparison with null is neith
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any, NamedTuple, TypeAlias, TypeGuard
@@ -38,6 +39,33 @@ _READ: Mapping[type, frozenset[str]] = {
     sql.Between: frozenset({"this", "low", "high"}),
     sql.Like: frozenset({"this", "expression"}),
 }
+
+
+class _Time(str):
+    """The text of a date or time that a cast says it is: it stands beside such columns only."""
+
+
+_NOTHING = re.compile("(?!)")
+_WHOLE = re.compile(r"[+-]?\d+")
+_DAY = re.compile(r"\d{4}-\d\d-\d\d")
+_MOMENT = re.compile(_DAY.pattern + r"([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?\s*(Z|[+-]\d\d:?\d\d)?)?")
+#: What a cast makes of a literal, by the name of its type, and the literals that it is read of; Spark takes more.
+_CASTS: Mapping[str, tuple[Callable[[str], Any], re.Pattern[str]]] = {
+    **dict.fromkeys(("TINYINT", "SMALLINT", "INT", "BIGINT"), (int, _WHOLE)),
+    "DOUBLE": (
+        lambda text: Decimal(float(text)),
+        re.compile(r"[+-]?(\d+\.?\d*|\.\d+)(e[+-]?\d{1,2})?", re.I),
+    ),
+    "DATE": (_Time, _DAY),
+    **dict.fromkeys(("TIMESTAMP", "TIMESTAMPTZ", "TIMESTAMPLTZ", "TIMESTAMPNTZ"), (_Time, _MOMENT)),
+}
+_TEXT_CASTS: Mapping[str, tuple[Callable[[str], Any], re.Pattern[str]]] = {
+    **_CASTS,
+    "BOOLEAN": (lambda text: text.lower() == "true", re.compile("true|false", re.I)),
+    "TEXT": (str, re.compile(".*", re.S)),
+}
+#: The least value of a type; the greatest is one less than its opposite.
+_LEAST = {"TINYINT": -(2**7), "SMALLINT": -(2**15), "INT": -(2**31), "BIGINT": -(2**63)}
 
 _MIRRORED = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
@@ -214,6 +242,8 @@ class _Reader:
         kind = column.kind
         if given is None:
             return pa.scalar(None, kind)
+        if isinstance(given, _Time) and not (pa.types.is_date(kind) or pa.types.is_timestamp(kind)):
+            raise InvalidInput(f"the condition {self.text!r} compares {column.name} ({kind}) with the time {given!r}")
         try:
             if isinstance(given, str) and not pa.types.is_string(kind):
                 if pa.types.is_timestamp(kind) and kind.tz is not None and not _has_zone(given):
@@ -244,9 +274,24 @@ class _Reader:
                 value = self._constant(node.this)
                 if _is_number(value):
                     return value.copy_negate() if isinstance(value, Decimal) else -value  # `-` rounds to 28 digits
-            case sql.Cast() if isinstance(node.this, sql.Literal) and node.this.is_string:  # date '2024-01-31'
-                return node.this.this
+            case sql.Cast():  # date '2024-01-31' and 5L are such, too
+                return self._cast(node)
         raise self._refused(node)
+
+    def _cast(self, node: sql.Cast) -> Any:
+        """A literal as what its type makes of it, where that is plain to see."""
+        literal, name = node.this, node.to.this.name
+        if not isinstance(literal, sql.Literal) or node.args.get("format") or node.to.expressions:
+            raise self._refused(node)
+        text = literal.this if name == "TEXT" else str(literal.this).strip()
+        read, form = (_TEXT_CASTS if literal.is_string else _CASTS).get(name, (str, _NOTHING))
+        if not form.fullmatch(text):
+            raise self._refused(node)
+        value = read(text)
+        least = _LEAST.get(name)
+        if least is not None and not least <= value < -least:
+            raise self._refused(node)
+        return value
 
     def _refuse_unread(self, node: Node) -> None:
         """Refuse a node that says more than is read of it."""
