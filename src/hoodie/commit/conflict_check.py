@@ -13,6 +13,7 @@ import pyarrow as pa
 from hoodie.commit.rollback_executor import refuse_during_restore
 from hoodie.errors import InstantNotFound, WriteConflict
 from hoodie.formats.avro.schema import from_avro
+from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.instant import Action, Instant, State
 from hoodie.plan.conflict import (
@@ -29,7 +30,7 @@ from hoodie.plan.conflict import (
 )
 from hoodie.schema.schema import without_meta_fields
 from hoodie.table.replacement import REPLACES, WAITING
-from hoodie.table.state import TableState, declared_schema
+from hoodie.table.state import TableState, columns_by_id, declared_schema
 from hoodie.timeline.load import read_commit, read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import instant_path
 
@@ -127,10 +128,10 @@ def _require_same_columns(before: TableState, instant: Instant, metadata: Commit
     if not metadata.schema or after is None:
         return
     own = without_meta_fields(from_avro(metadata.schema, instant_path(instant)))
-    if own == after:
+    if own == after and metadata.extra.get(LATEST_SCHEMA) == columns_by_id(now).get(LATEST_SCHEMA):
         return
     with suppress(FileNotFoundError):  # archived meanwhile: the earlier columns are no longer available
-        if declared_schema(before) == after:
+        if declared_schema(before) == after and columns_by_id(before) == columns_by_id(now):
             return
     raise WriteConflict(
         f"instant {instant.requested}: the table's columns changed meanwhile ({_difference(own, after)}). Nothing "

@@ -19,7 +19,6 @@ import pyarrow.parquet as pq
 
 from hoodie.config.options import Options
 from hoodie.formats.parquet.columns import open_for_few_rows, read_columns
-from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.index.contract import ByFile
 from hoodie.index.pruning import IndexStats, lookup_keys
 from hoodie.lookup.batch import Batch, KeyLocations, locate, locate_by_key, one_chunk, only, order_by_partition
@@ -28,7 +27,8 @@ from hoodie.lookup.index_choice import index_context, refuse_unknown
 from hoodie.lookup.key_lookup import Mask, keys_in_base
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
-from hoodie.reading.slices.column_types import base_types
+from hoodie.reading.slices.column_types import base_columns
+from hoodie.reading.slices.file_columns import FileColumns
 from hoodie.reading.slices.reader import SliceReader, merged_batches, slice_reader
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import Storage
@@ -197,24 +197,24 @@ def _stored(storage: Storage, slice_: FileSlice, keys: pa.Array, target: pa.Sche
     with storage.open_listed(slice_.base.path, slice_.base.size) as source:
         parquet = open_for_few_rows(source, slice_.base.path)
         groups = list(_may_hold(parquet, keys))
-        types = base_types(storage, parquet, target)
+        types = base_columns(storage, parquet, target, slice_.base.instant)
         found = [_rows_of_group(parquet, group, slice_.base, keys, target, types) for group in groups]
     stats = ReadStats(files_opened=1, row_groups=parquet.num_row_groups, row_groups_read=len(groups))
     return pa.concat_tables([target.empty_table(), *found]), stats
 
 
 def _rows_of_group(
-    parquet: pq.ParquetFile, group: int, base: BaseFile, keys: pa.Array, target: pa.Schema, types: StoredTypes
+    parquet: pq.ParquetFile, group: int, base: BaseFile, keys: pa.Array, target: pa.Schema, types: FileColumns
 ) -> pa.Table:
     stored = read_columns(parquet, group, [RECORD_KEY], base.path).column(0)
     at = np.flatnonzero(np.asarray(pc.is_in(stored, keys)))
     if not len(at):
         return target.empty_table()
     in_file = set(parquet.schema_arrow.names)
-    names = [name for name in target.names if name in in_file and name != RECORD_KEY]
+    names = [name for name in types.names(target.names, in_file) if name != RECORD_KEY]
     rows = read_columns(parquet, group, names, base.path).take(pa.array(at)) if names else pa.table({})
     # The key column is here already.
-    found = pa.Table.from_arrays([*rows.columns, stored.take(pa.array(at))], [*names, RECORD_KEY])
+    found = pa.Table.from_arrays([*rows.columns, stored.take(pa.array(at))], [*rows.column_names, RECORD_KEY])
     return conform(types.applied(found), target, drop_extra=True)
 
 

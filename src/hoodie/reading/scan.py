@@ -21,6 +21,7 @@ from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.pruned import Pruned, PruneReason, by_reason, left_out
 from hoodie.reading.slices.reader import SliceReader
+from hoodie.schema.written import written_columns
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
 
@@ -122,7 +123,8 @@ class Scan:
         """The base files that hold the rows, each in full: no older versions, and no files of writes that failed. For
         readers of Parquet, such as `polars.scan_parquet` and DuckDB's `read_parquet`.
 
-        Raises UnsupportedTable where log files have rows, too, and of changes, which are some rows of their files
+        Raises UnsupportedTable where log files have rows, too, of changes, which are some rows of their files, and
+               where files have columns in another way than the table now
         """
         if self.logged:
             logs = count_text(len(self.log_files), "log file")
@@ -133,6 +135,13 @@ class Scan:
             )
         if self.times is not None:
             raise UnsupportedTable("the files of changes hold other rows, too: read the changes themselves")
+        wanted = pa.schema([self.schema.field(name) for name in self.read])
+        if altered := next((file.path for file in self.base_files if written_columns(wanted, file.instant)), None):
+            raise UnsupportedTable(
+                f"{self.state.config.name}: {altered} was written before columns of the table were renamed, retyped or "
+                "replaced (schema-on-read), and a reader of Parquet would take them by their names there. Read the "
+                "rows themselves (hoodie.read_arrow, HoodieTable.snapshot)"
+            )
         root = self.state.storage.root
         return tuple(f"{root.rstrip('/')}/{file.path}" for file in self.base_files)
 

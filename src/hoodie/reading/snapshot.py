@@ -26,7 +26,7 @@ from hoodie.reading.filters.row_groups import row_groups
 from hoodie.reading.filters.selection import Filters, check_columns, read_filter
 from hoodie.reading.scan import Scan
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.slices.column_types import base_types
+from hoodie.reading.slices.column_types import base_columns
 from hoodie.reading.slices.reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.storage import storage_at
@@ -185,10 +185,10 @@ def read_base_file(
     target = pa.schema([schema.field(name) for name in columns])
     with storage.open_listed(file.path, file.size) as source:
         parquet = open_parquet(source, file.path, pre_buffer=True)
-        types = base_types(storage, parquet, target)
+        types = base_columns(storage, parquet, target, file.instant)
         with damage_of(file.path):
             stored = set(parquet.schema_arrow.names)
-            names = [name for name in columns if name in stored]
+            names = types.names(columns, stored)
             groups = row_groups(parquet, target, types, tests)
             if len(groups) == parquet.num_row_groups:
                 rows = parquet.read(names, use_threads=threads)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -19,6 +19,7 @@ from hoodie.errors import ListingStale, MissingFile, MissingFileIgnored, WriteCo
 from hoodie.formats.avro.schema import from_avro
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.stored_types import corrected
+from hoodie.formats.timeline.internal_schema import LATEST_SCHEMA
 from hoodie.keygen.keygen import KeyGenerator, Kind, following, key_generator, number_time_columns
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
@@ -28,6 +29,7 @@ from hoodie.schema.schema import ALSO_TEXT, without_meta_fields
 from hoodie.schema.types import TIMESTAMP_MILLIS, TIMESTAMP_NTZ_MILLIS
 from hoodie.storage.protocol import Storage
 from hoodie.storage.together import together
+from hoodie.table.altered_columns import with_columns_written
 from hoodie.table.properties import load_properties
 from hoodie.table.replacement import NOT_YET, WAITING, holding
 from hoodie.timeline.load import list_timeline, load_timeline, read_commit
@@ -247,12 +249,26 @@ def declared_schema(state: TableState, as_of: str | None = None) -> pa.Schema | 
 
 def _declarations(state: TableState, instants: Sequence[Instant], *, created: bool = True) -> Iterator[pa.Schema]:
     """The user's columns as some commits declare them, then as the table was created; each is read when asked for."""
-    for instant in instants:
-        metadata = read_commit(state.storage, state.timeline, instant)
-        if metadata.schema and metadata.operation not in KEEPS_SCHEMA:
-            yield without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
+    for instant, metadata in _declaring(state, instants):
+        schema = without_meta_fields(from_avro(metadata.schema, state.timeline.path(instant)))
+        yield with_columns_written(state.storage, state.timeline, instant, metadata, schema)
     if created and state.config.create_schema:
         yield without_meta_fields(from_avro(state.config.create_schema, "hoodie.table.create.schema"))
+
+
+def _declaring(state: TableState, instants: Iterable[Instant]) -> Iterator[tuple[Instant, CommitMetadata]]:
+    """Those of some commits that say what the table's columns are."""
+    commits = ((instant, read_commit(state.storage, state.timeline, instant)) for instant in instants)
+    return ((i, commit) for i, commit in commits if commit.schema and commit.operation not in KEEPS_SCHEMA)
+
+
+def columns_by_id(state: TableState) -> dict[str, str]:
+    """What a commit that keeps the columns carries on in its extra metadata: the version of them that Hudi reads its
+    files by; empty unless Hudi has altered the table's columns with schema-on-read."""
+    newest = (commit for commit in reversed(state.timeline.commits) if commit.requested >= state.config.replaced_at)
+    _, metadata = next(_declaring(state, newest), (None, None))
+    text = None if metadata is None else metadata.extra.get(LATEST_SCHEMA)
+    return {LATEST_SCHEMA: text} if text else {}
 
 
 def _with_value_types(state: TableState, schema: pa.Schema, older: Iterator[pa.Schema]) -> pa.Schema:

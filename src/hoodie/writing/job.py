@@ -35,7 +35,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.properties import update_properties
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableFiles, TableState, declared_schema, load_state
+from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
 from hoodie.view.published import read_ahead
 from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import WriteRecorder
@@ -219,6 +219,7 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
     kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
     schema = _schema_after(state, declared, columns, kept, refused)
+    _require_columns_kept(state, declared, schema)
     _warn_of_times_without_zone(state.config.name, declared, schema)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
     lookup = LookupContext(state, settings, index, chosen.why, schema)
@@ -238,6 +239,18 @@ def as_merge(checked: Checked) -> Checked:
         late_rows_lose=late_rows_lose,
     )
     return replace(checked, rule=rule, operation_rules=rules)
+
+
+def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa.Schema) -> None:
+    """Raises UnsupportedTable where a write changes columns that Hudi reads by their ids: it gives none to new ones."""
+    if before is None or before == after or not columns_by_id(state):
+        return
+    changed = [field.name for field in after if field.name not in before.names or before.field(field.name) != field]
+    raise UnsupportedTable(
+        f"{state.config.name}: columns of this table were altered by Hudi (hoodie.schema.on.read.enable), which reads "
+        f"them by their ids. Writes here keep the columns as they are; this one would change {', '.join(changed)}. "
+        "Nothing was written: leave new columns out and cast the others, or let Hudi ALTER the table first"
+    )
 
 
 def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.Schema) -> None:
@@ -316,7 +329,9 @@ def _require_checked(checked: Checked, transaction: Transaction) -> None:
     Raises WriteConflict when these changed the table's columns
     """
     now = transaction.state
-    if checked.state.timeline.commits == now.timeline.commits or checked.declared == declared_schema(now):
+    if checked.state.timeline.commits == now.timeline.commits:
+        return
+    if checked.declared == declared_schema(now) and columns_by_id(checked.state) == columns_by_id(now):
         return
     problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
     _give_up(transaction, problem)

@@ -23,10 +23,10 @@ from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowActi
 from hoodie.merge.rows import values_of_keys
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
-from hoodie.model.files import FileGroupId
+from hoodie.model.files import BaseFile, FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import TaskKind, WriteTask
-from hoodie.reading.slices.column_types import base_types
+from hoodie.reading.slices.column_types import base_columns
 from hoodie.schema.conform import conform
 from hoodie.storage.protocol import InputFile
 from hoodie.writing.base_file_writer import BaseFileWriter, WriteSpec, stamp
@@ -161,7 +161,7 @@ def _rewrite(
             ) as writer,
         ):
             no_keys = pa.array([], pa.string())
-            for stored in _stored_rows(spec, source, base.path):
+            for stored in _stored_rows(spec, source, base):
                 if operation_rules.match:
                     if not operation_rules.delete:
                         require_one_tuple(incoming.rows, operation_rules.key_columns, stored=stored)
@@ -186,13 +186,13 @@ def _rewrite(
     )
 
 
-def _stored_rows(spec: WriteSpec, source: InputFile, path: str) -> Iterator[pa.Table]:
+def _stored_rows(spec: WriteSpec, source: InputFile, base: BaseFile) -> Iterator[pa.Table]:
     """The rows of a base file in the columns of the write, a batch at a time."""
-    parquet = open_parquet(source, path)
-    types = base_types(spec.storage, parquet, spec.schema)
+    parquet = open_parquet(source, base.path)
+    types = base_columns(spec.storage, parquet, spec.schema, base.instant)
     batches = parquet.iter_batches(batch_size=BATCH_ROWS)
     while True:
-        with damage_of(path):
+        with damage_of(base.path):
             batch = next(batches, None)
         if batch is None:
             return

@@ -30,6 +30,7 @@ from hoodie.merge.rows import Mask, as_array
 from hoodie.model.files import BaseFile, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
 from hoodie.reading.changes.data_plan import ChangeReader
+from hoodie.reading.slices.column_types import columns_at
 from hoodie.reading.slices.reader import base_batches, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.view.change_data import ChangeStep
@@ -97,7 +98,7 @@ def _logged(reader: ChangeReader, step: ChangeStep, log: LogFile) -> Iterator[pa
         told: dict[str, pa.Array] = {OP: ops}
         for name, without in ((BEFORE, RowOp.INSERT), (AFTER, RowOp.DELETE)):
             if name in present:
-                told[name] = _image(reader, as_array(rows.column(name)))
+                told[name] = _image(reader, as_array(rows.column(name)), step.instant)
                 continue
             wanted = np.asarray(pc.not_equal(ops, without.value))
             files = _rows_before(reader, step) if name == BEFORE else _rows_after(reader, step)
@@ -123,9 +124,10 @@ def _found(reader: ChangeReader, keys: pa.Array, wanted: Mask, files: Iterator[p
     return images(rows.take(at), reader.image, ~wanted)
 
 
-def _image(reader: ChangeReader, stored: pa.StructArray) -> pa.StructArray:
-    """Images of a log in the columns of the table now."""
+def _image(reader: ChangeReader, stored: pa.StructArray, instant: str) -> pa.StructArray:
+    """Images of a log that an instant wrote, in the columns of the table now."""
     fields = list(stored.type)
     rows = pa.Table.from_arrays(stored.flatten(), schema=pa.schema([field.with_nullable(True) for field in fields]))
-    rows = conform(rows, pa.schema(list(reader.image)), drop_extra=True)
+    columns = pa.schema(list(reader.image))
+    rows = conform(columns_at(columns, instant, in_log=True).applied(rows), columns, drop_extra=True)
     return images(rows, reader.image, np.asarray(stored.is_null()))

@@ -7,12 +7,12 @@ from collections.abc import Collection, Iterator, Sequence
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from hoodie.formats.parquet.stored_types import StoredTypes
 from hoodie.reading.filters.predicate import ANY, Bounds, Tests, may_pass
+from hoodie.reading.slices.file_columns import FileColumns
 
 
 def row_groups(
-    parquet: pq.ParquetFile, target: pa.Schema, types: StoredTypes, tests: Tests, part: range | None = None
+    parquet: pq.ParquetFile, target: pa.Schema, types: FileColumns, tests: Tests, part: range | None = None
 ) -> list[int]:
     """The numbers of the row groups to read.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from functools import partial
 
 import pyarrow as pa
@@ -24,7 +25,9 @@ from hoodie.formats.parquet.stored_types import (
 )
 from hoodie.model.files import BaseFile
 from hoodie.model.instant import Instant
+from hoodie.reading.slices.file_columns import FileColumns
 from hoodie.schema.schema import ALSO_TEXT
+from hoodie.schema.written import written_columns
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.load import read_commit
@@ -35,22 +38,40 @@ _MOST_KNOWN = 100_000
 _THREADS = 16  # they wait for the storage
 
 
-def base_types(storage: Storage, parquet: pq.ParquetFile, schema: pa.Schema) -> StoredTypes:
+def base_columns(storage: Storage, parquet: pq.ParquetFile, schema: pa.Schema, instant: str) -> FileColumns:
     """How the rows of a base file are to be read in columns of the table.
 
-    Warns  ContradictoryTimestamps
+    instant  that wrote the file
+    Warns    ContradictoryTimestamps
     """
-    found = types_of_file(parquet, schema)
-    warn_of(storage.root, found.contradictions)
-    return found
+    columns = columns_at(schema, instant)
+    types = types_of_file(parquet, _as_written(schema, columns))
+    warn_of(storage.root, types.contradictions)
+    return replace(columns, types=types)
 
 
-def block_types(storage: Storage, block: LogBlock, rows: pa.Table, schema: pa.Schema) -> StoredTypes:
-    """As `base_types`, of the rows of a data block. The schema in its header is the rows' own, or a further witness."""
+def block_columns(
+    storage: Storage, block: LogBlock, rows: pa.Table, schema: pa.Schema, columns: FileColumns
+) -> FileColumns:
+    """As `base_columns`, of the rows of a data block. The schema in its header is the rows' own, or a further witness.
+
+    columns  where they are in the block (`columns_at`)
+    """
     header = block.header.schema if block.kind is BlockKind.PARQUET_DATA else None
-    found = stored_types(rows.schema, schema, *avro_witness(header or ""))
-    warn_of(storage.root, found.contradictions)
-    return found
+    types = stored_types(rows.schema, _as_written(schema, columns), *avro_witness(header or ""))
+    warn_of(storage.root, types.contradictions)
+    return replace(columns, types=types)
+
+
+def columns_at(schema: pa.Schema, instant: str, *, in_log: bool = False) -> FileColumns:
+    """Where the columns of a table are in what an instant wrote; nothing of their labels."""
+    written = written_columns(schema, instant)
+    return FileColumns(written=written, kinds={name: schema.field(name).type for name in written}, in_log=in_log)
+
+
+def _as_written(schema: pa.Schema, columns: FileColumns) -> pa.Schema:
+    """The columns whose labels are looked at: not those that the file has under another name or type."""
+    return schema if not columns.written else pa.schema([c for c in schema if c.name not in columns.written])
 
 
 def warn_of(table: str, contradictions: Iterable[Contradiction]) -> None:
@@ -63,7 +84,8 @@ def warn_of(table: str, contradictions: Iterable[Contradiction]) -> None:
 def mislabelled(
     state: TableState, files: Sequence[BaseFile], schema: pa.Schema, columns: Collection[str]
 ) -> frozenset[BaseFile]:
-    """Those of some base files that Spark's own Parquet reader would read as other values, or not at all.
+    """Those of some base files that a reader of Parquet, as Spark's own, would read as other values, or not at all:
+    wrong labels, and columns that were altered since.
 
     schema   all columns of the table
     columns  those that are read
@@ -75,15 +97,18 @@ def mislabelled(
     each instant among the files, and footers only of those whose commit declares another type, or is archived.
     """
     asked = [column for column in schema if column.name in columns]
+    wanted = pa.schema(asked)
+    altered = frozenset(file for file in files if written_columns(wanted, file.instant))
     suspects = list(files) if any(map(in_doubt, asked)) else _suspects(state, files, asked)
+    suspects = [file for file in suspects if file not in altered]
     if not suspects:
-        return frozenset()
+        return altered
     key = schema.serialize().to_pybytes()
     with ThreadPoolExecutor(min(len(suspects), _THREADS), thread_name_prefix="hoodie") as pool:
         found = list(pool.map(partial(_types_of, state.storage, schema, key), suspects))
     noted = dict.fromkeys(note for types in found for note in types.contradictions)
     warn_of(state.storage.root, (note for note in noted if note.column.partition(".")[0] in columns))
-    return frozenset(
+    return altered | frozenset(
         file
         for file, types in zip(suspects, found, strict=True)
         if any(name in columns for name in (*types.types, *types.text, *types.finer))

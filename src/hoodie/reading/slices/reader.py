@@ -33,7 +33,8 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import fetched_together, row_groups
-from hoodie.reading.slices.column_types import base_types, block_types
+from hoodie.reading.slices.column_types import base_columns, block_columns, columns_at
+from hoodie.reading.slices.file_columns import FileColumns
 from hoodie.reading.slices.log_rows import LogFold, LogRows
 from hoodie.reading.slices.log_scanner import (
     PlacedBlock,
@@ -126,26 +127,27 @@ def block_versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, l
             "Compact the table with the Hudi that wrote it."
         )
     decoded = LogBlock(block.kind, block.header, content, offset=head.content_offset)
-    rows = data_rows(decoded, path, _columns_of(decoded, needed))
+    columns = columns_at(needed.stored, block.header.instant, in_log=True)
+    rows = data_rows(decoded, path, _columns_of(decoded, needed, columns))
     try:
-        rows = needed.bring(block_types(storage, decoded, rows, needed.stored).applied(rows))
+        rows = needed.bring(block_columns(storage, decoded, rows, needed.stored, columns).applied(rows))
     except InvalidInput as problem:
         raise SchemaMismatch(f"{path} at byte {head.offset}: {problem}") from problem
     require_keys(rows.column(RECORD_KEY), path, head.content_offset)
     return log.records(rows)
 
 
-def _columns_of(block: LogBlock, needed: MergeColumns) -> list[str] | None:
+def _columns_of(block: LogBlock, needed: MergeColumns, columns: FileColumns) -> list[str] | None:
     """Those of the needed columns that the block has; None: all, where its schema does not tell."""
     if block.kind is BlockKind.PARQUET_DATA:
-        return list(needed.stored.names)  # Arrow passes by names that the file does not have
+        return columns.names(needed.stored.names)  # Arrow passes by names that the file does not have
     if block.header.schema is None:
         return None
     try:
         names = {name for name, _ in compile_schema(block.header.schema).fields}
     except (BadSchema, UnsupportedTable):  # decoding the rows says so
         return None
-    return [name for name in needed.stored.names if name in names]
+    return columns.names(needed.stored.names, names)
 
 
 def require_keys(keys: pa.Array | pa.ChunkedArray, path: str, offset: int | None = None) -> None:
@@ -285,8 +287,8 @@ def _read_batches(
     with storage.open_listed(file.path, file.size) as source:
         parquet = open_parquet(source, file.path, pre_buffer=True)
         stored = set(parquet.schema_arrow.names)
-        names = [name for name in target.names if name in stored]
-        types = base_types(storage, parquet, target)
+        types = base_columns(storage, parquet, target, file.instant)
+        names = types.names(target.names, stored)
         size, groups = _batch_rows(parquet.metadata), row_groups(parquet, target, types, tests, part)
         first = sum(parquet.metadata.row_group(number).num_rows for number in range(groups[0] if groups else 0))
         for run in fetched_together(parquet, groups, names, _FETCH_BYTES):

@@ -24,7 +24,7 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.services.compaction.schedule import PlanFiles, compactable_state, find_compaction, look_up, take_back
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState
+from hoodie.table.state import TableState, columns_by_id
 from hoodie.timeline.transition import to_inflight
 from hoodie.writing.base_file_writer import WriteSpec
 
@@ -98,6 +98,7 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
     )
     tasks = tuple(CompactionTask(number, operation.slice) for number, operation in enumerate(plan_files.found))
     extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
+    extra |= columns_by_id(state)
     limits = settings.engine
     on_driver = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
     show = options.read(ConsoleOptions).progress

@@ -1,0 +1,118 @@
+"""Tables whose columns Hudi has altered with schema-on-read: how files of each version have the columns of now.
+
+Hudi reads a file by the version that the commit of its instant names, else by the newest one up to the instant; columns
+are matched by their ids. Source: docs/format/table-and-timeline.md (`.hoodie/.schema`), tests/fixtures/schema_on_read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+import pyarrow as pa
+
+from hoodie.errors import CorruptFile
+from hoodie.formats.timeline.internal_schema import (
+    LATEST_SCHEMA,
+    SCHEMA_COMMIT,
+    SCHEMA_FOLDER,
+    InternalSchema,
+    Kind,
+    Record,
+    Repeated,
+    decode_history,
+    decode_version,
+)
+from hoodie.model.commit import CommitMetadata
+from hoodie.model.instant import Instant
+from hoodie.schema.written import Written, with_history
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.load import read_commit
+from hoodie.timeline.timeline import Timeline
+
+
+def with_columns_written(
+    storage: Storage, timeline: Timeline, instant: Instant, commit: CommitMetadata, schema: pa.Schema
+) -> pa.Schema:
+    """The columns that a commit declares, each with how older files have it.
+
+    Nothing is read unless the table was altered.
+
+    schema  the user's columns, by the commit's own schema
+    Raises  CorruptFile; also when the table's history of columns is missing: files would be read as nulls
+    """
+    text = commit.extra.get(LATEST_SCHEMA)
+    if not text:
+        return schema
+    now = decode_version(text, timeline.path(instant))
+    versions = _history(storage, timeline, now)
+    if len(versions) == 1:
+        return schema
+    exceptions = _exceptions(storage, timeline, versions)
+    columns = {column.name: column for column in now.record.columns}
+    fields = []
+    for field in schema:
+        column = columns.get(field.name)
+        if column is not None:
+            written = [
+                (schema.version, _written(column.id, column.kind, field.name, schema.record)) for schema in versions
+            ]
+            field = with_history(field, _changes(written), exceptions)
+        fields.append(field)
+    return pa.schema(fields)
+
+
+def _history(storage: Storage, timeline: Timeline, now: InternalSchema) -> tuple[InternalSchema, ...]:
+    """All versions, oldest first, of the newest file that no failed write left behind."""
+    try:
+        names = [entry.name for entry in storage.list(SCHEMA_FOLDER)]
+    except FileNotFoundError:
+        names = []
+    visible = timeline.visible()
+    instants = [name.removesuffix(SCHEMA_COMMIT) for name in names if name.endswith(SCHEMA_COMMIT)]
+    completed = [instant for instant in instants if visible.committed(instant)]
+    if not completed:
+        problem = f"the table's columns were altered (version {now.version}), and no history of them is there"
+        raise CorruptFile(SCHEMA_FOLDER, problem, None, "Restore the folder from a copy of the table.")
+    path = f"{SCHEMA_FOLDER}/{max(completed)}{SCHEMA_COMMIT}"
+    return decode_history(storage.read(path), path)
+
+
+def _exceptions(storage: Storage, timeline: Timeline, versions: Sequence[InternalSchema]) -> dict[str, int]:
+    """The instants whose commit names another version than the newest one up to the instant: it began before an ALTER
+    that was completed first, as a compaction that was planned before it."""
+    numbers = [schema.version for schema in versions]
+    exceptions = {}
+    for instant in timeline.commits:
+        with suppress(FileNotFoundError):  # archived meanwhile: the history has it
+            text = read_commit(storage, timeline, instant).extra.get(LATEST_SCHEMA)
+            if text:
+                own = decode_version(text, timeline.path(instant)).version
+                if own != max((number for number in numbers if number <= int(instant.requested)), default=0):
+                    exceptions[instant.requested] = own
+    return exceptions
+
+
+def _written(id_: int, kind: Kind, name: str, then: Record) -> Written | None:
+    """How files whose columns were `then` have a column; None: as it is now, or not at all, as their columns tell."""
+    old = next((column for column in then.columns if column.id == id_), None)
+    if old is None:
+        return Written(None) if any(column.name == name for column in then.columns) else None
+    return _differing(kind, old.kind, old.name, name)
+
+
+def _differing(now: Kind, then: Kind, old_name: str, name: str) -> Written | None:
+    if isinstance(now, Record) and isinstance(then, Record):
+        children = ((child.name, _written(child.id, child.kind, child.name, then)) for child in now.columns)
+        fields = {child: written for child, written in children if written is not None}
+        return Written(old_name, fields=fields) if fields or old_name != name else None
+    if isinstance(now, Repeated) and isinstance(then, Repeated):
+        item = _differing(now.item, then.item, "", "")
+        return Written(old_name, item=item) if item is not None or old_name != name else None
+    retyped = now != then
+    return Written(old_name, retyped) if retyped or old_name != name else None
+
+
+def _changes(history: Sequence[tuple[int, Written | None]]) -> list[tuple[int, Written | None]]:
+    """The versions that differ from the one before."""
+    return [part for at, part in enumerate(history) if at == 0 or part[1] != history[at - 1][1]]
