@@ -50,7 +50,7 @@ class FileColumns:
         return [name for name in places if name is not None and (stored is None or name in stored)]
 
     def applied(self, rows: Rows) -> Rows:
-        """Rows of the file under the table's names, without columns that are none of the table's any more.
+        """Rows of the file under the table's names, without columns that the table no longer has.
 
         Raises SchemaMismatch naming a column whose values are none of its type now
         """
