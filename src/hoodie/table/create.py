@@ -9,7 +9,8 @@ from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
 from hoodie.config.table import CDC, CDC_MODE, TableConfig, TableType, from_properties
 from hoodie.errors import InvalidOption, TableMismatch
-from hoodie.keygen.keygen import Kind, key_generator
+from hoodie.keygen.keygen import FieldKind, Kind, key_generator
+from hoodie.keygen.timebased import output_zone
 from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
@@ -102,6 +103,9 @@ def table_properties(options: Mapping[str, str], *, event_time: bool = False) ->
         kept["hoodie.datasource.write.partitionpath.field"] = typed
     if keygen.consistent_timestamps:
         kept["hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"] = "true"
+        # Key generators of Hudi that print no times pass it by; of those that do it may be the zone of the text.
+        if not output_zone(options) and all(field.kind is FieldKind.SIMPLE for field in keygen.partition_fields):
+            kept["hoodie.keygen.timebased.output.timezone"] = keygen.zone
     if keygen.prefix_single_key:
         kept["hoodie.write.complex.keygen.new.encoding"] = "false"
     return properties | kept | recorded_index(options, properties)

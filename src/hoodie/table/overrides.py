@@ -44,7 +44,7 @@ def _refuse_other_keys(state: TableState, options: Mapping[str, str]) -> None:
         stored, given = ([group[key] for key in spec.keys if key in group] for group in (there, options))
         if stored and given and stored[0] != given[0]:
             problems.append(f"{spec.keys[0]} is {stored[0]!r} in the table, not {given[0]!r}")
-    if any(key in options for _, spec in declared(KeyOptions) for key in spec.keys):
+    if options:
         read_options(KeyOptions, options)  # malformed is another error than different
         try:
             before, after = stored_key_generator(there), stored_key_generator({**there, **options})
@@ -55,6 +55,11 @@ def _refuse_other_keys(state: TableState, options: Mapping[str, str]) -> None:
             for (what, had), wants in zip(_identity(before).items(), _identity(after).values(), strict=True)
             if had != wants
         ]
+        if before.consistent_timestamps:  # only tables of ours say so, and those keep to the zone of their first rows
+            if not after.consistent_timestamps:
+                problems.append("its keys have timestamps as text, not as numbers")
+            elif before.zone != after.zone:
+                problems.append(f"the zone of timestamps in keys is {before.zone!r} in the table, not {after.zone!r}")
     if problems:
         raise TableMismatch(
             f"{state.storage.root} holds a table with other settings: {'; '.join(problems)}. "

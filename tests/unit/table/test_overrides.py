@@ -19,6 +19,7 @@ PARTITION = "hoodie.datasource.write.partitionpath.field"
 PAYLOAD = "hoodie.datasource.write.payload.class"
 STORED_PAYLOAD = "hoodie.compaction.payload.class"
 EVENT_TIME = "org.apache.hudi.common.model.DefaultHoodieRecordPayload"
+CHECKSUM = "hoodie.table.checksum"
 TIMES = "hoodie.keygen.timebased."
 
 
@@ -134,3 +135,48 @@ def test_the_types_of_custom_partition_columns_come_with_the_write() -> None:
 def test_a_table_with_a_key_generator_that_is_unknown_here_is_opened_without_options() -> None:
     state = stored({**OF_HUDI, "hoodie.table.keygenerator.class": "com.example.OwnKeyGenerator"})
     assert completed(state, {}).config == state.config
+
+
+TEXT_KEYS = {
+    "hoodie.table.name": "t",
+    "hoodie.datasource.write.recordkey.field": "at",
+    "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": "true",
+}
+NEW_YORK = {"hoodie.keygen.timebased.timezone": "America/New_York"}
+
+
+def test_a_table_whose_keys_have_timestamps_as_text_stores_their_zone() -> None:
+    first = create(MemoryStorage(), TEXT_KEYS)
+    assert first.config.properties["hoodie.keygen.timebased.output.timezone"] == "UTC"
+    named = create(MemoryStorage(), {**TEXT_KEYS, **NEW_YORK})
+    assert named.config.properties["hoodie.keygen.timebased.timezone"] == "America/New_York"
+    assert "hoodie.keygen.timebased.output.timezone" not in named.config.properties
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_a_write_that_names_another_zone_of_timestamps_in_keys_is_refused(says: bool) -> None:
+    state = create(MemoryStorage(), TEXT_KEYS)
+    if not says:  # as before the zone was stored
+        state = stored({k: v for k, v in state.config.properties.items() if not k.startswith(TIMES) and k != CHECKSUM})
+    assert ("hoodie.keygen.timebased.output.timezone" in state.config.properties) is says
+    for key in ("hoodie.keygen.timebased.timezone", "hoodie.keygen.timebased.output.timezone"):
+        with pytest.raises(TableMismatch, match=r"'UTC' in the table, not 'America/New_York'"):
+            completed(state, {key: "America/New_York"})
+    assert table_keygen(completed(state, {"hoodie.keygen.timebased.timezone": "UTC"})).zone == "UTC"
+    flag = "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled"
+    with pytest.raises(TableMismatch, match="timestamps as text, not as numbers"):
+        completed(state, {flag: "false"})
+
+
+def test_the_zone_of_times_in_paths_is_left_to_the_settings_of_paths() -> None:
+    times = {
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.datasource.write.partitionpath.field": "day",
+        "hoodie.keygen.timebased.timestamp.type": "DATE_STRING",
+        "hoodie.keygen.timebased.input.dateformat": "yyyy-MM-dd'T'HH:mm:ssZ",
+        "hoodie.keygen.timebased.output.dateformat": "yyyyMMddHH",
+    }
+    state = create(MemoryStorage(), {**TEXT_KEYS, **times})
+    assert "hoodie.keygen.timebased.output.timezone" not in state.config.properties
+    with pytest.raises(TableMismatch, match="the zone of timestamps in keys"):
+        completed(state, NEW_YORK)
