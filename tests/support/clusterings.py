@@ -15,15 +15,17 @@ PLAN = "20990101000000000"
 WITHDRAW = {"hoodie.clustering.rollback.pending.replacecommit.on.conflict": "true"}
 
 
-def plan_clustering(storage: Storage, partitions: Collection[str], *, inflight: bool = False) -> None:
-    """Plan a clustering of all file groups of some partitions, at `PLAN`. inflight: its run died."""
+def plan_clustering(
+    storage: Storage, partitions: Collection[str], *, inflight: bool = False, instant: str = PLAN
+) -> None:
+    """Plan a clustering of all file groups of some partitions. inflight: its run died."""
     slices = tuple(
         ClusteringSlice(group=slice_.group, base_file=slice_.base.name if slice_.base else "")
         for slice_ in ArrowTable(storage).slices()
         if slice_.group.partition in partitions
     )
     plan = ReplacePlan(operation="CLUSTER", clustering=ClusteringPlan(groups=(ClusteringGroup(slices=slices),)))
-    planned = create_requested(storage, PLAN, Action.REPLACE_COMMIT, encode_replace_plan(plan, storage.root))
+    planned = create_requested(storage, instant, Action.REPLACE_COMMIT, encode_replace_plan(plan, storage.root))
     if inflight:
         to_inflight(storage, planned)
-        storage.write(f"oslo/f-0_1-1-1_{PLAN}.parquet", b"half")
+        storage.write(f"oslo/f-0_1-1-1_{instant}.parquet", b"half")

@@ -8,7 +8,14 @@ from typing import Any
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)
 
 from support.twins import CONDITIONS, FLOAT, NO_PARTITION, PAIR, TEXT, Keys, Row, Twins
 
@@ -60,11 +67,13 @@ class Histories(RuleBasedStateMachine):
         spilled=st.booleans(),
         small=st.sampled_from([0, 20_000]),
         format=st.sampled_from(["avro", "parquet"]),
+        serving=st.sampled_from(["", "", "compaction", "cleaning"]),
     )
     def create(
-        self, keys: Keys, index: Mapping[str, Any], rising: bool, spilled: bool, small: int, format: str
+        self, keys: Keys, index: Mapping[str, Any], rising: bool, spilled: bool, small: int, format: str, serving: str
     ) -> None:
-        self.keys, self.rising, self.step = keys, rising, 0
+        """serving  what runs after every step"""
+        self.keys, self.rising, self.step, self.serving = keys, rising, 0, serving
         everywhere = "GLOBAL" in index["hoodie.index.type"]
         self.moving = rising or not everywhere  # where a late row of another partition goes is told elsewhere
         options = {
@@ -122,8 +131,23 @@ class Histories(RuleBasedStateMachine):
 
     @rule(rows=ROWS, others=ROWS, overwriting=st.booleans())
     def held_open(self, rows: list[Row], others: list[Row], overwriting: bool) -> None:
+        if self.twins.held:
+            return
         between = self.placed(others)
         self.twins.held_open(self.placed(rows), between, overwriting=overwriting)
+
+    @rule()
+    def begin(self) -> None:
+        self.twins.begin()
+
+    @precondition(lambda self: self.twins.held)
+    @rule(rows=ROWS)
+    def end(self, rows: list[Row]) -> None:
+        self.twins.end(self.placed(rows))
+
+    @rule(partition=st.sampled_from(["x", "y", NO_PARTITION]), rows=ROWS, withdraw=st.booleans())
+    def beside_a_clustering(self, partition: str, rows: list[Row], withdraw: bool) -> None:
+        self.twins.beside_a_clustering(partition, self.placed(rows), withdraw=withdraw)
 
     @rule()
     def roll_back(self) -> None:
@@ -137,6 +161,11 @@ class Histories(RuleBasedStateMachine):
     def both_tables_hold_the_rows(self) -> None:
         if hasattr(self, "twins"):
             self.twins.check()
+            services = {"compaction": ("plan", "compact"), "cleaning": ("clean", "archive")}.get(self.serving, ())
+            for service in services:
+                self.twins.serve(service)
+            if services:
+                self.twins.check()
 
 
 def run_histories(count: int, steps: int, machine: type[Histories] = Histories) -> None:

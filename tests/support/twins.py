@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,11 +17,14 @@ import pyarrow as pa
 
 import hoodie
 from hoodie import HoodieReadClient, HoodieTable, HoodieWriteClient
+from hoodie.config.table import TimelineZone
 from hoodie.errors import HoodieError, WriteConflict
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.table.state import load_state
+from hoodie.timeline.clock import new_time, utc_now
 from hoodie.writing.result import WriteResult
 from support.by_position import rows_by_position
+from support.clusterings import WITHDRAW, plan_clustering
 
 Row = Mapping[str, Any]
 Identity = tuple[Any, ...]
@@ -115,6 +119,8 @@ class Twins:
         self.rows: dict[Identity, Row] = {}
         self.before: dict[Identity, Row] | None = None  # as long as the newest commits can be taken back
         self.newest: tuple[str, ...] = ()
+        self.held: tuple[tuple[HoodieWriteClient, str], ...] = ()
+        self.at_begin: set[Identity] = set()  # of the rows when the held instants began
 
     # --- the dict ---
 
@@ -178,15 +184,25 @@ class Twins:
         Both may write a key only where a row of it is there: two writers who insert one new key at a time make two
         rows (docs/concurrency.md).
         """
-        clients = [
-            HoodieWriteClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
-            for table in self.tables
-        ]
-        instants = [client.start_commit() for client in clients]
-        new = {self.identity(row) for row in others} - set(self.rows)
+        self.begin()
         self.overwrite(others) if overwriting else self.upsert(others)
+        self.end(rows)
+
+    def begin(self) -> None:
+        """A writer takes its instants, and writes later."""
+        if not self.held:
+            clients = [
+                HoodieWriteClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
+                for table in self.tables
+            ]
+            self.held = tuple((client, client.start_commit()) for client in clients)
+            self.at_begin = set(self.rows)
+
+    def end(self, rows: Sequence[Row]) -> None:
+        """The writer with the held instants writes; after a conflict, anew. It leaves out keys that are new since."""
+        new = set(self.rows) - self.at_begin
         rows = [row for row in rows if self.identity(row) not in new]
-        for table, client, instant in zip(self.tables, clients, instants, strict=True):
+        for table, (client, instant) in zip(self.tables, self.held, strict=True):
             if not rows:
                 client.rollback(instant)
                 continue
@@ -194,8 +210,35 @@ class Twins:
                 client.upsert(self.arrow(rows), instant)
             except WriteConflict:
                 table.upsert(self.arrow(rows))
+        self.held = ()
         self.rows = self.merged(rows)
         self.before = None
+
+    def beside_a_clustering(self, partition: str, rows: Sequence[Row], *, withdraw: bool) -> None:
+        """Upsert while a clustering of a partition is planned: rows of its file groups are refused, or it goes."""
+        after = self.merged(rows)
+        planned = {identity for identity, row in self.rows.items() if (row["p"] or NO_PARTITION) == partition}
+        if not planned or self.held:
+            return
+        changes = any(self.identity(row) in planned for row in rows)
+        refused = []
+        for table in self.tables:
+            instant = new_time(load_state(table.storage).timeline, TimelineZone.UTC, utc_now)
+            plan_clustering(table.storage, [partition], instant=instant)
+            try:
+                table.upsert(self.arrow(rows))
+            except WriteConflict:
+                refused.append(table)
+                self.check_one(table)
+            else:
+                assert not changes, "rows of a pending clustering's file groups were written"
+            name = f".hoodie/{instant}.replacecommit.requested"
+            if not (withdraw and table in refused):
+                table.storage.delete(name)
+            if table in refused:
+                table.upsert(self.arrow(rows), options=WITHDRAW)
+                assert not table.storage.exists(name)
+        self.rows, self.before = after, None
 
     def roll_back(self) -> None:
         """Take the newest commit of both back, where that can be done."""
@@ -214,7 +257,8 @@ class Twins:
         """A service changes no row."""
         cow, mor = self.tables
         if service == "plan":
-            mor.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1})
+            with suppress(WriteConflict) if self.held else nullcontext():  # none is planned beside a pending write
+                mor.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1})
         elif service == "compact":
             mor.compact()
         else:
@@ -235,23 +279,27 @@ class Twins:
 
     def check(self) -> None:
         """Every view of both tables holds the dict's rows."""
+        for table in self.tables:
+            self.check_one(table)
+
+    def check_one(self, table: HoodieTable[Any]) -> None:
+        """Every view of a table holds the dict's rows."""
         expected = self.texts(self.rows.values())
         keys = [dict(row) for row in self.rows.values()]
         absent = [dict(zip(self.keys.columns, values, strict=True)) | {"p": "x"} for values in self.keys.domain]
-        for table in self.tables:
-            if not table.schema.names:
-                assert not expected
-                continue
-            kind = table.path.rsplit("/", 1)[-1]
-            same(self.texts(listed(table.snapshot())), expected, kind)
-            assert table.count() == len(expected), kind
-            scan = plan_scan(load_state(table.storage))
-            same(self.texts(rows_by_position(scan).to_pylist()), expected, f"{kind} by position")
-            asked = self.arrow([*keys, *(row | dict.fromkeys(["ts", "d", "s"]) for row in absent)])
-            client = HoodieReadClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
-            read = client.read(asked)
-            same(self.texts(listed(read.rows)), expected, f"{kind} by key")
-            for condition, fits in CONDITIONS.items():
-                fitting = [row for row in self.rows.values() if fits(row["d"])]
-                rows = listed(table.snapshot(filters=condition))
-                same(self.texts(rows), self.texts(fitting), f"{kind} where {condition}")
+        if not table.schema.names:
+            assert not expected
+            return
+        kind = table.path.rsplit("/", 1)[-1]
+        same(self.texts(listed(table.snapshot())), expected, kind)
+        assert table.count() == len(expected), kind
+        scan = plan_scan(load_state(table.storage))
+        same(self.texts(rows_by_position(scan).to_pylist()), expected, f"{kind} by position")
+        asked = self.arrow([*keys, *(row | dict.fromkeys(["ts", "d", "s"]) for row in absent)])
+        client = HoodieReadClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
+        read = client.read(asked)
+        same(self.texts(listed(read.rows)), expected, f"{kind} by key")
+        for condition, fits in CONDITIONS.items():
+            fitting = [row for row in self.rows.values() if fits(row["d"])]
+            rows = listed(table.snapshot(filters=condition))
+            same(self.texts(rows), self.texts(fitting), f"{kind} where {condition}")

@@ -20,7 +20,7 @@ from hoodie.storage.protocol import Storage, redacted
 from hoodie.table.overrides import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, columns_by_id
+from hoodie.table.state import TableState
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
 from hoodie.writing.on_commit import notify_committed
@@ -94,7 +94,7 @@ def _extra(job: WriteJob, options: Options) -> dict[str, str]:
     # Keys deleted from a table without rows tell nothing about its columns: the first rows decide.
     if not job.checked.schema.names:
         return kept
-    return {**kept, "schema": job.checked.avro_schema, **columns_by_id(job.checked.state)}
+    return {**kept, "schema": job.checked.avro_schema, **job.checked.by_id}
 
 
 @contextmanager

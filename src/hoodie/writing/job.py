@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -56,6 +56,7 @@ class Checked:
     lookup    the table with its index; its `schema` is the user's columns after this write
     declared  the user's columns as the table has them; None: it has none yet
     difference  how the columns of the batch differ from these
+    by_id     what the commit carries on of columns that Hudi altered: `columns_by_id`
     """
 
     lookup: LookupContext
@@ -65,6 +66,7 @@ class Checked:
     rule: MergeRule
     kind: TableKind
     difference: ColumnDifference = NO_DIFFERENCE
+    by_id: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def state(self) -> TableState:
@@ -219,11 +221,13 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     refused = refusal(difference, policy, operation, keeps=operation is WriteOperation.UPSERT)
     kept = difference.missing if refused or policy is MissingColumns.KEEP else ()
     schema = _schema_after(state, declared, columns, kept, refused)
-    _require_columns_kept(state, declared, schema)
+    by_id = columns_by_id(state)
+    if by_id:
+        _require_columns_kept(state, declared, schema)
     _warn_of_times_without_zone(state.config.name, declared, schema)
     rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
     lookup = LookupContext(state, settings, index, chosen.why, schema)
-    return Checked(lookup, operation, operation_rules, declared, keeping(rule, kept), kind, difference)
+    return Checked(lookup, operation, operation_rules, declared, keeping(rule, kept), kind, difference, by_id)
 
 
 def as_merge(checked: Checked) -> Checked:
@@ -243,7 +247,7 @@ def as_merge(checked: Checked) -> Checked:
 
 def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa.Schema) -> None:
     """Raises UnsupportedTable where a write changes columns that Hudi reads by their ids: it gives none to new ones."""
-    if before is None or before == after or not columns_by_id(state):
+    if before is None or before == after:
         return
     changed = [field.name for field in after if field.name not in before.names or before.field(field.name) != field]
     raise UnsupportedTable(
@@ -331,7 +335,7 @@ def _require_checked(checked: Checked, transaction: Transaction) -> None:
     now = transaction.state
     if checked.state.timeline.commits == now.timeline.commits:
         return
-    if checked.declared == declared_schema(now) and columns_by_id(checked.state) == columns_by_id(now):
+    if checked.declared == declared_schema(now) and checked.by_id == columns_by_id(now):
         return
     problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
     _give_up(transaction, problem)

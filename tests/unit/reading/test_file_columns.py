@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import SchemaMismatch
-from hoodie.reading.column_types import columns_at
+from hoodie.reading.slices.column_types import columns_at
 from hoodie.schema.conform import conform
 from hoodie.schema.written import Written, with_history, written_columns
 
