@@ -19,9 +19,11 @@ from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import entry_schema
 from hoodie.storage.local import LocalStorage
+from hoodie.table.properties import update_properties
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying
 from hoodie.timeline.archive import archive_files
+from support.compacting import LATER, batch, fill, opened, schedule
 from support.oracles import fixture_names
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
@@ -56,13 +58,18 @@ def test_schemas_of_the_timeline_are_those_of_real_files() -> None:
     assert len(seen) > 6, seen
 
 
+def upgraded(name: str, folder: Path) -> Path:
+    """A table of Hoodie's after Hudi 1.2."""
+    with zipfile.ZipFile(FIXTURES / "upgrades" / f"{name}_by_1.2.0.zip") as table:
+        table.extractall(folder)
+    (path,) = folder.iterdir()
+    return path
+
+
 @pytest.fixture
 def stopped(tmp_path: Path) -> Path:
-    """A table of Hoodie's whose upgrade by Hudi 1.2 stopped half-way: the archive had no Java strings."""
-    with zipfile.ZipFile(FIXTURES / "upgrades" / "stopped_half_way_by_1.2.0.zip") as table:
-        table.extractall(tmp_path)
-    (path,) = tmp_path.iterdir()
-    return path
+    """Its upgrade stopped half-way: the archive had no Java strings."""
+    return upgraded("stopped_half_way", tmp_path)
 
 
 def test_a_stopped_upgrade_is_refused_and_not_an_empty_table(stopped: Path) -> None:
@@ -99,6 +106,43 @@ def test_a_repair_that_dies_anywhere_is_finished_by_the_next_one(stopped: Path, 
     repair(storage, dry_run=False)
     assert hoodie.HoodieTable(str(stopped)).examine() == ()
     assert hoodie.open_table(str(stopped)).snapshot().to_arrow().num_rows > 0
+
+
+def test_a_metadata_table_that_hides_logs_is_removed_by_a_repair(tmp_path: Path) -> None:
+    """The table had a pending compaction when Hudi upgraded it: Hudi's own reads lack what was written behind it."""
+    path = upgraded("pending_upgraded", tmp_path)
+    (finding,) = hoodie.open_table(str(path)).examine()
+    assert (finding.fault, finding.where) == (Fault.UNLISTED, ".hoodie/metadata")
+    assert "20261123122145940.log.1" in finding.problem
+    rows = hoodie.open_table(str(path)).snapshot().to_arrow()
+    assert [remedy.mend for remedy in hoodie.open_table(str(path)).repair()] == [Mend.METADATA]
+    assert not (path / ".hoodie" / "metadata").exists()
+    assert b"metadata.partitions" not in (path / ".hoodie" / "hoodie.properties").read_bytes()
+    table = hoodie.open_table(str(path))
+    assert table.examine() == ()
+    assert table.snapshot().to_arrow() == rows
+    assert {row["id"]: row["ts"] for row in rows.to_pylist()} == {
+        "k1": 20,
+        "k2": 3,
+        "k3": 0,
+        "k4": 3,
+        "k6": 2,
+        "k9": 20,
+    }
+
+
+@pytest.mark.parametrize(("begun", "hides"), [("20991231000000000010", True), ("20000101000000000010", False)])
+def test_at_version_6_only_a_metadata_table_younger_than_the_plan_hides_logs(
+    tmp_path: Path, begun: str, hides: bool
+) -> None:
+    storage = LocalStorage(str(tmp_path / "t"))
+    fill(storage)
+    schedule(storage)
+    opened(storage).upsert(batch(LATER))
+    update_properties(storage, {"hoodie.table.metadata.partitions": "column_stats,files"})
+    storage.write(f".hoodie/metadata/.hoodie/{begun}.deltacommit", b"")
+    faults = {finding.fault for finding in hoodie.open_table(storage.root).examine()}
+    assert (Fault.UNLISTED in faults) == hides
 
 
 def test_a_file_that_is_written_anew_leaves_no_checksum_of_the_old_one(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from hoodie.config.table import from_properties, require_readable
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
+from hoodie.doctor.metadata import unlisted_logs
 from hoodie.doctor.rows import examine_rows
 from hoodie.doctor.timeline import (
     archives,
@@ -118,6 +119,7 @@ def examine(
     findings += leftovers(scene)
     findings += temporaries(scene, tree)
     findings += archives(scene)
+    findings += unlisted_logs(scene, contents)
     if engine:
         findings += examine_for(engine, scene, contents)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):

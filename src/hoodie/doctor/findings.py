@@ -64,6 +64,7 @@ class Fault(StrEnum):
     PAYLOAD = "no payload class"
     ARCHIVE = "archive that Hudi 1.x refuses"
     UPGRADE = "stopped upgrade"
+    UNLISTED = "metadata table without files"
     FOREIGN = "not read alike"
     UNEXAMINED = "not examined"
 
@@ -79,6 +80,7 @@ class Mend(StrEnum):
     CHECKSUM = "rewrite the checksum"
     MOVE_BACK = "move the instants back, as version 6 has them"
     ARCHIVE = "write Java strings into the schemas of the archive file"
+    METADATA = "remove the metadata table, which Hudi builds again"
     METAFILE = "restore the partition's .hoodie_partition_metadata"
 
 

@@ -16,6 +16,7 @@ from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage
 from hoodie.table.concurrency import Writers
+from hoodie.table.metadata_table import remove_metadata_table
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.state import load_state
@@ -28,6 +29,7 @@ _ORDER = (
     Mend.RECOVER,
     Mend.CHECKSUM,
     Mend.MOVE_BACK,
+    Mend.METADATA,
     Mend.METAFILE,
     Mend.ARCHIVE,
     Mend.RESUME,
@@ -117,6 +119,10 @@ def _move_back(storage: Storage, target: str, clock: Clock) -> None:
     move_back(storage)
 
 
+def _metadata(storage: Storage, target: str, clock: Clock) -> None:
+    remove_metadata_table(storage)
+
+
 def _archive(storage: Storage, target: str, clock: Clock) -> None:
     made = with_java_headers(storage.read(target), target)
     if made is not None:
@@ -147,6 +153,7 @@ def _delete_tree(storage: Storage, target: str, clock: Clock) -> None:
 _MEND = {
     Mend.RECOVER: _recover,
     Mend.CHECKSUM: _checksum,
+    Mend.METADATA: _metadata,
     Mend.METAFILE: _metafile,
     Mend.MOVE_BACK: _move_back,
     Mend.ARCHIVE: _archive,

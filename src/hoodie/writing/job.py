@@ -32,7 +32,7 @@ from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.properties import update_properties
+from hoodie.table.metadata_table import remove_metadata_table
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
@@ -45,8 +45,6 @@ from hoodie.writing.relocation import RelocationRule
 from hoodie.writing.stored_rows import StoredRows
 
 _log = logging.getLogger("hoodie.write")
-
-_METADATA_KEYS = ("hoodie.table.metadata.partitions", "hoodie.table.metadata.partitions.inflight")
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,8 +187,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     if removing:
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
-        update_properties(storage, dict.fromkeys(_METADATA_KEYS, None))
-        storage.delete_tree(".hoodie/metadata")
+        remove_metadata_table(storage)
         state = state.reload()
     return state
 
