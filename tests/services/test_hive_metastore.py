@@ -27,6 +27,8 @@ from hoodie.sync.metastore import Metastore, columns_of, connect, interface
 from hoodie.table.properties import update_properties
 from hoodie.testing.storage import CountingStorage
 from hoodie.testing.tables import ArrowTable
+from support.metastore import Metastore as MetastoreServer
+from support.servers import running
 
 HIVE = "hoodie.datasource.hive_sync."
 META = ["_hoodie_commit_time", "_hoodie_commit_seqno", "_hoodie_record_key", "_hoodie_partition_path"]
@@ -600,6 +602,44 @@ def test_something_else_of_that_name_is_refused_and_left_alone(made: Any, change
     with pytest.raises(SyncRefused, match=problem):
         synced.sync()
     assert synced.entry() == there
+
+
+def _with_struct(names: str, *keys: str, city: str) -> pa.Table:
+    kind = pa.struct([(name, pa.int32()) for name in names])
+    return rows(*keys, city=city, s=pa.array([dict.fromkeys(names, 1)] * len(keys), kind))
+
+
+def test_a_struct_that_grows_keeps_its_entry_and_its_new_partitions_are_registered(made: Any) -> None:
+    """A metastore with its default settings takes no struct of other fields."""
+    synced = made()
+    synced.table.upsert(_with_struct("a", "a", city="oslo"))
+    synced.sync()
+    instant = synced.table.upsert(_with_struct("ab", "b", city="rome")).instant
+    for _ in range(2):
+        with pytest.raises(SyncRefused, match=r"trips: it refuses.*disallow\.incompatible\.col\.type\.changes=false"):
+            synced.sync()
+        assert set(synced.partitions()) == {"oslo", "rome"}
+        assert columns_of(synced.entry().sd.cols)["s"] == "struct<a:int>"
+        assert synced.entry().parameters["last_commit_time_sync"] == instant
+    always = {**synced.options, "hoodie.datasource.meta.sync.enable": "true"}
+    with pytest.warns(ServiceFailed, match=r"disallow\.incompatible"):
+        synced.table.upsert(_with_struct("ab", "c", city="bern"), options=always)
+    assert set(synced.partitions()) == {"oslo", "rome", "bern"}
+
+
+@pytest.mark.nightly
+def test_a_metastore_that_allows_it_takes_the_struct_that_grew(tmp_path: Path) -> None:
+    allows = {"hive.metastore.disallow.incompatible.col.type.changes": "false"}
+    (tmp_path / "server").mkdir()
+    with running(MetastoreServer(tmp_path / "server", settings=allows)) as server:
+        synced = Synced(tmp_path, server.uri, {})
+        synced.table.upsert(_with_struct("a", "a", city="oslo"))
+        synced.sync()
+        synced.table.upsert(_with_struct("ab", "b", city="rome"))
+        synced.sync()
+        assert columns_of(synced.entry().sd.cols)["s"] == "struct<a:int,b:int>"
+        columns = {columns_of(partition.sd.cols)["s"] for partition in synced.partitions().values()}
+        assert columns == {"struct<a:int,b:int>"}
 
 
 def test_a_column_that_hive_cannot_follow_is_refused_before_anything_changes(made: Any) -> None:

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Mapping
 from pathlib import Path
 
 from support.servers import running
@@ -37,11 +38,13 @@ _SETTINGS = {
 class Metastore:
     """A server that can be stopped and started again on the same database.
 
-    quick  it starts sooner, and is slower then: for short tests
+    quick     it starts sooner, and is slower then: for short tests
+    settings  over its usual ones
     """
 
-    def __init__(self, folder: Path, *, quick: bool = True) -> None:
+    def __init__(self, folder: Path, *, quick: bool = True, settings: Mapping[str, str] | None = None) -> None:
         self.folder = folder
+        self._settings = {**_SETTINGS, **(settings or {})}
         self._compiler = ["-XX:TieredStopAtLevel=1"] if quick else []
         self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
@@ -53,7 +56,9 @@ class Metastore:
     def start(self) -> None:
         conf = self.folder / "conf"
         conf.mkdir(parents=True, exist_ok=True)
-        (conf / "hive-site.xml").write_text(hive_site({k: v.format(folder=self.folder) for k, v in _SETTINGS.items()}))
+        (conf / "hive-site.xml").write_text(
+            hive_site({k: v.format(folder=self.folder) for k, v in self._settings.items()})
+        )
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(
                 [

@@ -23,7 +23,7 @@ from hoodie.storage.protocol import Storage, join
 from hoodie.sync.columns import changed_columns
 from hoodie.sync.entry import KNOWN_INPUTS, Entry, check_name, entry_names, make_entry
 from hoodie.sync.manifest import uri_base, write_manifests
-from hoodie.sync.metastore import Metastore, columns_of, connect, field_schemas
+from hoodie.sync.metastore import ColumnsRefused, Metastore, columns_of, connect, field_schemas
 from hoodie.sync.partitions import (
     PartitionEvents,
     Values,
@@ -41,6 +41,11 @@ from hoodie.table.state import KEEPS_SCHEMA, TableState, declared_schema, load_s
 LAST_SYNC = "last_commit_time_sync"
 LAST_COMPLETION = "last_commit_completion_time_sync"
 
+_GROW = (
+    "It keeps the columns it has; partitions and properties are up to date. Where structs may get fields it needs "
+    "hive.metastore.disallow.incompatible.col.type.changes=false in its hive-site.xml; or drop the entry there (its "
+    "data stays, the table being external), and sync again"
+)
 _TABLE_KINDS = ("EXTERNAL_TABLE", "MANAGED_TABLE")
 
 
@@ -53,6 +58,7 @@ class EntrySync:
     altered  its columns, properties or formats were changed
     added, moved, dropped  partitions
     whole    all partitions were compared, not only those of new commits
+    refused  why the metastore keeps the columns that it has; "": it has those of the table
     """
 
     name: str
@@ -62,6 +68,7 @@ class EntrySync:
     moved: int = 0
     dropped: int = 0
     whole: bool = False
+    refused: str = ""
 
     @property
     def changed(self) -> bool:
@@ -148,7 +155,8 @@ def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark
     spark_version  recorded with a new entry, for Spark; "": not said
     Raises  InvalidOption; TableNotFound; MetastoreUnavailable when it does not answer: what was done by then stays, the
             next sync goes on; SyncRefused when an entry of that name is of another table, or the columns, partitions or
-            names are none that Hive can hold: nothing has changed
+            names are none that Hive can hold: nothing has changed; and when the metastore keeps an entry's old columns:
+            all else is up to date
     """
     check_sync(options)
     hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
@@ -180,6 +188,9 @@ def sync_table(storage: Storage, options: Options, *, whole: bool = False, spark
         if not metastore.database_exists(database):
             _make_database(metastore, database, hive)
         done = tuple(_carry_out(job, plan) for plan in plans)
+        for entry in done:
+            if entry.refused:
+                raise SyncRefused(entry.name, f"{entry.refused}. {_GROW}")
         return SyncResult(metastore.address, job.now.instant, done, dict(metastore.calls))
 
 
@@ -354,8 +365,10 @@ def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
     if plan.existing is None and not created:  # another sync has just made it
         return _carry_out(job, _plan(job, entry, whole=True))
     existing = metastore.table(entry.database, entry.name) if created else plan.existing
+    refused = ""
     if plan.differs and events:
-        existing = _alter(job, plan, existing, recorded=None)
+        existing, refused = _alter(job, plan, existing, recorded=None)
+        plan = replace(plan, differs=plan.differs and not refused)
     named = (entry.database, entry.name)
     if events.add:
         parts = [new_partition(entry, values, job.location(path)) for values, path in events.add.items()]
@@ -372,16 +385,17 @@ def _carry_out(job: _Job, plan: _Plan) -> EntrySync:
         entry.full_name, created, plan.differs, len(events.add), len(events.alter), len(events.drop), plan.whole
     )
     if done.changed or not (job.meta.conditional or (entry.plain and not entry.keys)):
-        _alter(job, plan, existing, recorded=job.now)
-    return done
+        _, last = _alter(job, plan, existing, recorded=job.now)
+        refused = refused or last
+    return replace(done, refused=refused)
 
 
-def _alter(job: _Job, plan: _Plan, table: Any, recorded: Synced | None) -> Any:
-    """Give the metastore's entry what it lacks, and the synced instant; nothing when it has all of that.
+def _alter(job: _Job, plan: _Plan, table: Any, recorded: Synced | None) -> tuple[Any, str]:
+    """Give the metastore's entry what it lacks, and the synced instant; nothing when it has all of that. The entry, and
+    why it keeps its columns, "" where it has those of the table.
 
     table     the entry as it was read
     recorded  None: the instant is recorded later
-    returns   the entry as it is then
     """
     entry = plan.entry
     before = texts_of(table)
@@ -396,11 +410,19 @@ def _alter(job: _Job, plan: _Plan, table: Any, recorded: Synced | None) -> Any:
     table.sd.serdeInfo.serializationLib = entry.serde_class
     if entry.query:
         table.viewOriginalText = table.viewExpandedText = entry.query
+    columns = table.sd.cols
     if plan.differs:
         table.sd.cols = field_schemas(entry.columns, entry.comments)
-    if texts_of(table) != before:
-        job.metastore.alter_table(table, cascade=plan.cascade)
-    return table
+    if texts_of(table) == before:
+        return table, ""
+    try:
+        job.metastore.alter_table(table, cascade=plan.cascade and plan.differs)
+    except ColumnsRefused as refusal:
+        table.sd.cols = columns
+        if texts_of(table) != before:
+            job.metastore.alter_table(table, cascade=False)
+        return table, refusal.problem
+    return table, ""
 
 
 def _is_schema_part(key: str) -> bool:

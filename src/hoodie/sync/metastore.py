@@ -21,6 +21,8 @@ from hoodie.errors import InvalidOption, MetastoreUnavailable, SyncRefused
 _URIS = "hoodie.datasource.hive_sync.metastore.uris"
 _CONNECT_MILLIS = 15_000
 _UNKNOWN_METHOD = 1
+#: What messages of the metastore have, its errors having no numbers.
+_INCOMPATIBLE, _CAPABILITIES = "incompatible", "does not appear to support"
 
 
 @cache
@@ -82,9 +84,18 @@ class Metastore:
         return True
 
     def alter_table(self, table: Any, *, cascade: bool) -> None:
-        """cascade  partitions that are there get the table's columns, too"""
-        context = interface().EnvironmentContext(properties={"CASCADE": "true"} if cascade else {})
-        self._call("alter_table_with_environment_context", table.dbName, table.tableName, table, context)
+        """
+        cascade  partitions that are there get the table's columns, too
+        Raises   ColumnsRefused: nothing of the entry has changed
+        """
+        hive = interface()
+        context = hive.EnvironmentContext(properties={"CASCADE": "true"} if cascade else {})
+        call = "alter_table_with_environment_context"
+        try:
+            self._call(*(call, table.dbName, table.tableName, table, context), raises=("InvalidOperationException",))
+        except hive.InvalidOperationException as error:
+            refusal = ColumnsRefused if _INCOMPATIBLE in error.message else SyncRefused
+            raise refusal(f"metastore {self.address}", f"it refuses {call}: {error.message}") from error
 
     def partition_names(self, database: str, table: str) -> list[str]:
         return list(self._call("get_partition_names", database, table, -1))
@@ -152,6 +163,11 @@ class Metastore:
                 raise _NotKnown(name) from error
             raise MetastoreUnavailable(self.address, f"{name} failed: {error.message}") from error
         except hive.MetaException as error:
+            if _CAPABILITIES in error.message:
+                problem = f"it refuses this client: {error.message}. Set metastore.client.capability.check=false in its"
+                raise SyncRefused(
+                    f"metastore {self.address}", f"{problem} hive-site.xml, or hive.in.test=false"
+                ) from error
             raise MetastoreUnavailable(self.address, f"{name} failed: {error.message}") from error
         except (TException, OSError, EOFError) as error:
             problem = f"{name} got no answer: {type(error).__name__}: {error}"
@@ -162,6 +178,10 @@ class Metastore:
             # No subclass of TException: the compiled protocol's own, of bytes that are none of this protocol.
             problem = f"{name} got an answer in another protocol, as servers with SASL or TLS give: {error}"
             raise MetastoreUnavailable(self.address, problem) from error
+
+
+class ColumnsRefused(SyncRefused):
+    """The metastore takes no column of that type in the place of the one it has."""
 
 
 class _NotKnown(Exception):

@@ -187,13 +187,14 @@ def _logs_by_completion(
 ) -> dict[str, list[LogFile]]:
     """Layout 2: a log belongs to the newest slice that began before its delta commit completed.
 
-    logs    of completed delta commits, in order
+    logs    of completed delta commits, in order; from before an upgrade also those that have the instant of a pending
+            compaction in their name, as version 6 has it: they belong to the slice that it opened
     starts  the base instants of the group; a log that completed before all of them begins its own slice
     """
     logs_of: dict[str, list[LogFile]] = defaultdict(list)
     ordered = sorted(starts)
     for log in logs:
-        position = bisect_right(ordered, completions[log.base_instant])
+        position = bisect_right(ordered, completions.get(log.base_instant, log.base_instant))
         if position == 0:
             ordered.insert(0, log.base_instant)
             position = 1

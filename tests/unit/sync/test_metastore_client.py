@@ -141,3 +141,18 @@ def test_a_server_that_speaks_another_protocol_is_unavailable_and_the_error_says
 def test_the_interface_is_loadable_by_itself() -> None:
     loaded = thriftpy2.load(str(INTERFACE), module_name="again_thrift")
     assert set(loaded.ThriftHiveMetastore.thrift_services) == set(interface().ThriftHiveMetastore.thrift_services)
+
+
+def test_a_metastore_that_asks_for_capabilities_is_not_called_unavailable() -> None:
+    text = "Your client does not appear to support Hive tests. To skip capability checks, please set ..."
+
+    def refuse(request: Any) -> Any:
+        raise interface().MetaException(message=text)
+
+    named = r"refuses this client.*metastore\.client\.capability\.check=false"
+    with (
+        serving(Handler(get_table_req=refuse)) as uri,
+        connect([uri], 5) as hive,
+        pytest.raises(SyncRefused, match=named),
+    ):
+        hive.table("d", "t")

@@ -318,6 +318,15 @@ def test_in_layout_two_too_a_pending_compaction_takes_new_logs():
     assert shown(merged_slices(view)) == {"f": ("10", "10", [1])}
 
 
+def test_logs_of_version_6_behind_a_pending_compaction_belong_to_the_slice_that_it_opens():
+    """An upgrade leaves the names as they are: they have the compaction's instant."""
+    plan = compaction("30", "f")
+    found = layout_two(done("10", action=delta, completed="11"), [plan[0]], done("50", action=delta, completed="51"))
+    view = build_view(found, [base("10"), log("30"), log("50")], compactions=[plan])
+    assert shown(latest_slices(view)) == {"f": ("30", None, [1, 1])}
+    assert shown(merged_slices(view)) == {"f": ("10", "10", [1, 1])}
+
+
 # --- gathering ---
 
 
