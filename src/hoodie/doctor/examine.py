@@ -119,7 +119,7 @@ def examine(
     findings += leftovers(scene)
     findings += temporaries(scene, tree)
     findings += archives(scene)
-    findings += unlisted_logs(scene, contents)
+    findings += unlisted_logs(scene)
     if engine:
         findings += examine_for(engine, scene, contents)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):

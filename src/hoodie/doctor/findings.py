@@ -64,7 +64,7 @@ class Fault(StrEnum):
     PAYLOAD = "no payload class"
     ARCHIVE = "archive that Hudi 1.x refuses"
     UPGRADE = "stopped upgrade"
-    UNLISTED = "metadata table without files"
+    UNLISTED = "log that Hudi 1.x lacks"
     FOREIGN = "not read alike"
     UNEXAMINED = "not examined"
 

@@ -95,7 +95,8 @@ class Metastore:
             self._call(*(call, table.dbName, table.tableName, table, context), raises=("InvalidOperationException",))
         except hive.InvalidOperationException as error:
             refusal = ColumnsRefused if _INCOMPATIBLE in error.message else SyncRefused
-            raise refusal(f"metastore {self.address}", f"it refuses {call}: {error.message}") from error
+            problem = f"it refuses {call}: {' '.join(error.message.split())}"
+            raise refusal(f"metastore {self.address}", problem) from error
 
     def partition_names(self, database: str, table: str) -> list[str]:
         return list(self._call("get_partition_names", database, table, -1))

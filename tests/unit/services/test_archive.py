@@ -15,7 +15,7 @@ from hoodie.commit.markers import MarkerKind, create_marker, read_markers
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions
 from hoodie.config.table import TableConfig
-from hoodie.errors import CorruptFile, DamagedLog, InvalidOption, ServiceFailed, WriteConflict
+from hoodie.errors import CorruptFile, DamagedLog, HoodieError, InvalidOption, ServiceFailed, WriteConflict
 from hoodie.formats.avro.container import write_one
 from hoodie.formats.log.blocks import read_blocks
 from hoodie.formats.timeline import schemas
@@ -29,6 +29,7 @@ from hoodie.services.archive import archive, history
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
+from hoodie.table.properties import update_properties
 from hoodie.table.state import declared_schema, load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable, FailsAt
@@ -86,6 +87,21 @@ def test_the_oldest_commits_leave_the_timeline_and_history_has_them() -> None:
         assert newest == result.metadata
     assert table.snapshot().column("ts").to_pylist() == [8]
     assert all(name.startswith(tuple(seen[-3:])) for name in on_timeline(storage))
+
+
+def test_the_archive_lies_where_the_properties_say() -> None:
+    """Hudi 1.0 makes tables of version 6 whose archive is in `.hoodie/history`."""
+    storage = MemoryStorage()
+    table = made(storage, OFF)
+    update_properties(storage, {"hoodie.archivelog.folder": "history"})
+    times = updated(table, 6)
+    archive(storage, Options(SHORT))
+    folders = {path.rpartition("/")[0] for path in archive_files(storage, load_state(storage).config).values()}
+    assert folders == {".hoodie/history"}
+    assert storage.list(".hoodie/archived") == []
+    assert told(storage) == times
+    with pytest.raises(HoodieError, match="archived"):
+        table.as_of(times[0])
 
 
 def test_an_archived_commit_tells_what_it_did() -> None:

@@ -72,3 +72,6 @@ def test_the_questions_have_the_answers_that_sql_gives(tmp_path: Path) -> None:
     assert compare.compare(asked, {"duckdb": ()}, ask) == []
     tables["devices_rt"] = tables["devices_ro"]
     assert len(compare.compare(asked, {"duckdb": ()}, ask)) == 3
+    tables["devices"] = tables["devices_ro"]
+    assert compare.compare(asked, {"trino": ()}, ask) == [], "it reads base files alone"
+    assert "hive" in compare.ENGINES["presto"]
