@@ -20,7 +20,7 @@ help:
 	@echo 'make test    the whole test suite'
 	@echo 'make browser the report page in a headless Chromium, which is installed where there is none'
 	@echo 'make stores  tables on servers of HDFS, Azure and Google, which are downloaded once (some 600 MB)'
-	@echo 'make engines the real Hudi beside the tables here, from Maven (some 500 MB, once); ENGINES="hudi-1.2.0" chooses'
+	@echo 'make engines Hudi, Trino, Presto, HBase and S3 beside the tables here (4 GB, once); ENGINES="hudi trino" chooses'
 	@echo 'make nightly tests that are slow and rarely fail'
 	@echo 'make check   format, lint, types, layers'
 	@echo 'make docs    the documentation as a site, with the reference, in build/docs; broken links fail'
@@ -47,9 +47,9 @@ stores: java
 		gcp-storage-emulator
 	HOODIE_TEST_AZURITE="$$(sh tools/stores.sh)" $(RUN) -m pytest -m stores --durations=15 tests/stores $(ARGS)
 
-# Real engines. What is missing (Java 17, mvn, a jar) skips its tests with the reason.
+# Real engines. What is missing (a Java, mvn, go, an artifact) skips its tests with the reason.
 engines: java
-	ENGINES="$(or $(ENGINES),hudi)" $(RUN) -m pytest -m engines -rs --durations=15 tests/engines $(ARGS)
+	ENGINES="$(or $(ENGINES),hudi trino presto hbase s3)" $(RUN) -m pytest -m engines -rs --durations=15 tests/engines $(ARGS)
 
 # What Hudi reads of the cases, kept for `make test`.
 record: java

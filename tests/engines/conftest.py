@@ -22,6 +22,7 @@ from support.versitygw import Versitygw
 from tools.engines import HUDI, USUAL_HUDI, Missing
 
 S = TypeVar("S", bound=Startable)
+_ALL = "hudi trino presto hbase s3"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,7 +33,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _started(names: set[str], make: Callable[[], S]) -> Iterator[S]:
     """A server that runs, where ENGINES has one of its names and nothing is missing."""
-    if not names & set(os.environ.get("ENGINES", "hudi").split()):
+    if not names & set(os.environ.get("ENGINES", _ALL).split()):
         pytest.skip(f"ENGINES does not name {' or '.join(sorted(names))}")
     try:
         server = make()

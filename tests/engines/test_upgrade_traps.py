@@ -54,31 +54,45 @@ def _snapshots(hudi: HudiEngine, path: Path) -> tuple[list[str], list[str]]:
     return theirs, comparable(hoodie.open_table(str(path)).snapshot().to_arrow())
 
 
-@pytest.mark.parametrize("options", [{}, _AS_6], ids=["upgraded", "kept at 6"])
-def test_a_pending_compaction_hides_rows_from_hudi_until_the_table_is_mended(
-    hudi: HudiEngine, tmp_path: Path, options: Mapping[str, str]
+def test_an_upgrade_with_a_pending_compaction_hides_rows_from_hudi_until_the_table_is_mended(
+    hudi: HudiEngine, tmp_path: Path
 ) -> None:
     if hudi.version < "1":
-        pytest.skip("Hudi 0.15 builds no metadata table while a compaction is pending")
+        pytest.skip("Hudi 0.15 upgrades nothing")
     path = tmp_path / "trap"
     _fill(path, run=False)
-    table = hoodie.open_table(str(path))
-    assert Fault.PENDING in {finding.fault for finding in table.examine(engine="hudi-1.x")}
-    _write(hudi, path, 10, options)
+    assert Fault.PENDING in _faults(path, "hudi-1.x")
+    _write(hudi, path, 10, {})
     theirs, ours = _snapshots(hudi, path)
     assert '"id": "k2", "ts": 3' in "".join(ours)
     assert "k4" not in "".join(ours)
     assert theirs != ours, "the trap is gone: take it out of the pages"
+    assert Fault.UNLISTED in _faults(path)
+    assert hoodie.open_table(str(path)).repair() == (), "the compaction has to be run first"
 
-    assert Fault.UNLISTED in {finding.fault for finding in hoodie.open_table(str(path)).examine()}
-    hoodie.open_table(str(path)).repair(dry_run=False)
+    hudi.sql(f"CALL run_compaction(path => '{path}', op => 'run')")
     theirs, ours = _snapshots(hudi, path)
-    assert theirs == ours
-    if not options:  # at version 6 the compaction has to be run first: it is pending still
-        _write(hudi, path, 11, options)
+    assert theirs != ours
+    hoodie.open_table(str(path)).repair()
+    for ts in (11, 12):
         theirs, ours = _snapshots(hudi, path)
         assert theirs == ours
-        assert sum('"ts": 11' in row for row in ours) == 1
+        assert Fault.UNLISTED not in _faults(path)
+        _write(hudi, path, ts, {})
+    assert sum('"ts": 12' in row for row in _snapshots(hudi, path)[1]) == 1
+
+
+def test_a_pending_compaction_hides_nothing_from_hudi_where_the_version_stays(hudi: HudiEngine, tmp_path: Path) -> None:
+    path = tmp_path / "trap"
+    _fill(path, run=False)
+    _write(hudi, path, 10, _AS_6)
+    theirs, ours = _snapshots(hudi, path)
+    assert theirs == ours
+    assert '"id": "k2", "ts": 3' in "".join(ours)
+
+
+def _faults(path: Path, engine: str = "") -> set[Fault]:
+    return {finding.fault for finding in hoodie.open_table(str(path)).examine(engine=engine)}
 
 
 @pytest.mark.parametrize("options", [{}, _AS_6], ids=["upgraded", "kept at 6"])
@@ -87,7 +101,7 @@ def test_a_compaction_that_was_run_before_hides_nothing(
 ) -> None:
     path = tmp_path / "trap"
     _fill(path, run=True)
-    assert Fault.PENDING not in {finding.fault for finding in hoodie.open_table(str(path)).examine(engine="hudi-1.x")}
+    assert Fault.PENDING not in _faults(path, "hudi-1.x")
     _write(hudi, path, 10, options)
     theirs, ours = _snapshots(hudi, path)
     assert theirs == ours

@@ -93,7 +93,7 @@ Its first write upgrades the table, to a version that Hoodie reads and does not 
 
 ```sh
 hoodie doctor trips --for hudi-1.x   # what it would not read, or change
-hoodie compaction run trips          # else rows written after the plan vanish for Hudi 1.x
+hoodie compaction run trips          # else rows written behind the plan vanish for Hudi 1.x
 ```
 
 and the job keeps the version with two options:
@@ -102,6 +102,17 @@ and the job keeps the version with two options:
 hoodie.write.auto.upgrade=false
 hoodie.write.table.version=6
 ```
+
+A table that was upgraded while a compaction was pending lacks, for all readers of Hudi 1.x, the updates and deletes
+that were written behind its plan. Hoodie reads it right, and the data are there; to mend it, without writers:
+
+```sh
+hoodie doctor trips                  # names the logs
+# in Hudi, if it says that the compaction is pending: CALL run_compaction(op => 'run', path => 'trips')
+hoodie doctor trips --repair         # removes the metadata table, which the next write of Hudi's builds again
+```
+
+`make engines` runs all of this with Hudi 1.2.0. Where the two options keep version 6 no row vanishes (1.1.1 and 1.2.0).
 
 ## What becomes of an option
 

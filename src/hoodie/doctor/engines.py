@@ -32,7 +32,7 @@ def _hudi_1(scene: Scene, contents: Contents) -> Iterator[Finding]:
     if config.version >= 8:
         return
     for instant in sorted(contents.compactions):
-        problem = "a pending compaction: rows written after its plan vanish for Hudi 1.x with its first write"
+        problem = "a pending compaction: rows written behind its plan vanish for Hudi 1.x when it upgrades the table"
         advice = "Run it first: hoodie compaction run"
         yield _finding(Fault.PENDING, f"{scene.timeline.folder}/{file_name(instant, config.layout)}", problem, advice)
     if config.ordering and not config.payload_class:

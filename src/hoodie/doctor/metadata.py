@@ -8,7 +8,8 @@ builds, never lists it. Source: tests/fixtures/upgrades, pending_upgraded_by_1.2
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Collection, Iterator
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
 from hoodie.model.files import LogFile
@@ -17,20 +18,24 @@ from hoodie.storage.protocol import join
 from hoodie.table.metadata_table import METADATA
 
 _FILES = "files"
+_FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
 
 
 def unlisted_logs(scene: Scene) -> Iterator[Finding]:
     """The logs of an upgraded Merge-on-Read table that were written behind the plan of a compaction."""
     if scene.timeline.layout == 1 or not scene.config.merge_on_read:
         return
-    pending = _logs(scene, Action.COMPACTION)
+    pending = _logs(scene, {i.requested for i in scene.timeline.instants if i.action is Action.COMPACTION})
     if pending:
         problem = f"{_some(pending)} was written behind a compaction that is pending: readers of Hudi 1.x lack its rows"
         advice = "Let Hudi run the compaction (CALL run_compaction(op => 'run', path => '...')), then --repair"
         yield Finding(Severity.ERROR, Fault.UNLISTED, pending[0], problem, advice)
         return
-    completed = _logs(scene, Action.COMMIT)  # of a Merge-on-Read table: a completed compaction
-    if completed and _FILES in scene.config.metadata_partitions:
+    if _FILES not in scene.config.metadata_partitions:
+        return
+    built = _built(scene)  # a commit of a Merge-on-Read table is a completed compaction
+    commits = {i.requested for i in scene.timeline.instants if i.action is Action.COMMIT and i.completed > built}
+    if completed := _logs(scene, commits):
         problem = (
             f"the metadata table that Hudi 1.x built does not list {_some(completed)}: its readers lack these rows"
         )
@@ -38,9 +43,14 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
         yield Finding(Severity.ERROR, Fault.UNLISTED, METADATA, problem, advice, Remedy(Mend.METADATA, METADATA))
 
 
-def _logs(scene: Scene, action: Action) -> list[str]:
-    """Paths of the logs whose name has the instant of such an action."""
-    instants = {instant.requested for instant in scene.timeline.instants if instant.action is action}
+def _built(scene: Scene) -> str:
+    """When the metadata table was built: what had been completed by then it lists. "": that left its timeline."""
+    names = (entry.name for entry in scene.storage.list(f"{METADATA}/{scene.config.timeline_folder}"))
+    return next((match[1] for name in names if (match := _FIRST.fullmatch(name))), "")
+
+
+def _logs(scene: Scene, instants: Collection[str]) -> list[str]:
+    """Paths of the logs whose name has one of these instants."""
     logs = (file for file in scene.files if isinstance(file, LogFile) and file.base_instant in instants)
     return sorted(join(log.group.partition, log.name) for log in logs)
 
