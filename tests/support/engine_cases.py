@@ -6,7 +6,7 @@ import datetime
 import decimal
 import json
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +32,7 @@ _ARROW = {
     "array<string>": pa.list_(pa.string()),
     "map<string,bigint>": pa.map_(pa.string(), pa.int64()),
     "struct<a:int,b:string>": pa.struct([("a", pa.int32()), ("b", pa.string())]),
+    "struct<a:int,b:string,c:int>": pa.struct([("a", pa.int32()), ("b", pa.string()), ("c", pa.int32())]),
 }
 Row = tuple[Any, ...]
 #: What the real Hudi read of the cases, by case and view.
@@ -96,12 +97,16 @@ class Difference:
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A table by its options and writes, and the views that are not the same."""
+    """A table by its options and writes, and the views that are not the same.
+
+    then  what the library does to it afterwards, one of `_THEN`; "": nothing. Such tables Hudi reads alone
+    """
 
     name: str
     options: Mapping[str, str]
     steps: tuple[Step, ...]
     differences: tuple[Difference, ...] = ()
+    then: str = ""
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -136,7 +141,48 @@ def write(case: Case, path: Path) -> list[str]:
         result = hoodie.write(step.arrow(), str(path), case.options_of(step))
         assert result is not None
         results.append(result.instant)
-    return results
+    return [*results, *(_THEN[case.then](case, path) if case.then else ())]
+
+
+def _roll_back(case: Case, path: Path) -> list[str]:
+    """A write, rolled back."""
+    step = Step("upsert", (_row("k0", "oslo", 9), _row("r1", "rome", 9)))
+    result = hoodie.write(step.arrow(), str(path), case.options_of(step))
+    assert result is not None
+    hoodie.open_table(str(path)).rollback(result.instant)
+    return []
+
+
+def _die(case: Case, path: Path) -> list[str]:
+    """A write whose files and markers are there, and that did not complete."""
+    step = Step("upsert", (_row("k0", "oslo", 9), _row("r1", "rome", 9)))
+    client = hoodie.HoodieWriteClient(str(path), options={**case.options, "hoodie.auto.commit": "false"})
+    client.upsert(step.arrow(), client.start_commit())
+    return []
+
+
+def _plan_compaction(case: Case, path: Path) -> list[str]:
+    """A compaction's plan, and a write behind it."""
+    due = {"hoodie.compact.inline.max.delta.commits": "1"}
+    assert hoodie.open_table(str(path)).schedule_compaction(options=due) is not None
+    step = Step("upsert", (_row("k0", "oslo", 9), _row("r1", "rome", 9)))
+    result = hoodie.write(step.arrow(), str(path), case.options_of(step))
+    assert result is not None
+    return [result.instant]
+
+
+def _keep(case: Case, path: Path) -> list[str]:
+    """A savepoint."""
+    hoodie.open_table(str(path)).savepoint()
+    return []
+
+
+_THEN: Mapping[str, Callable[[Case, Path], list[str]]] = {
+    "rolled_back": _roll_back,
+    "failed": _die,
+    "compaction_pending": _plan_compaction,
+    "savepointed": _keep,
+}
 
 
 def read(path: Path, view: str, after: str) -> pa.Table:
@@ -213,6 +259,9 @@ def _value(value: Any, kind: str) -> Any:
 
 # --- the cases ---
 
+_MODEL = "org.apache.hudi.common.model"
+_STRUCT = {"id": "string", "city": "string", "ts": "bigint", "s": "struct<a:int,b:string>"}
+_GROWN = "struct<a:int,b:string,c:int>"
 _TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
 _PLAIN = {
     "hoodie.datasource.write.recordkey.field": "id",
@@ -289,6 +338,23 @@ _EPOCH_LOGS = (
     ),
     _EPOCH[1],
 )
+_TIMED = (
+    replace(
+        _EPOCH[0],
+        table="Copy-on-Write, partitions by the timestamp key generator, from a timestamp column",
+        theirs="fails: `Long cannot be cast to UTF8String`",
+    ),
+    replace(_EPOCH[1], table="partitions by the timestamp key generator, from a timestamp column"),
+)
+_TIMED_LOGS = (
+    replace(
+        _EPOCH_LOGS[0],
+        views=("read_optimized",),
+        table="Merge-on-Read, partitions by the timestamp key generator, from a timestamp column",
+        theirs="fails: `Long cannot be cast to UTF8String`",
+    ),
+    _TIMED[1],
+)
 _ENCODED = Difference(
     ("1.",),
     ("incremental",),
@@ -306,6 +372,7 @@ _PARTIAL = Difference(
     "A pull must be applicable as it is",
     fault=False,
 )
+_NON_DEFAULTS = replace(_PARTIAL, table="Merge-on-Read with `OverwriteNonDefaultsWithLatestAvroPayload`")
 
 
 def _cases() -> Iterator[Case]:
@@ -329,6 +396,24 @@ def _cases() -> Iterator[Case]:
         "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
         "hoodie.keygen.timebased.timezone": "UTC",
     }
+    timed = {
+        "hoodie.datasource.write.partitionpath.field": "at",
+        _KEYGEN: "org.apache.hudi.keygen.TimestampBasedKeyGenerator",
+        "hoodie.keygen.timebased.timestamp.type": "SCALAR",
+        "hoodie.keygen.timebased.timestamp.scalar.time.unit": "microseconds",
+        "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
+        "hoodie.keygen.timebased.timezone": "UTC",
+    }
+    times = {"id": "string", "ts": "bigint", "at": "timestamp"}
+    timed_steps = (
+        Step("insert", (("a", 1, "2024-02-29 12:30:00"), ("b", 1, "2024-03-01 12:30:00")), columns=times),
+        Step("upsert", (("a", 2, "2024-02-29 13:30:00"),), columns=times),
+    )
+    custom = {
+        "hoodie.datasource.write.partitionpath.field": "city:simple,day:simple",
+        _KEYGEN: "org.apache.hudi.keygen.CustomKeyGenerator",
+    }
+    some = Step("upsert", (("k0", "oslo", None, 5, None), ("k1", "rome", 1, 7, None)))
     soon = {
         "hoodie.cleaner.commits.retained": "2",
         "hoodie.keep.min.commits": "3",
@@ -366,7 +451,6 @@ def _cases() -> Iterator[Case]:
             Step("upsert", (_row("k0", "oslo", 3), _row("k1", "rome", 8))),
         ))  # fmt: skip
         partial = {_PAYLOAD: "org.apache.hudi.common.model.PartialUpdateAvroPayload"}
-        some = Step("upsert", (("k0", "oslo", None, 5, None), ("k1", "rome", 1, 7, None)))
         yield case("partial", partial, (_FIRST, some), *([_PARTIAL] if short == "mor" else []))
         yield case("overwritten", {}, (
             *_WRITES,
@@ -385,11 +469,48 @@ def _cases() -> Iterator[Case]:
                 columns={**COLUMNS, "day": "bigint", "note": "string"},
             ),
         ))  # fmt: skip
+        yield case("time_partitions", timed, timed_steps, *(_TIMED if short == "cow" else _TIMED_LOGS))
+        yield case("custom_keys", custom, _WRITES)
+        yield case("hive_style", {"hoodie.datasource.write.hive_style_partitioning": "true"}, _WRITES)
+        moving = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+        yield case("global_simple", moving, (*_WRITES, Step("upsert", (_row("k0", "rome", 5), _row("k2", "oslo", 5)))))
+        yield case("first_value", {_PAYLOAD: f"{_MODEL}.FirstValueAvroPayload"}, (
+            _FIRST, Step("upsert", (_row("k0", "oslo", 1, 9.0), _row("k1", "rome", 7)))
+        ))  # fmt: skip
+        non_defaults = {_PAYLOAD: f"{_MODEL}.OverwriteNonDefaultsWithLatestAvroPayload"}
+        yield case("non_defaults", non_defaults, (_FIRST, some), *([_NON_DEFAULTS] if short == "mor" else []))
+        yield case("event_time", {_PAYLOAD: f"{_MODEL}.EventTimeAvroPayload"}, (
+            _FIRST,
+            Step("upsert", (_row("k0", "oslo", 5), _row("k1", "rome", 7))),
+            Step("upsert", (_row("k0", "oslo", 3), _row("k1", "rome", 8))),
+        ))  # fmt: skip
+        yield case("bulk_loaded", {}, (Step("bulk_insert", _FIRST.rows), *_WRITES[1:]))
+        yield case("table_overwritten", {}, (
+            *_WRITES,
+            Step("insert_overwrite_table", (_row("o1", "rome", 5), _row("o2", "oslo", 5))),
+            Step("upsert", (_row("o1", "rome", 6),)),
+        ))  # fmt: skip
+        yield case("flag_deleted", {}, (
+            _FIRST,
+            Step(
+                "upsert",
+                tuple((*row, flag) for row, flag in ((_row("k0", "oslo", 2), True), (_row("k1", "rome", 2), False))),
+                columns={**COLUMNS, "_hoodie_is_deleted": "boolean"},
+            ),
+        ))  # fmt: skip
+        yield case("struct_grown", {}, (
+            Step("insert", (("a", "oslo", 1, {"a": 1, "b": "x"}), ("b", "oslo", 1, None)), columns=_STRUCT),
+            Step("upsert", (("b", "oslo", 2, {"a": 2, "b": "y", "c": 3}),), columns={**_STRUCT, "s": _GROWN}),
+        ))  # fmt: skip
         yield case("cleaned", soon, (_FIRST, *one_by_one))
         yield case("change_data", {"hoodie.table.cdc.enabled": "true"}, _WRITES)
+        for then in ("rolled_back", "failed", "savepointed", *(["compaction_pending"] if short == "mor" else [])):
+            yield replace(case(then, {}, _WRITES), then=then)
         if short == "mor":
             inline = {"hoodie.compact.inline": "true", "hoodie.compact.inline.max.delta.commits": "2"}
             yield case("compacted", inline, (*_WRITES, Step("upsert", (_row("k5", "lima", 6),))))
 
 
 CASES = {case.name: case for case in _cases()}
+#: Those that Hudi writes, too.
+BY_BOTH = {name: case for name, case in CASES.items() if not case.then}
