@@ -23,7 +23,7 @@ FLOORS = (
     {"formats"},
     {"timeline"},
     {"index", "view", "merge"},
-    {"plan"},
+    {"plan", "metadata"},
     {"table"},
     {"commit"},
     {"reading"},

@@ -12,7 +12,7 @@ from hoodie.model.instant import parse_time
 
 _LOG_NAME = re.compile(r"^\.(.+)_(.*)\.(log|archive)\.(\d+)(_((\d+)-(\d+)-(\d+))(\.cdc)?)?$")
 _ATTEMPTS = 2_000_000  # numbers of attempts before they come again: times 1000 they fit 31 bits
-_BASE_NAME = re.compile(r"^([^_.][^_]*)_(\d+-\d+-\d+)_(\d+)\.parquet$")
+_BASE_NAME = re.compile(r"^([^_.][^_]*)_(\d+-\d+-\d+)_(\d+)\.(parquet|hfile)$")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -125,11 +125,14 @@ def change_log_name(file_id: str, instant: str, version: int, token: str) -> str
     return f"{log_file_name(file_id, instant, version, token)}.cdc"
 
 
-def parse_data_file(partition: str, name: str, size: int) -> BaseFile | LogFile | None:
-    """The data file of a name; None for any other file (partition metafile, checksum, stray file)."""
+def parse_data_file(partition: str, name: str, size: int, base_format: str = "parquet") -> BaseFile | LogFile | None:
+    """The data file of a name; None for any other file (partition metafile, checksum, stray file).
+
+    base_format  what base files end in: "hfile" in the metadata table
+    """
     if not name.startswith("."):
-        if match := _BASE_NAME.match(name):
-            file_id, token, instant = match.groups()
+        if (match := _BASE_NAME.match(name)) and match[4] == base_format:
+            file_id, token, instant = match.groups()[:3]
             return BaseFile(FileGroupId(partition, file_id), instant, token, size, name)
     elif (match := _LOG_NAME.match(name)) and match[3] == "log":
         group = FileGroupId(partition, match[1])

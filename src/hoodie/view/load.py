@@ -89,10 +89,15 @@ def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -
 
 
 def load_view(
-    storage: Storage, timeline: Timeline, config: TableConfig, partitions: Iterable[str] | None = None
+    storage: Storage,
+    timeline: Timeline,
+    config: TableConfig,
+    partitions: Iterable[str] | None = None,
+    folders: Folders | None = None,
 ) -> FileSystemView:
     """The view of a table, or of some of its partitions.
 
+    folders  their files, where another than the storage has listed them
     Raises CorruptFile when a plan or replace commit cannot be read, or a group is in two pending compactions;
            FileNotFoundError when an instant was removed meanwhile: load the timeline again
     Warns  DamagedLog of empty log files to which a commit on the timeline has written; MetafileMissing of folders with
@@ -100,7 +105,7 @@ def load_view(
            are partitions
     Whether all files exist that commits name is not checked: `hoodie.view.missing` does.
     """
-    folders = list_folders(storage, partitions)
+    folders = list_folders(storage, partitions) if folders is None else folders
     unmarked = _named_by_commits(storage, timeline, folders)
     files = data_files(folders.with_unmarked(unmarked))
     timeline = with_history(storage, config, timeline, _instants(files))

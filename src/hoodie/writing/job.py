@@ -266,8 +266,8 @@ def _warn_of_times_without_zone(table: str, before: pa.Schema | None, after: pa.
 
 def _times_without_zone(fields: Iterable[pa.Field], path: str) -> Iterator[str]:
     """The columns, nested ones dotted, that are times without a zone."""
-    for field in fields:
-        kind, name = field.type, f"{path}{field.name}"
+    for column in fields:
+        kind, name = column.type, f"{path}{column.name}"
         if pa.types.is_timestamp(kind) and kind.tz is None:
             yield name
         elif pa.types.is_struct(kind):

@@ -25,6 +25,7 @@ from hoodie.formats.avro.nodes import (
     may_be_null,
 )
 from hoodie.formats.avro.schema import LOGICAL, TYPE_ATTRIBUTE
+from hoodie.formats.avro.unions import Union
 from hoodie.schema.types import TIMESTAMP_NTZ
 
 _MOST_LEAVES = 100_000  # a schema that names a type many times over grows without bound
@@ -46,13 +47,14 @@ class BadSchema(ValueError):
 
 
 @lru_cache(maxsize=256)
-def compile_schema(schema_json: str) -> Record:
+def compile_schema(schema_json: str, unions: bool = False) -> Record:
     """The record that a schema describes.
 
+    unions  take unions of several types beside null, too, as structs (`unions.Union`); they can be read only
     Raises  BadSchema if it is none; UnsupportedTable if Arrow has no type for a part of it
     """
     try:
-        node = _Compiler().node(json.loads(schema_json), "")
+        node = _Compiler(unions).node(json.loads(schema_json), "")
     except json.JSONDecodeError as error:
         raise BadSchema(f"no JSON: {error}") from error
     except RecursionError as error:
@@ -67,7 +69,8 @@ def compile_schema(schema_json: str) -> Record:
 class _Compiler:
     """Named types are known once they are complete: a type within itself has no columns."""
 
-    def __init__(self) -> None:
+    def __init__(self, unions: bool) -> None:
+        self.unions = unions
         self.named: dict[str, Node | None] = {}
 
     def node(self, schema: Any, namespace: str) -> Node:
@@ -103,10 +106,18 @@ class _Compiler:
         nulls = [index for index, branch in enumerate(branches) if branch in ("null", {"type": "null"})]
         if not branches or len(nulls) > 1:
             raise BadSchema("a union of no types, or of null twice")
+        if len(branches) - len(nulls) != 1 and self.unions:
+            return Union(tuple(self.branch(branch, namespace) for branch in branches))
         if len(branches) - len(nulls) != 1:
             raise UnsupportedTable(f"an Avro union of {json.dumps(branches)[:200]}: only one type and null are read")
         null = nulls[0] if nulls else None
         return Nullable(self.node(branches[1 if null == 0 else 0], namespace), null)
+
+    def branch(self, schema: Any, namespace: str) -> tuple[str, Node] | None:
+        if schema in ("null", {"type": "null"}):
+            return None
+        name = schema.get("name", schema["type"]) if isinstance(schema, dict) else schema
+        return str(name).rpartition(".")[2], self.node(schema, namespace)
 
     def reference(self, name: str, namespace: str) -> Node:
         if name in _PLAIN:

@@ -1,0 +1,179 @@
+"""Reads partitions of the metadata table: all records, those of some keys, or those whose keys begin alike.
+
+Source: docs/format/metadata-table.md 1.2, 5.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFile, CorruptLogBlock
+from hoodie.formats.hfile.cells import Cells
+from hoodie.formats.hfile.reader import HFile, open_hfile
+from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, RangedRead, read_block_headers
+from hoodie.formats.log.delete_block import decode_deletes
+from hoodie.merge.log_scan import blocks_to_merge, blocks_to_merge_compacted
+from hoodie.metadata.keys import MetadataPartition, file_groups_of
+from hoodie.metadata.merging import merged
+from hoodie.metadata.records import SCHEMAS, decode_records, tombstones
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.load import read_compaction_plan, with_history
+from hoodie.view.load import build_view
+from hoodie.view.parallel import in_threads
+from hoodie.view.slices import merged_slices
+
+#: A file up to this many bytes comes whole, with one request.
+_WHOLE = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which records to read. All, unless keys or prefixes of keys are given."""
+
+    keys: frozenset[str] | None = None
+    prefixes: tuple[str, ...] = ()
+
+    def cells(self, file: HFile) -> Iterator[Cells]:
+        """Those of an HFile."""
+        if self.keys is not None:
+            yield from file.rows([key.encode() for key in self.keys])
+        elif self.prefixes:
+            for prefix in self.prefixes:
+                yield from file.prefixed(prefix.encode())
+        else:
+            yield from file.cells()
+
+
+ALL = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block of a log file, and how the file is read."""
+
+    path: str
+    head: BlockHead
+    read: RangedRead
+
+    @property
+    def kind(self) -> BlockKind:
+        return self.head.kind
+
+    @property
+    def header(self) -> BlockMap:
+        return self.head.header
+
+    def content(self) -> bytes:
+        data = self.read(self.head.content_offset, self.head.content_length)
+        if len(data) != self.head.content_length:
+            raise CorruptLogBlock(self.path, "the file is shorter than its block says", self.head.offset)
+        return data
+
+    def within(self, offset: int, length: int) -> bytes:
+        """Bytes of the content."""
+        length = min(length, self.head.content_length - offset)
+        return self.read(self.head.content_offset + offset, length)
+
+
+def read_records(table: MetadataTable, partition: MetadataPartition, wanted: Wanted = ALL) -> pa.Table:
+    """Records of a partition, in the form of `records.SCHEMAS`; deleted ones are left out. No order.
+
+    Raises  CorruptFile on damage, on a partition without file groups, and on log blocks of instants that the data
+            table's timeline has lost; UnsupportedTable; FileNotFoundError when cleaning took a file away meanwhile
+    """
+    slices = partition_slices(table, partition)
+    parts: list[tuple[FileSlice, Wanted]] = [(slice_, wanted) for slice_ in slices]
+    if wanted.keys is not None:
+        keys = sorted(wanted.keys)
+        groups = file_groups_of(pa.array(keys, pa.string()), len(slices)).tolist()
+        by_group: dict[int, set[str]] = {}
+        for key, group in zip(keys, groups, strict=True):
+            by_group.setdefault(group, set()).add(key)
+        parts = [(slices[group], Wanted(frozenset(some))) for group, some in sorted(by_group.items())]
+    tables = in_threads(lambda part: _slice_records(table, partition, *part), parts)
+    return pa.concat_tables([SCHEMAS[partition].empty_table(), *tables])
+
+
+def partition_slices(table: MetadataTable, partition: MetadataPartition) -> list[FileSlice]:
+    """The file slices of a partition, by file id: their number is that of its file groups. Raises CorruptFile"""
+    folder = str(partition)
+    parsed = (parse_data_file(folder, e.name, e.size, "hfile") for e in table.storage.list(folder) if not e.is_dir)
+    files = [file for file in parsed if file is not None]
+    instants = {file.instant if isinstance(file, BaseFile) else file.base_instant for file in files}
+    timeline = with_history(table.storage, table.config, table.timeline, instants)
+    plans = [
+        (instant, read_compaction_plan(table.storage, timeline, instant)) for instant in timeline.pending_compactions
+    ]
+    slices = merged_slices(build_view(timeline, files, compactions=plans))
+    if not slices:
+        raise CorruptFile(f"{table.storage.root}/{folder}", "no file group of the metadata table is there")
+    return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
+
+
+def _slice_records(table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted) -> pa.Table:
+    base = SCHEMAS[partition].empty_table()
+    if slice_.base is not None:
+        path, size = slice_.base.path, slice_.base.size
+        file = open_hfile(_ranges(table.storage, path, size), size, path)
+        base = decode_records(wanted.cells(file), partition, _schema(file), path)
+    logs = in_threads(lambda block: _block_records(block, partition, wanted), _blocks(table, slice_.logs))
+    return merged(base, logs, partition)
+
+
+def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
+    """The blocks that count, oldest first."""
+    ordered = sorted((log for log in logs if not log.cdc), key=lambda log: log.order)
+    every = [block for found in in_threads(partial(_heads, table.storage), ordered) for block in found]
+    damaged = [block for block in every if block.kind is BlockKind.CORRUPT]
+    if damaged:
+        raise CorruptLogBlock(damaged[0].path, "a block that is cut short or damaged", damaged[0].head.offset)
+    compacted = any(block.header.compacted for block in every)
+    scan = blocks_to_merge_compacted if compacted else blocks_to_merge
+    undone = {block.header.target for block in every if block.kind is BlockKind.COMMAND}
+    lost = table.unknown({block.header.instant for block in every if block.kind is not BlockKind.COMMAND} - undone)
+    if lost:
+        path = next(block.path for block in every if block.header.instant == lost)
+        raise CorruptFile(path, f"holds a block of instant {lost}, which the table's timeline does not have (any more)")
+    return list(scan(every, table.blocks()).blocks)
+
+
+def _heads(storage: Storage, log: LogFile) -> list[_Block]:
+    read = _ranges(storage, log.path, log.size)
+    return [_Block(log.path, head, read) for head in read_block_headers(read, log.size, log.path)]
+
+
+def _block_records(block: _Block, partition: MetadataPartition, wanted: Wanted) -> pa.Table:
+    if block.kind is BlockKind.DELETE:
+        keys = decode_deletes(block.content(), block.path, block.head.offset).column("record_key")
+        found = keys.combine_chunks() if keys.num_chunks else pa.array([], pa.string())
+        if wanted.keys is not None:
+            found = found.filter(pc.is_in(found, pa.array(sorted(wanted.keys), pa.string())))
+        if len(found) and partition is not MetadataPartition.RECORD_INDEX:
+            raise CorruptLogBlock(block.path, f"deletes keys of the partition {partition}", block.head.offset)
+        return tombstones(found) if len(found) else SCHEMAS[partition].empty_table()
+    if block.kind is not BlockKind.HFILE_DATA:
+        raise CorruptLogBlock(block.path, f"a {block.kind.name} block in the metadata table", block.head.offset)
+    file = open_hfile(block.within, block.head.content_length, block.path)
+    return decode_records(wanted.cells(file), partition, block.header.schema or _schema(file), block.path)
+
+
+def _schema(file: HFile) -> str:
+    schema = file.info.get("schema")
+    if schema is None:
+        raise CorruptFile(file.path, "its file info has no schema")
+    return schema.decode("utf-8", "replace")
+
+
+def _ranges(storage: Storage, path: str, size: int) -> RangedRead:
+    """How a file is read: from memory if it is small, else range by range."""
+    if size <= _WHOLE:
+        data = storage.read(path)
+        return lambda offset, length: data[offset : offset + length]
+    return lambda offset, length: storage.read_range(path, offset, offset + length)

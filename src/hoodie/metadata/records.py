@@ -1,0 +1,217 @@
+"""Records of the metadata table, from cells of HFiles to Arrow tables: one form for each partition.
+
+Source: docs/format/metadata-table.md 4; pinned by tests/vectors/record_values.json and record_index_location.json.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import CorruptFile, UnsupportedTable
+from hoodie.formats.avro.bytes import Cells as AvroCells
+from hoodie.formats.avro.bytes import Malformed
+from hoodie.formats.avro.compile import BadSchema, compile_schema
+from hoodie.formats.hfile.cells import Cells
+from hoodie.metadata.keys import MetadataPartition
+
+#: The column of a record that holds what a partition is about, and its types.
+_BRANCHES = {
+    MetadataPartition.FILES: ("filesystemMetadata", (1, 2)),
+    MetadataPartition.COLUMN_STATS: ("ColumnStatsMetadata", (3,)),
+    MetadataPartition.BLOOM_FILTERS: ("BloomFilterMetadata", (4,)),
+    MetadataPartition.RECORD_INDEX: ("recordIndexMetadata", (5,)),
+}
+#: A file or a partition in a list. `row` is the key of the list.
+FILES = pa.schema([("row", pa.string()), ("name", pa.string()), ("size", pa.int64()), ("deleted", pa.bool_())])
+
+_WRAPPERS = (
+    ("BooleanWrapper", pa.bool_()),
+    ("IntWrapper", pa.int32()),
+    ("LongWrapper", pa.int64()),
+    ("FloatWrapper", pa.float32()),
+    ("DoubleWrapper", pa.float64()),
+    ("BytesWrapper", pa.binary()),
+    ("StringWrapper", pa.string()),
+    ("DateWrapper", pa.int32()),
+    ("DecimalWrapper", pa.decimal128(30, 15)),
+    ("TimeMicrosWrapper", pa.int64()),
+    ("TimestampMicrosWrapper", pa.int64()),
+)
+#: A least or greatest value: the member of its class in the writer is not null.
+BOUND = pa.struct(list(_WRAPPERS))
+COLUMN_STATS = pa.schema(
+    [
+        ("row", pa.string()),
+        ("file", pa.string()),
+        ("column", pa.string()),
+        ("min", BOUND),
+        ("max", BOUND),
+        ("values", pa.int64()),
+        ("nulls", pa.int64()),
+        ("size", pa.int64()),
+        ("uncompressed_size", pa.int64()),
+        ("deleted", pa.bool_()),
+    ]
+)
+BLOOM_FILTERS = pa.schema(
+    [
+        ("row", pa.string()),
+        ("type", pa.string()),
+        ("instant", pa.string()),
+        ("filter", pa.binary()),
+        ("deleted", pa.bool_()),
+    ]
+)
+RECORD_INDEX = pa.schema(
+    [
+        ("row", pa.string()),
+        ("partition", pa.string()),
+        ("high", pa.int64()),
+        ("low", pa.int64()),
+        ("file_index", pa.int32()),
+        ("file_id", pa.string()),
+        ("instant", pa.int64()),
+        ("encoding", pa.int32()),
+        ("deleted", pa.bool_()),
+    ]
+)
+SCHEMAS = {
+    MetadataPartition.FILES: FILES,
+    MetadataPartition.COLUMN_STATS: COLUMN_STATS,
+    MetadataPartition.BLOOM_FILTERS: BLOOM_FILTERS,
+    MetadataPartition.RECORD_INDEX: RECORD_INDEX,
+}
+#: Fields of a record's struct, in the order of the schema's columns after `row`; None: there is none, the rest is told.
+_FIELDS = {
+    MetadataPartition.COLUMN_STATS: (
+        "fileName",
+        "columnName",
+        "minValue",
+        "maxValue",
+        "valueCount",
+        "nullCount",
+        "totalSize",
+        "totalUncompressedSize",
+        "isDeleted",
+    ),
+    MetadataPartition.BLOOM_FILTERS: ("type", "timestamp", "bloomFilter", "isDeleted"),
+    MetadataPartition.RECORD_INDEX: (
+        "partitionName",
+        "fileIdHighBits",
+        "fileIdLowBits",
+        "fileIndex",
+        "fileId",
+        "instantTime",
+        "fileIdEncoding",
+        "",
+    ),
+}
+
+
+def decode_records(cells: Iterable[Cells], partition: MetadataPartition, schema_json: str, path: str) -> pa.Table:
+    """The records in cells of one HFile, in their order: a table of the partition's schema in `SCHEMAS`.
+
+    schema_json  the Avro schema that they were written with
+    Raises       CorruptFile; UnsupportedTable on records that are of another form
+    """
+    tables = [SCHEMAS[partition].empty_table()]
+    tables += [_decoded(one, partition, schema_json, path) for one in cells if len(one)]
+    return pa.concat_tables(tables)
+
+
+def tombstones(keys: pa.Array) -> pa.Table:
+    """Records of keys that a delete block takes away: of a table of RECORD_INDEX' schema."""
+    columns = [keys, *(pa.nulls(len(keys), field.type) for field in list(RECORD_INDEX)[1:-1])]
+    return pa.Table.from_arrays([*columns, pa.array(np.ones(len(keys), np.bool_))], schema=RECORD_INDEX)
+
+
+def file_ids(records: pa.Table) -> pa.Array:
+    """The file id of each entry of the record index: string[n]. Those of the usual form are stored as numbers."""
+    names = []
+    columns = [records.column(name).to_pylist() for name in ("high", "low", "file_index", "file_id", "encoding")]
+    for high, low, index, name, encoding in zip(*columns, strict=True):
+        if encoding == 1 or name:
+            names.append(name)
+            continue
+        text = str(uuid.UUID(int=((high & 0xFFFFFFFFFFFFFFFF) << 64) | (low & 0xFFFFFFFFFFFFFFFF)))
+        names.append(text if index is None or index < 0 else f"{text}-{index}")
+    return pa.array(names, pa.string())
+
+
+def _decoded(cells: Cells, partition: MetadataPartition, schema_json: str, path: str) -> pa.Table:
+    branch, types = _BRANCHES[partition]
+    try:
+        record = compile_schema(schema_json, unions=True)
+        names = [name for name, _ in record.fields if name in ("key", "type", branch)]
+        columns, after = record.read_columns(AvroCells(cells.data), cells.starts, frozenset(names))
+    except BadSchema as error:
+        raise CorruptFile(path, f"the schema of its records: {error}") from error
+    except UnsupportedTable as error:
+        raise UnsupportedTable(f"{path}: {error}") from error
+    except Malformed as error:
+        raise CorruptFile(path, f"a record: {error.problem}") from error
+    if len(names) < 3:
+        raise UnsupportedTable(f"{path}: records without {branch}, of another form than Hudi 0.11 and later have")
+    if not np.array_equal(after, cells.ends):
+        raise CorruptFile(path, "a record that is longer or shorter than its cell")
+    found = dict(zip(names, columns, strict=True))
+    rows = _rows(cells, found["key"], path)
+    kinds = set(pc.unique(found["type"]).to_pylist())
+    if not kinds <= set(types):
+        raise CorruptFile(path, f"records of types {sorted(kinds)} in the partition {partition}")
+    content = found[branch]
+    if content.null_count:
+        raise CorruptFile(path, f"a record of the partition {partition} without {branch}")
+    if partition is MetadataPartition.FILES:
+        return _file_entries(rows, content)
+    return _fields(rows, content, partition)
+
+
+def _rows(cells: Cells, keys: pa.Array, path: str) -> pa.Array:
+    """The keys of records: the rows of their cells, unless the records name them."""
+    try:
+        rows = pa.array([row.decode() for row in cells.rows], pa.string())
+    except UnicodeDecodeError as error:
+        raise CorruptFile(path, "a record whose key is no text") from error
+    named = pc.and_kleene(pc.is_valid(keys), pc.not_equal(pc.binary_length(pc.fill_null(keys, "")), 0))
+    return pc.if_else(named, keys, rows) if pc.any(named).as_py() else rows
+
+
+def _file_entries(rows: pa.Array, lists: pa.MapArray) -> pa.Table:
+    counts = np.diff(lists.offsets.to_numpy())
+    places = pa.array(np.repeat(np.arange(len(lists), dtype=np.int64), counts))
+    items = lists.items
+    columns = [rows.take(places), lists.keys, items.field("size"), items.field("isDeleted")]
+    return pa.Table.from_arrays(columns, schema=FILES)
+
+
+def _fields(rows: pa.Array, content: pa.StructArray, partition: MetadataPartition) -> pa.Table:
+    schema = SCHEMAS[partition]
+    stored = {field.name for field in content.type}
+    columns: list[pa.Array] = [rows]
+    for field, name in zip(list(schema)[1:], _FIELDS[partition], strict=True):
+        if name not in stored:
+            missing = pa.scalar(False) if field.name == "deleted" else pa.scalar(None, field.type)
+            columns.append(
+                pa.array(np.zeros(len(rows), np.bool_)) if missing.is_valid else pa.nulls(len(rows), field.type)
+            )
+        elif field.type == BOUND:
+            columns.append(_bounds(content.field(name)))
+        else:
+            columns.append(content.field(name).cast(field.type))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _bounds(values: pa.StructArray) -> pa.StructArray:
+    """Least or greatest values, in the order and with the members of BOUND."""
+    stored = {field.name for field in values.type}
+    members: Sequence[pa.Array] = [
+        values.field(name).field("value").cast(kind) if name in stored else pa.nulls(len(values), kind)
+        for name, kind in _WRAPPERS
+    ]
+    return pa.StructArray.from_arrays(list(members), fields=list(BOUND), mask=values.is_null())

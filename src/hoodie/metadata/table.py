@@ -1,0 +1,140 @@
+"""The metadata table beside the timeline of its data table: what of it counts, and whether it is up to date.
+
+Pure rules, except `open_metadata`. Source: docs/format/metadata-table.md 1.1, 5 and 7.2.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from hoodie.config.table import TableConfig
+from hoodie.merge.log_scan import Committed
+from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.model.instant import Action, Instant, State
+from hoodie.storage.protocol import Storage
+from hoodie.storage.subfolder import SubfolderStorage
+from hoodie.timeline.load import load_timeline
+from hoodie.timeline.timeline import Timeline
+
+#: Actions on the data table that a metadata table follows with an instant of the same time.
+_FOLLOWED = frozenset(
+    {Action.COMMIT, Action.DELTA_COMMIT, Action.REPLACE_COMMIT, Action.CLEAN, Action.ROLLBACK, Action.RESTORE}
+)
+_UNDONE = frozenset({Action.ROLLBACK, Action.RESTORE})
+#: Instants of the metadata table's own: building, compaction and other services of it.
+_OWN = re.compile(r"\d{17}(00[1-6]|0[1-9]\d|[1-9]\d\d)", re.ASCII)
+_BUILDING = "00000000000000"
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTable:
+    """A metadata table at one moment.
+
+    storage   of its own folder
+    config    of the data table: layout and time zone are the same
+    timeline  its own, loaded after the data table's
+    data      the data table's
+    ready     the partitions that are complete
+    """
+
+    storage: Storage
+    config: TableConfig
+    timeline: Timeline
+    data: Timeline
+    ready: frozenset[MetadataPartition]
+
+    @property
+    def newest(self) -> str:
+        """Time of its newest completed instant; "" when there is none."""
+        return max((instant.requested for instant in self._completed()), default="")
+
+    def blocks(self) -> Committed:
+        """The log blocks that count: of instants that are completed here and on the data timeline, and of its own.
+
+        An instant that the data table is still at, or gave up, is not among them. Hudi takes those as well that a
+        completed rollback of the data table undid, and relies on its own rollback here to take them away.
+        """
+        completed = {instant.requested for instant in self._completed()}
+        first = self.timeline.instants[0].requested if self.timeline.instants else ""
+        valid = {instant.requested for instant in self.data.instants if instant.state is State.COMPLETED}
+        valid = {time for time in valid if time in completed or time < first}
+        return Committed(completed=frozenset(valid | set(own_instants(self.timeline))), latest=self.newest)
+
+    def unknown(self, instants: Iterable[str]) -> str:
+        """The first of some instants of log blocks that no longer is what it was: completed here, and on the data
+        timeline neither completed nor pending. "" when there is none. Later ones than all there are those of a writer
+        that began since the data timeline was loaded."""
+        shown = self.blocks()
+        completed = {instant.requested for instant in self._completed()}
+        on_timeline = {instant.requested for instant in self.data.instants}
+        newest = max(on_timeline, default="")
+        return min(
+            (
+                time
+                for time in instants
+                if time in completed and not shown.shows(time) and time not in on_timeline and time <= newest
+            ),
+            default="",
+        )
+
+    def problem(self) -> str:
+        """Why it does not tell the state of the data table; "" when it does, as far as both timelines say.
+
+        Each action that is completed on the data table has its instant here, unless it is older than all there are:
+        these were archived, or the table was built after it.
+        """
+        if not self.newest:
+            return "it has no completed instant"
+        completed = {instant.requested for instant in self._completed()}
+        first = self.timeline.instants[0].requested
+        behind = [
+            instant.requested
+            for instant in self.data.completed(_FOLLOWED)
+            if instant.requested >= first and instant.requested not in completed
+        ]
+        if behind:
+            return (
+                f"it is behind: {len(behind)} instants of the table are not in it, the newest at {behind[-1]}; "
+                f"its own newest is {self.newest}"
+            )
+        return ""
+
+    def _completed(self) -> list[Instant]:
+        return [instant for instant in self.timeline.instants if instant.state is State.COMPLETED]
+
+
+def own_instants(timeline: Timeline) -> list[str]:
+    """Completed instants of a metadata table that stand for none of the data table: by them it was built and kept."""
+    return [
+        instant.requested
+        for instant in timeline.instants
+        if instant.state is State.COMPLETED
+        and (
+            instant.action in _UNDONE
+            or instant.requested.startswith(_BUILDING)
+            or _OWN.fullmatch(instant.requested) is not None
+        )
+    ]
+
+
+def partitions_ready(config: TableConfig) -> frozenset[MetadataPartition]:
+    """The partitions that are complete, by the data table's properties: none unless the file lists are."""
+    known = {partition.value: partition for partition in MetadataPartition}
+    ready = frozenset(known[name] for name in config.metadata_partitions if name in known)
+    return ready if MetadataPartition.FILES in ready else frozenset()
+
+
+def open_metadata(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
+    """The metadata table of a data table, by one listing of its timeline; None: the table has none.
+
+    timeline  of the data table, loaded before: were it the later one, it could count what is not in here
+    Raises    CorruptFile
+    """
+    ready = partitions_ready(config)
+    if not ready:
+        return None
+    inside = SubfolderStorage(storage, FOLDER)
+    own = replace(config, timeline_path="timeline", history_path="history", archive_path="archived")
+    return MetadataTable(inside, own, load_timeline(inside, own), timeline, ready)
