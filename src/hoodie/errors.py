@@ -34,6 +34,7 @@ __all__ = [
     "LockLost",
     "LockNotReleased",
     "LockTimeout",
+    "MetadataTableIgnored",
     "MetafileMissing",
     "MetastoreUnavailable",
     "MissingFile",
@@ -431,6 +432,24 @@ class MissingFileIgnored(HoodieWarning):
     def __str__(self) -> str:
         what = self.consequence or "Read without it: rows are missing, or show in an older version."
         return f"{self.path}: {self.action} {self.instant} published this file, and it is missing. {what}"
+
+
+class MetadataTableIgnored(HoodieWarning):
+    """A metadata table that is out of date or damaged: the read lists the storage instead, and has the right rows.
+
+    `warnings.simplefilter("error", MetadataTableIgnored)` makes reads fail on it.
+    """
+
+    def __init__(self, path: str, problem: str) -> None:
+        super().__init__(path, problem)
+        self.path, self.problem = path, problem
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: the metadata table is not used: {self.problem.rstrip('.')}. The storage is listed instead. "
+            "A write with hoodie.metadata.enable=false removes this metadata table, and Hudi's writers can build it "
+            "anew; with the same option a read does not look at it."
+        )
 
 
 class MetafileMissing(HoodieWarning):

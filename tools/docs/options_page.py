@@ -18,6 +18,7 @@ from hoodie.config.datasource import ALL_GROUPS, ChangeLogOptions, DatasourceOpt
 from hoodie.config.hbase import HBaseOptions
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Declared, GiB, KiB, MiB, as_text, declared
 from hoodie.config.read import (
     ChangeDataOptions,
@@ -79,6 +80,11 @@ SECTIONS = (
         text="What a write does with a batch. `hoodie.datasource.write.operation` and `partitions.to.delete` are for "
         "`hoodie.write`; the methods of a table say what they do by their names.",
         groups=(DatasourceOptions, WriteOptions),
+    ),
+    Section(
+        title="Metadata table",
+        text="Of reads and of writes: see [the metadata table](metadata.md).",
+        groups=(MetadataOptions,),
     ),
     Section(title="File sizes and encoding", text="How base files grow, in bytes.", groups=(FileSizing,)),
     Section(title="Log files", text="Of Merge-on-Read tables.", groups=(LogOptions,)),

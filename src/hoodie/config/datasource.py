@@ -15,6 +15,7 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.locks import LOCK_GROUPS
 from hoodie.config.merge_mode import with_payload
+from hoodie.config.metadata import METADATA_GROUPS
 from hoodie.config.options import (
     Options,
     alias_sets,
@@ -151,6 +152,7 @@ ALL_GROUPS = (
     DatasourceOptions,
     *WRITE_GROUPS,
     *READ_GROUPS,
+    *METADATA_GROUPS,
     QueryOptions,
     *COMPACTION_GROUPS,
     *ROLLBACK_GROUPS,

@@ -303,12 +303,6 @@ class WriteOptions:
         "_",
         "Write options with this prefix are kept in the commit's metadata.",
     )
-    metadata_table: bool = option(
-        "hoodie.metadata.enable",
-        True,
-        "false: remove the metadata table of another writer, as this library does not maintain one; "
-        "otherwise a write to such a table is refused.",
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

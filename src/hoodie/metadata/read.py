@@ -23,8 +23,10 @@ from hoodie.metadata.merging import merged
 from hoodie.metadata.records import SCHEMAS, decode_records, tombstones
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.files import BaseFile, FileSlice, LogFile, parse_data_file
+from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.load import read_compaction_plan, with_history
+from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from hoodie.view.parallel import in_threads
 from hoodie.view.slices import merged_slices
@@ -114,7 +116,28 @@ def partition_slices(table: MetadataTable, partition: MetadataPartition) -> list
     slices = merged_slices(build_view(timeline, files, compactions=plans))
     if not slices:
         raise CorruptFile(f"{table.storage.root}/{folder}", "no file group of the metadata table is there")
+    for slice_ in slices.values():
+        _require_whole(slice_, partition, timeline)
     return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
+
+
+def _require_whole(slice_: FileSlice, partition: MetadataPartition, timeline: Timeline) -> None:
+    """See that a slice has the files that it must have: what it should hold would not be missed otherwise.
+
+    Building the file lists makes a base file, and so does each compaction of a group with records; logs are numbered.
+    """
+    where = f"{slice_.group.partition}/{slice_.group.file_id}"
+    compactions = {instant.requested for instant in timeline.completed({Action.COMMIT})}
+    if slice_.base is None and (partition is MetadataPartition.FILES or slice_.base_instant in compactions):
+        raise CorruptFile(where, f"the base file of instant {slice_.base_instant} is gone")
+    if timeline.layout != 1:
+        return
+    versions: dict[str, set[int]] = {}
+    for log in slice_.logs:
+        versions.setdefault(log.base_instant, set()).add(log.version)
+    for base_instant, numbers in versions.items():
+        if gaps := set(range(1, max(numbers))) - numbers:
+            raise CorruptFile(where, f"log file {min(gaps)} beside the base file of {base_instant} is gone")
 
 
 def _slice_records(table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted) -> pa.Table:

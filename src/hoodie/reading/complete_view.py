@@ -7,8 +7,12 @@ A reader looks at the newest commits, and at older ones as far as this process k
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import dataclass
 
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
+from hoodie.metadata.table import MetadataTable
+from hoodie.metadata.trusted import ignore, trusted_listing
 from hoodie.reading.time_travel import require_kept
 from hoodie.table.state import TableState, tell_of_missing
 from hoodie.view.load import load_view
@@ -36,19 +40,59 @@ def complete_view(
     Raises   MissingFile; InvalidInput when cleaning or archiving took what a read as of then needs
     Warns    MissingFileIgnored of each missing file, when the options say to read what is left
     """
+    found = listed_view(state, partitions, taken, options, as_of)
+    return found.state, found.view
+
+
+@dataclass(frozen=True, slots=True)
+class ListedView:
+    """A view, and the state that it is of.
+
+    metadata  the metadata table that listed the files; None: the storage did
+    """
+
+    state: TableState
+    view: FileSystemView
+    metadata: MetadataTable | None
+
+
+def listed_view(
+    state: TableState,
+    partitions: Collection[str] | None,
+    taken: Taken,
+    options: Options | None = None,
+    as_of: str | None = None,
+) -> ListedView:
+    """As `complete_view`, saying who listed the files: the metadata table where there is one that tells the state of
+    the table, unless `hoodie.metadata.enable=false`.
+
+    Warns  MetadataTableIgnored, and lists the storage, when that one is out of date, damaged, or lacks a file that a
+           recent commit names
+    """
+    options = options or Options()
+    ask = options.read(MetadataOptions).enable
+    doubtful: Missing | None = None
     for _ in range(_TRIES):
-        view = load_view(state.storage, state.timeline, state.config, partitions)
+        listing = trusted_listing(state.storage, state.config, state.timeline, partitions) if ask else None
+        ask = listing is not None
+        metadata, folders = listing or (None, None)
+        view = load_view(state.storage, state.timeline, state.config, partitions, folders)
         if as_of is not None:
             require_kept(state, view, as_of, partitions)
         lost = _missing(state, view, partitions, taken, as_of)
         if not lost:
-            return state, view
+            if doubtful is not None:
+                ignore(state.storage, f"it lacks {doubtful.path}, which {doubtful.instant.requested} published")
+            return ListedView(state, view, metadata)
+        if metadata is not None:  # the storage knows whether the file is lost, or only the list is wrong
+            ask, doubtful = False, lost[0]
+            continue
         now = state.reload()
         if now.timeline == state.timeline:
             break
-        state = now
-    tell_of_missing(state.storage, lost, options or Options())
-    return state, view
+        state, doubtful = now, None
+    tell_of_missing(state.storage, lost, options)
+    return ListedView(state, view, None)
 
 
 def require_published(state: TableState, view: FileSystemView, as_of: str) -> None:

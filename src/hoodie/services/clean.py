@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
@@ -163,7 +164,7 @@ def service_state(storage: Storage, options: Options, dry_run: bool, state: Tabl
     if dry_run:  # a metadata table that a write would remove stays
         state = load_state(storage)
         without = replace(state.config, metadata_partitions=(), metadata_inflight=())
-        require_writable(state.config if settings.write.metadata_table else without, KNOWN_PAYLOADS)
+        require_writable(state.config if settings.given.read(MetadataOptions).enable else without, KNOWN_PAYLOADS)
     else:
         state = state or writable_state(storage, settings, places_keys=False)
     if restores := state.timeline.pending({Action.RESTORE}):

@@ -12,6 +12,7 @@ import pyarrow as pa
 from hoodie.commit.batch_ids import require_new
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, abandon, begin, to_work
+from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import require_writable
 from hoodie.config.write import MissingColumnOptions, MissingColumns, WriteOperation
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
@@ -182,7 +183,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     if settle(storage, state.config):  # of an overwrite that died after its commit
         state = state.reload()
     without = replace(state.config, metadata_partitions=(), metadata_inflight=())
-    removing = not settings.write.metadata_table and without != state.config
+    removing = not settings.given.read(MetadataOptions).enable and without != state.config
     require_writable(without if removing else state.config, KNOWN_PAYLOADS)
     if removing:
         if places_keys:
