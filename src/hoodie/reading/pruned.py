@@ -17,6 +17,7 @@ class PruneReason(StrEnum):
 
     NOT_ASKED = "in partitions that were not asked for"
     FILTERED = "in partitions that the filter rules out"
+    STATISTICS = "of file slices that column statistics rule out"
     NOT_WRITTEN = "in partitions that no commit of the range wrote to"
     UNCHANGED = "of file groups that the range did not change"
     OLDER = "base files from before the range"

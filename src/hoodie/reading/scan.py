@@ -16,7 +16,7 @@ from hoodie.config.options import Options
 from hoodie.display.render import as_html
 from hoodie.display.summary import Column, Kind, count_text, summary
 from hoodie.errors import UnsupportedTable
-from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice, LogFile
 from hoodie.reading.changes.plan import CommitTimes
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.pruned import Pruned, PruneReason, by_reason, left_out
@@ -60,6 +60,8 @@ class Scan:
     route       who reads the base files for Spark; "": nobody asked
     view        the files that were looked at
     view_as_of  the last instant that counts in the view; None: all of its timeline
+    listed      whether the metadata table listed the files, and not the storage
+    ruled_out   file groups of which no row can pass the filter, by the metadata table's column statistics
     """
 
     kind: ScanKind
@@ -79,6 +81,8 @@ class Scan:
     route: str = field(default="", kw_only=True)
     view: FileSystemView = field(kw_only=True)
     view_as_of: str | None = field(default=None, kw_only=True)
+    listed: bool = field(default=False, kw_only=True)
+    ruled_out: frozenset[FileGroupId] = field(default=frozenset(), kw_only=True)
 
     @property
     def partitions(self) -> tuple[str, ...]:
@@ -171,6 +175,8 @@ class Scan:
         ]
         if self.filter is not None:
             lines.append(f"filter on the rows read: {self.filter}")
+        if self.listed:
+            lines.append("files listed by the metadata table")
         if self.route:
             lines.append(f"base files read by {self.route}")
         if self.mislabelled:
@@ -203,6 +209,8 @@ class Scan:
         """Why a file of the slice that a snapshot reader would take is not read."""
         if self.kind is ScanKind.CHANGES:
             return PruneReason.UNCHANGED if taken is None else PruneReason.OLDER
+        if file.group in self.ruled_out:
+            return PruneReason.STATISTICS
         if taken is None and self.tests != ANY:
             return PruneReason.FILTERED
         return PruneReason.LOGS if isinstance(file, LogFile) else PruneReason.SUPERSEDED

@@ -14,10 +14,12 @@ from dataclasses import replace
 import pyarrow as pa
 
 from hoodie.config.options import Options
+from hoodie.config.read import MergerOptions
 from hoodie.errors import InvalidInput
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.changes.plan import plan_changes
-from hoodie.reading.complete_view import complete_view
+from hoodie.reading.column_statistics import slices_with_statistics
+from hoodie.reading.complete_view import listed_view
 from hoodie.reading.filters.partitions import slices_that_may_pass
 from hoodie.reading.filters.predicate import ANY, Tests, both
 from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, read_filter
@@ -85,11 +87,16 @@ def _plan_state(
     """The rows at one moment."""
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
-    state, view = complete_view(state, partitions, taken, options, moment)
+    found = listed_view(state, partitions, taken, options, moment)
+    state, view = found.state, found.view
     schema = read_schema(state, view, moment)
     wanted, read, rows = _selected(schema, columns, filters)
     tests = tests if rows is None else both(rows.tests, tests)
-    slices = tuple(slices_that_may_pass(taken(view), tests, schema, state.config.properties))
+    candidates = tuple(slices_that_may_pass(taken(view), tests, schema, state.config.properties))
+    slices = candidates
+    if found.metadata is not None and tests != ANY:
+        merged = not (options or Options()).read(MergerOptions).mergers  # a user's own may make other values
+        slices = slices_with_statistics(found.metadata, candidates, tests, schema, merged=merged)
     reader = slice_reader(state, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
     return Scan(
         kind,
@@ -105,6 +112,8 @@ def _plan_state(
         reader=reader,
         view=view,
         view_as_of=moment,
+        listed=found.metadata is not None,
+        ruled_out=frozenset(slice_.group for slice_ in candidates).difference(slice_.group for slice_ in slices),
     )
 
 
