@@ -6,6 +6,8 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
+import pyarrow as pa
+
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.lookup.index_repair import RepairJob
@@ -89,6 +91,7 @@ class Engine(Generic[Frame]):
     read          rows
     keys          asks about keys
     after_commit  the services that run automatically after a commit
+    rows          Arrow rows that are here, as rows of the engine
     compaction    carries out the tasks of a compaction; None: threads of this process
     repair        puts entries of an index again; None: threads of this process
     spark_version of the session, "" without one: what a metastore is told of the table's columns for Spark goes by it
@@ -100,6 +103,7 @@ class Engine(Generic[Frame]):
     read: Reader[Frame]
     keys: Callable[[Storage, Options], KeyQueries[Frame]]
     after_commit: AfterCommit
+    rows: Callable[[pa.Table], Frame]
     compaction: RunTasks | None = None
     repair: Callable[[RepairJob], Sequence[int]] | None = None
     spark_version: str = ""

@@ -78,4 +78,4 @@ def engine_of(session: Any) -> Engine[Any]:
     return spark_engine(session)
 
 
-LOCAL: Engine[Rows] = Engine(check, explain, read, ArrowKeys, after_commit)
+LOCAL: Engine[Rows] = Engine(check, explain, read, ArrowKeys, after_commit, Rows.of_table)

@@ -27,9 +27,11 @@ from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted
 from hoodie.spark.compaction import carry_out
 from hoodie.spark.index_repair import put_again
+from hoodie.spark.local_frame import local_frame
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.change_data import change_data
 from hoodie.spark.read.route import route_to
+from hoodie.spark.types import to_spark
 from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
@@ -56,6 +58,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         partial(read, session),
         partial(SparkKeys, session),
         partial(after_commit, session),
+        lambda rows: local_frame(session, rows, to_spark(rows.schema)),
         partial(carry_out, session),
         partial(put_again, session),
         spark_version=session.version,

@@ -11,6 +11,8 @@ import pyarrow as pa
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
 from hoodie.facts.detail import TableDetail, detail
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.shown import metadata_rows
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
@@ -192,6 +194,20 @@ class TableReads(TableHandle[Frame]):
             for_spark=self.engine.route is not None,
         )
         return scan if self.engine.route is None else replace(scan, route=str(self.engine.route(self.storage, how)))
+
+    def metadata(self, partition: str = MetadataPartition.FILES.value) -> Frame:
+        """What the metadata table says, which other writers keep beside the rows: a DataFrame of the session, or `Rows`
+        without one.
+
+        partition  "files": partition, file, size; "column_stats": partition, file, column, min and max as text, values,
+                   nulls, size, uncompressed_size; "bloom_filters": partition, file, type, instant, filter (base64);
+                   "record_index": record_key, partition, file_id, instant_time
+        Raises     UnsupportedTable when the table has none; InvalidInput on a partition that it does not have;
+                   CorruptFile when it is damaged
+        Warns      MetadataTableIgnored when it is out of date: the rows are those that it has
+        """
+        state = load_state(self.storage)
+        return self.engine.rows(metadata_rows(state.storage, state.config, state.timeline, partition))
 
     def history(self, *, archived: bool = False) -> list[tuple[Instant, CommitMetadata]]:
         """Completed commits of the active timeline with what they did, newest first.

@@ -1,4 +1,4 @@
-"""Commands that look at tables: ls, show, history, files, stats, metadata, report."""
+"""Commands that look at tables: ls, show, history, files, stats, report."""
 
 from __future__ import annotations
 
@@ -140,17 +140,6 @@ def stats(call: Call) -> int:
     from hoodie.facts import files
 
     return call.each(lambda target: files.stats(target.storage, target.options), stats_text)
-
-
-@command("metadata", examples=["hoodie metadata /data/trips"])
-def metadata(call: Call) -> int:
-    """Show properties, and the metadata table.
-
-    The metadata table is kept by other writers; its partitions, its size, and how far it is behind.
-    """
-    from hoodie.cli import settings
-
-    return call.each(lambda target: settings.metadata(target.storage), settings.text)
 
 
 @command(

@@ -27,7 +27,7 @@ COMMANDS = {
     "history": "hoodie.cli.look:history",
     "files": "hoodie.cli.look:files",
     "stats": "hoodie.cli.look:stats",
-    "metadata": "hoodie.cli.look:metadata",
+    "metadata": "hoodie.cli.metadata:metadata",
     "report": "hoodie.cli.look:report",
     "query": "hoodie.cli.read:query",
     "changes": "hoodie.cli.read:changes",

@@ -94,6 +94,27 @@ def test_show_says_why_a_table_of_another_writer_is_only_read(tmp_path: Path, ho
     assert kept["behind"] == 0
 
 
+def test_the_metadata_table_is_listed_and_compared_with_the_storage(tmp_path: Path, hoodie: Terminal) -> None:
+    path = unpacked("cow_metadata_table", tmp_path)
+    listed = hoodie.result("metadata", "list", path)
+    assert listed["columns"] == ["partition", "file", "size"]
+    for partition, file, size in listed["rows"]:
+        assert (path / partition / file).stat().st_size == int(size)
+    entries = hoodie.result("metadata", "list", path, "--of", "record_index", "--limit", "3")
+    assert (len(entries["rows"]), entries["total"]) == (3, 190)
+    whole = hoodie.result("metadata", "validate", path)
+    assert whole == {"exists": True, "records": {"column_stats": 99, "files": 12, "record_index": 190}, "problems": []}
+    assert hoodie.result("metadata", "stats", path)["exists"]
+
+    gone, other = sorted(path.glob("2024-*/*.parquet"))[:2]
+    gone.unlink()
+    other.write_bytes(other.read_bytes() + b"x")
+    found = hoodie.result("metadata", "validate", path, status=1)
+    assert len(found["problems"]) == 2
+    assert f"{gone.parent.name}/{gone.name} is in files, and not on the storage" in found["problems"]
+    assert not hoodie.result("metadata", "validate", unpacked("cow_types", tmp_path))["exists"]
+
+
 def test_history_tells_what_each_commit_did(lake: Path, hoodie: Terminal) -> None:
     lines = hoodie.result("history", lake / "a")["instants"]
     assert [line["instant"] for line in lines] == instants(lake / "a")[::-1]

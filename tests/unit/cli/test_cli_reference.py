@@ -18,7 +18,7 @@ from hoodie.cli.main import cli
 from hoodie.cli.schema import RESULTS, json_schema
 from hoodie.storage.local import LocalStorage
 from support.compacting import schedule
-from support.lake import Terminal, parse
+from support.lake import Terminal, parse, unpacked
 from tools.docs.commands_page import commands, page, schema_text, write
 
 ROOT = Path(__file__).parents[3]
@@ -66,7 +66,7 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
     schema = json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    path, seen = lake / "a", set()
+    path, seen, mdt = lake / "a", set(), unpacked("cow_metadata_table", tmp_path)
     planned = schedule(LocalStorage(path))
     lines: list[tuple[object, ...]] = [
         ("ls", lake),
@@ -74,7 +74,9 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("history", path, "--all"),
         ("files", path, "--all"),
         ("stats", path),
-        ("metadata", path),
+        ("metadata show", path),
+        ("metadata list", mdt),
+        ("metadata validate", mdt),
         ("report", path, "--output", tmp_path / "pages"),
         ("query", path),
         ("changes", path),

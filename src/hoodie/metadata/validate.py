@@ -1,0 +1,57 @@
+"""Compares a metadata table with what it is about: file lists with the storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from hoodie.config.table import TableConfig
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.listing import listed_folders
+from hoodie.metadata.read import read_records
+from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.storage.protocol import Storage
+from hoodie.timeline.timeline import Timeline
+from hoodie.view.load import Folders, data_files, list_folders
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What was compared, and what differs.
+
+    partitions  that were read whole, with the number of records in each
+    problems    one line each; none: the metadata table tells the state of the table
+    """
+
+    partitions: dict[str, int]
+    problems: tuple[str, ...]
+
+
+def validate(storage: Storage, config: TableConfig, timeline: Timeline) -> Validated | None:
+    """Read the metadata table whole, and list the storage beside it; None: the table has none.
+
+    Files of pending and of failed writes are no difference: other readers do not see them either.
+    Raises CorruptFile and the like, where it cannot be read
+    """
+    table = open_metadata(storage, config, timeline)
+    if table is None:
+        return None
+    counts = {str(partition): len(read_records(table, partition)) for partition in sorted(table.ready)}
+    problems = [problem] if (problem := table.problem()) else []
+    return Validated(counts, (*problems, *_differences(table, list_folders(storage))))
+
+
+def _differences(table: MetadataTable, there: Folders) -> list[str]:
+    """What the file lists and the storage say differently of files of completed instants."""
+    visible = table.data.visible()
+    listed = {file.path: file for file in data_files(listed_folders(table).marked)}
+    stored = {file.path: file for file in data_files(there.marked)}
+    where = MetadataPartition.FILES
+    problems = [f"{path} is in {where}, and not on the storage" for path in sorted(listed.keys() - stored.keys())]
+    for path in sorted(stored.keys() - listed.keys()):
+        file = stored[path]
+        instant = getattr(file, "instant", "") or getattr(file, "base_instant", "")
+        if visible.committed(instant) and (table.data.layout == 2 or hasattr(file, "instant")):
+            problems.append(f"{path} is on the storage, and not in {where}")
+    sizes = {path: (stored[path].size, listed[path].size) for path in sorted(listed.keys() & stored.keys())}
+    wrong = {path: pair for path, pair in sizes.items() if pair[0] != pair[1]}
+    return [*problems, *(f"{path} has {size} bytes, and {said} in {where}" for path, (size, said) in wrong.items())]
