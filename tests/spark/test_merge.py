@@ -253,6 +253,17 @@ def test_update_sets_columns_where_a_condition_holds(spark, tmp_path, table_type
     assert [row[0] for row in rows(table)] == ["b"]
 
 
+@ROUTES
+def test_a_delete_from_a_table_that_nothing_was_written_to_deletes_nothing(spark, tmp_path, route):
+    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id")
+    for condition in ("id = 'a' and price > 1", F.col("id") == "a", None):
+        assert counts(table.delete_where(condition, options=route)) == (0, 0, 0)
+    with pytest.raises(InvalidInput, match="It has none yet"):
+        table.update("id = 'a'", {"price": 1})
+    table.upsert(changes(spark))
+    assert counts(table.delete_where("id = 'a'", options=route)) == (0, 0, 1)
+
+
 def test_only_partitions_that_can_fit_are_opened(spark, tmp_path):
     table = new_table(spark, tmp_path / "t")
     for file in (tmp_path / "t" / "rome").glob("*.parquet"):

@@ -78,7 +78,10 @@ class TableConditions(TableHandle[Frame]):
     def delete_where(
         self, condition: str | Column | None, *, name: str = "target", options: Options | None = None
     ) -> WriteResult:
-        """Delete the rows for which a condition holds; None: all. Arguments and errors as of `update`."""
+        """Delete the rows for which a condition holds; None: all. Arguments and errors as of `update`.
+
+        A table that nothing was written to yet has no columns, and so no row for which any condition holds.
+        """
         from hoodie.spark.merge.run import delete_where
 
         with failures_heard(self.storage, "DELETE"):

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.api.engine import Engine
-from hoodie.api.inputs import Path, column_names, is_spark_frame, session_and_path
+from hoodie.api.inputs import Path, as_path, column_names, is_spark_frame, session_and_path
 from hoodie.api.local_engine import engine_of
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
@@ -276,7 +276,7 @@ _DEFAULT_ORDERING = "ts"
 @typed_errors()
 def write(
     df: Any,
-    path: str,
+    path: Path,
     options: Mapping[str, Any] | None = None,
     *,
     mode: str = "append",
@@ -302,6 +302,7 @@ def write(
     Raises           as `HoodieTable.upsert`; TableMismatch when the table there has other settings, or mode is error;
                      InvalidInput on overwrite while a savepoint or a planned compaction forbids it
     """
+    path = as_path(path)
     given = overridden(door_options(options, Purpose.WRITE, path, props), missing_options(missing))
     mode = _save_mode(mode)
     operation = given.read(DatasourceOptions).operation

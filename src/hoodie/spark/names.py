@@ -6,6 +6,7 @@ lives as long as its session. In the catalog are the entries that a sync made (`
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -34,14 +35,14 @@ class NamedTable:
     entry: bool = False
 
 
-def register_table(session: SparkSession, name: str, location: str) -> None:
+def register_table(session: SparkSession, name: str, location: str | os.PathLike[str]) -> None:
     """Let SQL and `open_table` call the table at a path by a name, in this session. The same name again replaces it.
 
     name      `trips` or `db.trips`; capitals make no difference
     location  its path
     Raises    InvalidInput on a name of other characters
     """
-    session.conf.set(PREFIX + _checked(name), location)
+    session.conf.set(PREFIX + _checked(name), os.fspath(location))
 
 
 def unregister_table(session: SparkSession, name: str) -> None:

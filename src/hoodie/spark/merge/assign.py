@@ -40,7 +40,7 @@ def column_of(name: str, columns: Sequence[str], target: str) -> str:
         near = difflib.get_close_matches(parts[-1].lower(), known, n=1, cutoff=0.5)
         raise InvalidInput(
             f"the table has no column {name!r}. "
-            + (f"Did you mean {known[near[0]]!r}?" if near else f"It has {', '.join(columns)}.")
+            + (f"Did you mean {known[near[0]]!r}?" if near else f"It has {', '.join(columns) or 'none yet'}.")
         )
     return found
 

@@ -392,6 +392,8 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
 
 
 def _delete(target: _Target, condition: str | Column | None, name: str) -> WriteResult:
+    # A table without columns, whatever the condition names, has no row that it holds for.
+    condition = condition if target.declared is not None else "false"
     scan = target.scan([condition], name)
     keys = scan_rows(target.session, scan).alias(name).where(holds(condition)).select(RECORD_KEY, PARTITION_PATH)
     checked = check(target.state, WriteOperation.DELETE, None, target.settings)

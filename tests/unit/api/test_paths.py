@@ -1,0 +1,50 @@
+"""A `pathlib.Path` goes where the text of a path goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+
+KEY = {"hoodie.datasource.write.recordkey.field": "id"}
+ROWS = pa.table({"id": ["a"], "v": [1]})
+
+
+def test_a_table_is_written_at_a_path(tmp_path: Path) -> None:
+    hoodie.write(ROWS, tmp_path / "trips", KEY)
+    hoodie.write(ROWS, path=tmp_path / "trips", options=KEY, mode="overwrite")
+    assert hoodie.open_table(tmp_path / "trips").detail().name == "trips"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        hoodie.open_table,
+        hoodie.HoodieTable,
+        hoodie.read,
+        hoodie.read_arrow,
+        hoodie.scan,
+        hoodie.HoodieReadClient,
+        hoodie.HoodieWriteClient,
+        lambda path: hoodie.read_changes_arrow(path, "earliest"),
+        lambda path: hoodie.create_table(path, name="trips", record_key="id", options={}),
+    ],
+)
+def test_a_table_is_opened_at_a_path(call: Callable[[Path], Any], tmp_path: Path) -> None:
+    hoodie.create_table(tmp_path / "trips", name="trips", record_key="id").upsert(ROWS)
+    call(tmp_path / "trips")
+
+
+def test_a_name_is_given_to_a_path() -> None:
+    class Session:
+        class conf:  # as Spark's sessions have it
+            set = staticmethod(lambda key, value: settings.update({key: value}))
+
+    settings: dict[str, str] = {}
+    hoodie.register_table(Session(), "trips", Path("/data/trips"))  # type: ignore[arg-type]
+    assert settings == {"spark.hoodie.catalog.trips": "/data/trips"}
