@@ -27,7 +27,7 @@ from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
-from hoodie.storage.protocol import Storage, join, remove_with_temporaries, split
+from hoodie.storage.protocol import Storage, join, remove_with_temporaries, rewrite, split
 from hoodie.timeline.layout import COMPLETES_AS
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
@@ -188,10 +188,10 @@ def unpublish(storage: Storage, published: Instant, action: Action, *, keep_stat
         path = instant_path(published)
         content = storage.read(path)
         # One that is damaged says nothing: what it wrote is searched for again.
-        storage.write(instant_path(inflight), b"" if _stats(content, path) is None else content)
+        rewrite(storage, instant_path(inflight), b"" if _stats(content, path) is None else content)
     if published.action is Action.REPLACE_COMMIT:
         # A completed clustering is undone, not to run again: an empty request is not a clustering's.
-        storage.write(instant_path(Instant(published.requested, action, State.REQUESTED)), b"")
+        rewrite(storage, instant_path(Instant(published.requested, action, State.REQUESTED)), b"")
     return uncomplete(storage, published, action)
 
 

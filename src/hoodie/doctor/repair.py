@@ -14,7 +14,7 @@ from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
 from hoodie.model.instant import Action, State
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.concurrency import Writers
 from hoodie.table.metadata_table import remove_metadata_table
 from hoodie.table.partition_metadata import ensure_partition
@@ -126,7 +126,7 @@ def _metadata(storage: Storage, target: str, clock: Clock) -> None:
 def _archive(storage: Storage, target: str, clock: Clock) -> None:
     made = with_java_headers(storage.read(target), target)
     if made is not None:
-        storage.write(target, made)
+        rewrite(storage, target, made)
 
 
 def _resume(storage: Storage, target: str, clock: Clock) -> None:

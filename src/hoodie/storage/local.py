@@ -138,6 +138,7 @@ class LocalStorage(Storage):
             yield file
             file.close()
             _sync(temporary)
+            _drop_checksum(full)
             os.replace(temporary, full)
         except BaseException:
             file.close()
@@ -147,8 +148,10 @@ class LocalStorage(Storage):
         _sync_folder(os.path.dirname(full))
 
     def delete(self, path: str) -> bool:
+        full = self._at(check_file(path))
+        _drop_checksum(full)
         try:
-            os.unlink(self._at(check_file(path)))
+            os.unlink(full)
         except _GONE:
             return False
         return True
@@ -164,7 +167,7 @@ def _drop_checksum(full: str) -> None:
     """Remove the checksum that Hadoop's local file system left beside an earlier file of the name: it would refuse the
     new one."""
     folder, name = os.path.split(full)
-    with suppress(FileNotFoundError):
+    with suppress(*_GONE):
         os.unlink(os.path.join(folder, f".{name}.crc"))
 
 

@@ -194,6 +194,21 @@ def split(path: str) -> tuple[str, str]:
     return folder, name
 
 
+def hadoop_checksum(path: str) -> str:
+    """The path of the checksum that Hadoop's local file system keeps beside a file, and compares when it reads it."""
+    folder, name = split(path)
+    return join(folder, f".{name}.crc")
+
+
+def rewrite(storage: Storage, path: str, data: bytes) -> None:
+    """Replace a file that another program may have written: Hadoop's checksum of the old bytes goes first.
+
+    A table on another storage than a local disk may hold such files, too: it was copied there, or is mounted somewhere.
+    """
+    storage.discard(hadoop_checksum(path))
+    storage.write(path, data)
+
+
 def temporary_beside(path: str) -> str:
     """A fresh temporary path in the folder of `path`.
 

@@ -14,7 +14,7 @@ from hoodie.config.sync import ManifestFormat, ManifestOptions, MetaSyncOptions
 from hoodie.errors import InvalidInput
 from hoodie.locks import lock_for
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, join, split
+from hoodie.storage.protocol import Storage, join, rewrite, split
 from hoodie.sync.manifest_state import ManifestState, decode_state, new_commits
 from hoodie.table.state import TableState, load_state
 from hoodie.timeline.load import read_commit
@@ -156,7 +156,7 @@ def _write_symlinks(
     until cleaning removes the partition."""
 
     def write(partition: str) -> None:
-        storage.write(symlink_path(partition), _lines(f"{base}/{path}" for path in files[partition]))
+        rewrite(storage, symlink_path(partition), _lines(f"{base}/{path}" for path in files[partition]))
 
     in_threads(write, list(files))
     if partitions is None:
@@ -172,8 +172,8 @@ def _write_csv(storage: Storage, base: str, files: Mapping[str, Sequence[str]], 
     kept  paths that were listed of partitions that were not looked at now
     """
     paths = sorted([*kept, *(path for found in files.values() for path in found)])
-    storage.write(CSV_URIS, _lines(f"{base}/{path}" for path in paths))
-    storage.write(CSV_NAMES, _lines(split(path)[1] for path in paths))
+    rewrite(storage, CSV_URIS, _lines(f"{base}/{path}" for path in paths))
+    rewrite(storage, CSV_NAMES, _lines(split(path)[1] for path in paths))
 
 
 def symlink_path(partition: str) -> str:

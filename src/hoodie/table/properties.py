@@ -20,11 +20,10 @@ from hoodie.formats.java.properties import (
     verify_checksum,
 )
 from hoodie.storage.driver_errors import no_bucket
-from hoodie.storage.protocol import Storage, join
+from hoodie.storage.protocol import Storage, join, rewrite
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
-_HADOOP_CHECKSUM = ".hoodie/.hoodie.properties.crc"
 _DATABASE, _TABLE = "hoodie.database.name", "hoodie.table.name"
 _COMMIT = re.compile(r"\d{14,17}(_\d+)?\.(commit|deltacommit|replacecommit)")
 _ROUNDS = 5
@@ -102,8 +101,7 @@ def update_properties(
     if new == old:
         return old
     storage.create_new(BACKUP, storage.read(PROPERTIES))
-    storage.write(PROPERTIES, _render(new, "Updated at", now))
-    storage.delete(_HADOOP_CHECKSUM)  # of the old bytes; Hadoop's local file system would refuse the new ones
+    rewrite(storage, PROPERTIES, _render(new, "Updated at", now))
     if _parse(storage.read(PROPERTIES), PROPERTIES) != new:
         advice = f"{BACKUP} holds the settings as they were; do not let two writers change them without a lock."
         raise CorruptFile(PROPERTIES, "the settings that were just written do not read back", advice=advice)
@@ -123,8 +121,7 @@ def recover(storage: Storage) -> None:
         _read(storage, PROPERTIES)
     except (FileNotFoundError, CorruptFile):
         _parse(backup, BACKUP)  # raises, and both files stay for a person to look at
-        storage.write(PROPERTIES, backup)
-        storage.delete(_HADOOP_CHECKSUM)
+        rewrite(storage, PROPERTIES, backup)
     storage.delete(BACKUP)
 
 
@@ -139,8 +136,7 @@ def rewrite_checksum(storage: Storage, now: dt.datetime | None = None) -> None:
         raise TableNotFound(storage.root) from None
     if not properties.get(_TABLE):
         raise CorruptFile(PROPERTIES, f"{_TABLE} is missing", advice="Restore the file from a copy of the table.")
-    storage.write(PROPERTIES, _render(_with_checksum(properties), "Checksum written anew at", now))
-    storage.delete(_HADOOP_CHECKSUM)
+    rewrite(storage, PROPERTIES, _render(_with_checksum(properties), "Checksum written anew at", now))
 
 
 def _read(storage: Storage, path: str) -> dict[str, str]:

@@ -121,3 +121,24 @@ def test_a_folder_that_cannot_be_read_is_no_empty_folder(storage, monkeypatch):
     for call in (storage.list, storage.list_tree, lambda: storage.delete_tree("a")):
         with pytest.raises(PermissionError):
             call()
+
+
+def test_hadoops_checksum_of_an_earlier_file_goes_however_the_name_is_written_anew(storage):
+    def stream() -> None:
+        with storage.open_output("a/f") as file:
+            file.write(b"new")
+
+    ways = (
+        lambda: storage.write("a/f", b"new"),
+        lambda: storage.create_new("a/f", b"new"),
+        stream,
+        lambda: storage.delete("a/f"),
+        lambda: storage.discard("a/f"),
+    )
+    for way in ways:
+        storage.delete("a/f")
+        storage.write("a/.f.crc", b"crc\0")
+        way()
+        assert "crc" not in str(storage.list("a"))
+    storage.write("a/file", b"")
+    assert not storage.delete("a/file/below")

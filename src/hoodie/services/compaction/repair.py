@@ -26,7 +26,7 @@ from hoodie.services.compaction.schedule import (
     refuse_pending_writes,
     take_back,
 )
-from hoodie.storage.protocol import Storage
+from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.settings import Settings
 from hoodie.timeline.transition import instant_path, remove_pending
 
@@ -73,7 +73,7 @@ def repair_compaction(storage: Storage, options: Options, instant: str) -> list[
             )
             plan = replace(plan_files.plan, operations=operations)
             requested = take_back(storage, pending, plan_files.leftovers)
-            storage.write(instant_path(requested), encode_compaction_plan(plan))
+            rewrite(storage, instant_path(requested), encode_compaction_plan(plan))
         return lines
 
 
