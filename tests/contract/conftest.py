@@ -36,9 +36,9 @@ def proxy(s3: dict[str, Any]) -> Iterator[FaultyProxy]:
 
 @pytest.fixture(scope="session")
 def over_proxy(s3: dict[str, Any], proxy: FaultyProxy) -> dict[str, Any]:
-    """fsspec options of a client that goes through the proxy, is impatient, and whose library does not try again by
-    itself: what is tried again is our doing."""
-    config = {"retries": {"total_max_attempts": 1}, "read_timeout": 3, "connect_timeout": 5}
+    """fsspec options of a client that goes through the proxy, waits as long as a busy machine may take, and whose
+    library does not try again by itself: what is tried again is our doing."""
+    config = {"retries": {"total_max_attempts": 1}, "read_timeout": 120, "connect_timeout": 120}
     return {**s3, "client_kwargs": {"endpoint_url": proxy.url}, "config_kwargs": config}
 
 

@@ -21,7 +21,7 @@ from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage import Storage, retry
 from hoodie.table.state import load_state
 from hoodie.testing.tables import ArrowTable
-from support.http_faults import Fault, FaultyProxy, every, first
+from support.http_faults import Fault, FaultyProxy, every, first, times_out
 from support.nightly import nightly
 from support.oracles import read_hudi_rs
 from support.undoing import COW, FIRST, LATER, MOR, NOW, SECOND, THIRD, batch, newest, opened, read, upsert
@@ -31,6 +31,7 @@ PASSING = [Fault.BUSY, Fault.ERROR, Fault.CUT, Fault.LOST, Fault.HANG]
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    times_out(monkeypatch)
     monkeypatch.setattr("hoodie.storage.object_stores.time.sleep", lambda seconds: None)
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
     monkeypatch.setattr(retry._policy, "wait", tenacity.wait_none())
@@ -39,7 +40,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("fault", PASSING)
 @pytest.mark.parametrize("data", [b"", b"content"])
 def test_a_file_is_created_though_the_request_or_its_answer_is_lost(storage, server, proxy, fault, data):
-    with proxy.faults(first(2 if fault is not Fault.HANG else 1, fault, "PUT")) as met:
+    with proxy.faults(first(2, fault, "PUT")) as met:
         storage.create_new("f/instant", data)
     assert met[fault]
     assert server.read("f/instant") == data
@@ -108,8 +109,6 @@ def test_each_call_gets_through_when_the_first_try_fails(storage, server, proxy,
         (lambda: storage.delete("f/z"), True),
         (lambda: storage.delete_tree("t"), None),
     ]
-    if fault is Fault.HANG:
-        expected = expected[2:3] + expected[7:9]  # each waits for the time-out
     for call, answer in expected:
         with proxy.faults(first(1, fault)) as met:
             assert call() == answer

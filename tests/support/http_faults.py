@@ -9,6 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import Enum
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
 
 
 class Fault(Enum):
@@ -18,7 +21,7 @@ class Fault(Enum):
     ERROR = "500, and nothing happens"
     CUT = "the connection breaks, and nothing happens"
     LOST = "it happens, and the connection breaks before the answer"
-    HANG = "it happens, and the answer does not come in time"
+    HANG = "it happens, and the answer does not come in time: see `times_out`"
     DENIED = "403, as to a user without the right to do it"
     EXPIRED = "400, as to a token that is no longer valid"
     UNKNOWN = "401, as to someone that the store does not know"
@@ -40,11 +43,31 @@ _MISSIGNED = (
 _ERROR = b'<?xml version="1.0" encoding="UTF-8"?><Error><Code>InternalError</Code><Message>oops</Message></Error>'
 
 
+#: The header of an answer for which the client is to take that it waited too long.
+TOO_LATE = "X-Too-Late"
+
+
+def times_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have S3's client take answers that are too late for a time-out of its own, without anybody waiting."""
+    from aiobotocore.httpsession import AIOHTTPSession
+    from botocore.exceptions import ReadTimeoutError
+
+    send = AIOHTTPSession.send
+
+    async def sent(self: AIOHTTPSession, request: Any) -> Any:
+        answer = await send(self, request)
+        if TOO_LATE in answer.headers:
+            raise ReadTimeoutError(endpoint_url=request.url)
+        return answer
+
+    monkeypatch.setattr(AIOHTTPSession, "send", sent)
+
+
 class FaultyProxy:
     """Between a client and the server at `host`:`port`. `choose` may be replaced at any time."""
 
-    def __init__(self, host: str, port: int, hang: float = 1.5) -> None:
-        self.target, self.hang = (host, port), hang
+    def __init__(self, host: str, port: int) -> None:
+        self.target = (host, port)
         self.choose: Choose = lambda method, path: None
         self.dropped: frozenset[str] = frozenset()  # headers of requests, in lower case, that are not passed on
         self.met: Counter[Fault] = Counter()
@@ -122,7 +145,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self._answer(answer.status, answer.getheaders(), content)
                 return
             if fault is Fault.HANG:
-                threading.Event().wait(self.proxy.hang)
+                self._answer(answer.status, [*answer.getheaders(), (TOO_LATE, "1")], content)
+                return
         self.close_connection = True
 
     def _answer(self, status: int, headers: list[tuple[str, str]], content: bytes) -> None:

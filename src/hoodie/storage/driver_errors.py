@@ -14,9 +14,14 @@ _STATUS = frozenset({408, 425, 429, 500, 502, 503, 504})
 _DRIVERS = frozenset(
     {"aiobotocore", "aiohttp", "azure", "botocore", "fsspec", "gcsfs", "hdfs_native", "requests", "urllib3"}
 )
-#: Google's has others' packages beside it: only this one of "google".
-_GOOGLE = "google.auth"
-_WORDS = ("Timeout", "Connection", "Disconnected", "Incomplete", "Payload", "HTTPClientError", "ResponseParser")
+#: Google's has others' packages beside it: only these of "google".
+_GOOGLE = ("google.auth", "google.api_core")
+_WORDS = (
+    *("Timeout", "Connection", "Disconnected", "Incomplete", "Payload", "HTTPClientError", "ResponseParser"),
+    *("ServiceRequest", "ServiceResponse", "ServiceUnavailable"),  # azure's and google's, of the network
+)
+#: Packages that only raise errors of others and of Python.
+_RAISING = frozenset({*_DRIVERS, "adlfs", "s3fs"})
 _LASTING = ("Credentials", "SSLError", "ProxyConnection", "UnknownEndpoint")
 #: What stores answer to credentials that they do not take, and how classes of such errors are named.
 _REJECTED = frozenset(
@@ -63,6 +68,18 @@ def _rejects(error: BaseException) -> bool:
 def from_driver(error: BaseException) -> bool:
     """Whether an error is of a class of a driver, or of the network library that it uses."""
     return any(_of_driver(kind) for kind in type(error).__mro__)
+
+
+def raised_by_driver(error: BaseException) -> bool:
+    """Whether a driver has raised a plain error of Python: "Bad Request" as a ValueError, what failed as a
+    RuntimeError."""
+    if not isinstance(error, (ValueError, RuntimeError)):
+        return False
+    last = error.__traceback__
+    while last is not None and last.tb_next is not None:
+        last = last.tb_next
+    module = "" if last is None else str(last.tb_frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] in _RAISING or module.startswith(_GOOGLE)
 
 
 def _of_driver(kind: type) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+from collections.abc import Mapping
 from typing import Any
 
 from hoodie.storage.object_stores import ObjectStore
-from hoodie.storage.retry import as_os_error
+from hoodie.storage.retry import as_os_error, retrying
 
 
 class BucketMissing(FileNotFoundError):
@@ -44,8 +45,16 @@ class GCS(ObjectStore):
         except FileNotFoundError:
             return None
 
-    def metadata(self, path: str) -> dict[str, str] | None:
-        return self._object(path).get("metadata")
+    def head(self, path: str) -> tuple[Mapping[str, str] | None, int | None]:
+        found = self._object(path)
+        return found.get("metadata"), int(found["size"])
+
+    def _upload(self, path: str, mark: str) -> Any:
+        """Each part says where it belongs, and may come twice: gcsfs repeats it after errors, but not a time-out."""
+        parts = super()._upload(path, mark)
+        send = parts._upload_chunk
+        parts._upload_chunk = lambda final=False: retrying(lambda: send(final=final))
+        return parts
 
     def _object(self, path: str) -> dict[str, Any]:
         """What the store says of an object. Raises FileNotFoundError."""

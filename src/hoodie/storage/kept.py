@@ -6,6 +6,8 @@ import io
 from collections.abc import Callable
 from typing import Any
 
+from hoodie.storage.retry import as_os_error
+
 
 class KeptOutput(io.RawIOBase):
     """A file to write from start to end.
@@ -33,9 +35,10 @@ class KeptOutput(io.RawIOBase):
         if self.stream is None and self._size <= self._most:
             self.kept += piece
             return len(piece)
-        if self.stream is None:
-            self.stream = self._begin()
-            self.stream.write(bytes(self.kept))
-            self.kept.clear()
-        self.stream.write(piece)
+        with as_os_error():
+            if self.stream is None:
+                self.stream = self._begin()
+                self.stream.write(bytes(self.kept))
+                self.kept.clear()
+            self.stream.write(piece)
         return len(piece)

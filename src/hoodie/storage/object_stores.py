@@ -7,7 +7,7 @@ import inspect
 import logging
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from enum import Enum
 from typing import Any
@@ -30,6 +30,8 @@ _MARK = "hoodie-create"  # metadata key of the creator's mark; S3 lower-cases ke
 _ATTEMPTS = 4
 #: How often the completion of an upload is asked for; drivers wait a minute for each answer.
 _COMPLETIONS = 10
+#: How often it is looked whether an upload whose completion got no answer is there after all.
+_LOOKS = 6
 #: Answers that say the file was not created, so there is nothing to resolve.
 _REFUSED = (PermissionError, FileNotFoundError, IsADirectoryError, NotADirectoryError, NotImplementedError, TypeError)
 #: Endpoints and buckets of S3 that were seen to refuse it.
@@ -71,7 +73,7 @@ class ObjectStore(Driver):
                 raise
             except _REFUSED as error:
                 # An upload in parts is unknown once it is completed: the answer to that may have got lost.
-                if isinstance(error, FileNotFoundError) and self._is_ours(path, mark):
+                if isinstance(error, FileNotFoundError) and self._is_ours(path, mark, len(data)):
                     return
                 raise
             except Exception as error:  # each driver has its own tree of network errors; all but the last are resolved
@@ -136,7 +138,7 @@ class ObjectStore(Driver):
                 retrying(lambda: self.overwrite(path, bytes(file.kept)))
             else:
                 with as_os_error():
-                    self._complete(file.stream, path, mark)
+                    self._complete(file.stream, path, mark, file.tell())
         except BaseException:
             with suppress(Exception):  # what is left are parts of an upload, which the store's own rules remove
                 abandon(file.stream)
@@ -146,17 +148,37 @@ class ObjectStore(Driver):
         """A file of the driver's that goes up in parts."""
         return self.fs.open(path, "wb", block_size=_PART, **self._marked(mark))
 
-    def _complete(self, parts: Any, path: str, mark: str) -> None:
-        """Have the store put the parts together."""
+    def _complete(self, parts: Any, path: str, mark: str, size: int) -> None:
+        """Have the store put the parts together. A driver asks several times; an answer that got lost or came too late
+        is found out by looking."""
         try:
             parts.close()
-        except Exception:  # the answer to the completion may have got lost, and its repetition refused
-            if not self._is_ours(path, mark):
+        except Exception as error:
+            if not self._appears(parts, path, mark, size, error):
                 raise
 
-    def _is_ours(self, path: str, mark: str) -> bool:
-        """Whether the stored object has the mark."""
-        return bool(self.marks) and retrying(lambda: self._look(path, b"", mark)) is CreateOutcome.OURS
+    def _appears(self, parts: Any, path: str, mark: str, size: int, error: Exception) -> bool:
+        """Whether the object is there after all, or soon: a store may go on with what it did not answer."""
+        tries = _LOOKS if is_transient(error) else 1
+        for attempt in range(1, tries + 1):
+            try:
+                if self._is_done(parts, path, mark, size):
+                    return True
+            except Exception as problem:  # the network is still down
+                if not is_transient(problem):
+                    raise
+            if attempt < tries:
+                _log.info("%s: the upload is not complete yet: %s", path, type(error).__name__)
+                time.sleep(min(0.2 * 2**attempt, 10))
+        return False
+
+    def _is_done(self, parts: Any, path: str, mark: str, size: int) -> bool:
+        """Whether the stored object is the one of this upload, and whole."""
+        return self._is_ours(path, mark, size)
+
+    def _is_ours(self, path: str, mark: str, size: int) -> bool:
+        """Whether the stored object has the mark. Raises OSError when it has, and another size."""
+        return bool(self.marks) and retrying(lambda: self._look_for_mark(path, mark, size)) is CreateOutcome.OURS
 
     def _marked(self, mark: str) -> dict[str, Any]:
         return {self.marks: {_MARK: mark}} if self.marks else {}
@@ -174,23 +196,32 @@ class ObjectStore(Driver):
         self.fs.pipe_file(path, data, mode="create", **self._marked(mark), **self.arguments)
 
     def _look(self, path: str, data: bytes, mark: str) -> CreateOutcome:
+        if self.marks:
+            return self._look_for_mark(path, mark, len(data))
         self.fs.invalidate_cache(path)
         try:
-            if self.marks:
-                return CreateOutcome.OURS if self._mark_of(path) == mark else CreateOutcome.ANOTHERS
             return CreateOutcome.OURS if data and self.fs.cat_file(path) == data else CreateOutcome.ANOTHERS
         except FileNotFoundError:
             return CreateOutcome.ABSENT
 
-    def _mark_of(self, path: str) -> str | None:
-        """The mark of the creator; None without one. Raises FileNotFoundError."""
-        mark: str | None = (self.metadata(path) or {}).get(_MARK)
-        return mark
+    def _look_for_mark(self, path: str, mark: str, size: int) -> CreateOutcome:
+        self.fs.invalidate_cache(path)
+        try:
+            metadata, stored = self.head(path)
+        except FileNotFoundError:
+            return CreateOutcome.ABSENT
+        if (metadata or {}).get(_MARK) != mark:
+            return CreateOutcome.ANOTHERS
+        if stored not in (None, size):
+            raise OSError(errno.EIO, f"the store holds {stored} bytes of {size} that were written", path)
+        return CreateOutcome.OURS
 
-    def metadata(self, path: str) -> dict[str, str] | None:
-        """What a put gave with the object, where the store has `marks`. Raises FileNotFoundError."""
-        found: dict[str, str] | None = self.fs.metadata(path)
-        return found
+    def head(self, path: str) -> tuple[Mapping[str, str] | None, int | None]:
+        """What a put gave with the object, where the store has `marks`, and its size, where that costs no request more.
+
+        Raises FileNotFoundError
+        """
+        return self.fs.metadata(path), None
 
 
 class Azure(ObjectStore):
@@ -199,6 +230,24 @@ class Azure(ObjectStore):
 
     def __init__(self, fs: Any) -> None:
         super().__init__(fs, retry_total=0)
+
+    def _upload(self, path: str, mark: str) -> Any:
+        parts = super()._upload(path, mark)
+        parts.replaces = retrying(lambda: self._version(path))
+        return parts
+
+    def _is_done(self, parts: Any, path: str, mark: str, size: int) -> bool:
+        found = retrying(lambda: self._version(path))
+        return found is not None and found != parts.replaces and found[1] == size
+
+    def _version(self, path: str) -> tuple[str, int] | None:
+        """What tells one content of an object from another, and its size; None when there is no object."""
+        self.fs.invalidate_cache(path)
+        try:
+            info = self.fs.info(path)
+        except FileNotFoundError:
+            return None
+        return str(info.get("etag")), int(info["size"] or 0)
 
     def takes(self, path: str) -> bool:
         """The service makes a slash of a backslash, and adlfs takes the '?' at the end of a folder for a query's."""
@@ -227,7 +276,7 @@ class S3(ObjectStore):
         parts.autocommit = False  # closing it uploads the rest, and no more
         return parts
 
-    def _complete(self, parts: Any, path: str, mark: str) -> None:
+    def _complete(self, parts: Any, path: str, mark: str, size: int) -> None:
         """A store may take minutes over a long file, longer than a client waits for an answer. It does no harm to ask
         again: a completed upload is unknown, and the object has the mark."""
         parts.close()
@@ -236,16 +285,16 @@ class S3(ObjectStore):
                 parts.commit()
                 return
             except Exception as error:
-                if self._has_mark(path, mark):
+                if self._has_mark(path, mark, size):
                     return
                 if attempt == _COMPLETIONS or not is_transient(error):
                     raise
                 _log.info("%s: the upload is not complete yet: %s", path, type(error).__name__)
             time.sleep(min(0.2 * 2**attempt, 10))
 
-    def _has_mark(self, path: str, mark: str) -> bool:
+    def _has_mark(self, path: str, mark: str, size: int) -> bool:
         try:
-            return self._is_ours(path, mark)
+            return self._is_ours(path, mark, size)
         except Exception as error:  # the network is still down; the completion is asked for again
             if not is_transient(error):
                 raise
@@ -293,8 +342,12 @@ class S3(ObjectStore):
         return super().find(path, beginning)
 
     def size(self, path: str) -> int | None:
-        bucket, key, _ = self.fs.split_path(path)
         try:
-            return int(self.fs.call_s3("head_object", Bucket=bucket, Key=key)["ContentLength"])
+            return self.head(path)[1]
         except FileNotFoundError:
             return None
+
+    def head(self, path: str) -> tuple[Mapping[str, str] | None, int | None]:
+        bucket, key, _ = self.fs.split_path(path)
+        answer = self.fs.call_s3("head_object", Bucket=bucket, Key=key)
+        return answer.get("Metadata"), int(answer["ContentLength"])

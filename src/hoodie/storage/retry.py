@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import tenacity
 
-from hoodie.storage.driver_errors import is_transient
+from hoodie.storage.driver_errors import is_transient, raised_by_driver
 
 _log = logging.getLogger("hoodie.storage")
 
@@ -40,14 +40,14 @@ def retrying(call: Callable[[], T], when: Callable[[BaseException], bool] = is_t
 
 @contextmanager
 def as_os_error() -> Iterator[None]:
-    """What a driver raises for the network is an OSError for callers, whatever class the driver has for it; and what it
-    raises for a right that is missing a PermissionError."""
+    """What a driver raises for the network, or as a plain error of Python, is an OSError for callers, whatever class it
+    has for it; and what it raises for a right that is missing a PermissionError."""
     try:
         yield
     except Exception as error:
         if type(error) is OSError and not error.errno and str(error).startswith(_FORBIDDEN):
             raise PermissionError(errno.EACCES, str(error)) from error
-        if isinstance(error, OSError) or not is_transient(error):
+        if isinstance(error, OSError) or not (is_transient(error) or raised_by_driver(error)):
             raise
         raise OSError(errno.EIO, f"{type(error).__name__}: {error}") from error
 
