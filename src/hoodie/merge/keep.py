@@ -20,10 +20,15 @@ def keeping(rule: MergeRule, missing: Sequence[str]) -> MergeRule:
     that what wins, and a row made of two, is a whole row.
 
     missing  of the table's columns, nested ones dotted, none in lists or maps; none: the rule as it is
-    Raises   InvalidInput for a rule that decides by one of them, or keeps no row
+    Raises   InvalidInput for a rule that decides by one of them, keeps no row, or is the user's own
     """
     if not missing:
         return rule
+    if rule.merger is not None:
+        raise InvalidInput(
+            f'missing="keep" has no meaning here: the merger {rule.name} makes each value of a stored and an incoming '
+            "one. Give the batch all columns of the table"
+        )
     if rule.deletes.always:
         raise InvalidInput(f'missing="keep" keeps nothing here: {rule.name} deletes every row that it meets')
     events = [rule.sequence, *([rule.deletes.column] if rule.deletes.required else [])]

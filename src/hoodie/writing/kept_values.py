@@ -51,7 +51,9 @@ def with_stored_values(spec: WriteSpec, rule: MergeRule, task: WriteTask, incomi
         rows = _filled(rows, incoming.keys, spec.stored.of(task.slice, incoming.keys, spec.schema), rule)
     deletes = rule.is_delete(rows)
     written = ~(deletes if incoming.deleted is None else deletes | incoming.deleted)
-    _refuse_nulls(rows if written.all() else rows.filter(pa.array(written)), spec, rule)
+    if written.all():
+        return replace(incoming, rows=after_the_merge(rows, spec, rule))
+    _refuse_nulls(rows.filter(pa.array(written)), spec, rule)
     return replace(incoming, rows=rows)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -26,6 +27,11 @@ SCHEMA = pa.schema(
         pa.field("s", NESTED),
     ]
 )
+
+
+class Newer:
+    def merge(self, older: pa.Table, newer: pa.Table) -> pa.Table:
+        return newer
 
 
 def table(*rows: dict[str, Any], schema: pa.Schema = SCHEMA) -> pa.Table:
@@ -103,6 +109,12 @@ def test_nothing_missing_changes_no_rule() -> None:
 def test_a_rule_that_decides_by_a_missing_column_is_refused(payload: str, missing: str, match: str) -> None:
     with pytest.raises(InvalidInput, match=match):
         keeping(rule_for(payload, ("ts",)), (missing,))
+
+
+def test_a_merger_of_the_users_own_gets_no_values_twice() -> None:
+    rule = replace(rule_for(payloads.DEFAULT), merger=Newer())
+    with pytest.raises(InvalidInput, match='missing="keep" has no meaning here: the merger'):
+        keeping(rule, ("w",))
 
 
 @pytest.mark.parametrize("payload", [payloads.AWS_DMS, payloads.MYSQL_DEBEZIUM, payloads.POSTGRES_DEBEZIUM])

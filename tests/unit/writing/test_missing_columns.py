@@ -275,7 +275,8 @@ def test_what_was_deleted_does_not_come_back_in_the_kept_columns(table_type: str
 @pytest.mark.parametrize("route", [{}, SPILLED], ids=["in memory", "spilled"])
 @pytest.mark.parametrize("table_type", TYPES)
 def test_new_keys_need_a_column_that_takes_no_nulls(table_type: str, route: Mapping[str, str]) -> None:
-    table = made(table_type=table_type, **route)
+    logs = {"hoodie.logfile.data.block.format": "parquet"} if route else {}
+    table = made(table_type=table_type, **route, **logs)
     strict = pa.schema([field.with_nullable(field.name != "fare") for field in SCHEMA])
     table.upsert(pa.Table.from_pylist(FIRST, strict))
     table.upsert(SOME, missing="keep")
@@ -291,6 +292,18 @@ def test_new_keys_need_a_column_that_takes_no_nulls(table_type: str, route: Mapp
         table.upsert(SOME, missing="null")
     table.upsert(batch([row("n", 3, fare=2.0)], [*KEY, "fare"]), missing="keep")
     assert held(table)["n"] == row("n", 3, fare=2.0)
+
+
+def test_change_data_has_the_kept_values_on_both_sides() -> None:
+    table = made(**{"hoodie.table.cdc.enabled": "true", "hoodie.read.cdc.images": "struct"})
+    first = table.upsert(batch(FIRST))
+    table.upsert(SOME, missing="keep")
+    (change,) = table.changes(first.instant, cdc=True).to_arrow().to_pylist()
+    assert (change["op"], change["before"], change["after"]) == (
+        "u",
+        FIRST[0],
+        row("a", 2, **{**FULL, "note": "later"}),
+    )
 
 
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert", "insert_overwrite", "insert_overwrite_table"])
