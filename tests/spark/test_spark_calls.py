@@ -137,17 +137,17 @@ def test_a_view_shows_its_table_as_it_is_when_a_query_names_it(spark, tmp_path):
     table.upsert(spark.createDataFrame([(3, "c", 0)], "id int, v string, more int"))
     assert spark.table("live").select("more").count() == 2
     spark.table("live").where("id = 3").createOrReplaceTempView("live")  # another view by now
-    table.upsert(spark.createDataFrame([(4, "d")], "id int, v string"))
+    table.upsert(spark.createDataFrame([(4, "d")], "id int, v string"), missing="null")
     assert [row.id for row in spark.table("live").collect()] == [3]
     spark.sql(f"CREATE OR REPLACE TEMP VIEW kept USING hudi OPTIONS (path '{path}')")
     spark.sql(f"-- by day; /* old\n/* new */ CREATE OR REPLACE TEMP VIEW `by-day` USING hudi OPTIONS (path '{path}')")
     assert spark.table("kept").count() == spark.table("`by-day`").count() == 3
-    table.upsert(spark.createDataFrame([(6, "f")], "id int, v string"))
+    table.upsert(spark.createDataFrame([(6, "f")], "id int, v string"), missing="null")
     assert spark.sql("SELECT * FROM `by-day`").count() == spark.table("`by-day`").count() == 4
     table.delete(spark.createDataFrame([(6,)], "id int"))
     assert spark.table("kept").count() == 3
     hoodie.unregister(spark)
-    table.upsert(spark.createDataFrame([(5, "e")], "id int, v string"))
+    table.upsert(spark.createDataFrame([(5, "e")], "id int, v string"), missing="null")
     assert spark.table("kept").count() == 3  # Spark keeps what it planned
     hoodie.refresh_view(spark, "by-day")
     assert spark.table("`by-day`").count() == 4

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from hoodie.config.write import MissingColumns
+from hoodie.model.meta import IS_DELETED
 from hoodie.schema.types import is_list
 
 #: How alike two names are, of 1, for the one to be suggested for the other.
@@ -69,10 +70,11 @@ NO_DIFFERENCE = ColumnDifference()
 def column_difference(table: pa.Schema, batch: pa.Schema) -> ColumnDifference:
     """The columns that a batch lacks, and those that it brings, at any depth; both schemas in stored form.
 
-    Names that differ in case only are neither: `reconcile` refuses them.
+    Names that differ in case only are neither: `reconcile` refuses them. The flag of deletes is never missing: rows
+    without it are none, and no stored row has it set.
     Source: Hudi 0.15 counts nested fields, those within lists and maps too (MissingSchemaFieldException).
     """
-    missing = list(_lacking(table, batch, "", False))
+    missing = [(path, within) for path, within in _lacking(table, batch, "", False) if path != IS_DELETED]
     new = tuple(path for path, _ in _lacking(batch, table, "", False))
     return ColumnDifference(tuple(path for path, _ in missing), new, tuple(path for path, within in missing if within))
 

@@ -29,6 +29,12 @@ def test_a_name_in_another_case_is_neither_missing_nor_new() -> None:
     assert column_difference(TABLE, pa.schema([("ID", LONG), ("Fare", LONG), ("tip", LONG)])) == NO_DIFFERENCE
 
 
+def test_the_flag_of_deletes_is_never_missing() -> None:
+    flagged = pa.schema([*TABLE, ("_hoodie_is_deleted", pa.bool_())])
+    assert column_difference(flagged, TABLE) == NO_DIFFERENCE
+    assert column_difference(TABLE, flagged) == difference([], ["_hoodie_is_deleted"])
+
+
 def test_nested_fields_count_also_within_lists_and_maps() -> None:
     whole = pa.struct([("x", LONG), ("y", pa.struct([("z", LONG)]))])
     part = pa.struct([("y", pa.struct([("w", LONG)]))])
