@@ -40,7 +40,16 @@ from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_s
 from hoodie.view.published import read_ahead
 from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import WriteRecorder
-from hoodie.writing.operations import REPLACING, Combine, OperationRules, Replaces, TableKind, kind_of, rules_of
+from hoodie.writing.operations import (
+    REPLACING,
+    Combine,
+    LateRows,
+    OperationRules,
+    Replaces,
+    TableKind,
+    kind_of,
+    rules_of,
+)
 from hoodie.writing.precombine import KEY
 from hoodie.writing.relocation import RelocationRule
 from hoodie.writing.stored_rows import StoredRows
@@ -232,15 +241,25 @@ def as_merge(checked: Checked) -> Checked:
     """The write as one whose rows a MERGE made: two for one key are an error, and one with a lesser ordering value than
     the stored row's leaves that as it is, though the table's rule is to take what comes last."""
     rule = by_ordering(checked.rule)
-    late_rows_lose = rule is not checked.rule and checked.state.config.merge_on_read
+    late_rows = LateRows.AS_READ if rule is checked.rule else LateRows.LOSE
     needs_ordering = not checked.operation_rules.delete and rule.combine_with is greater_or_equal
     rules = replace(
         checked.operation_rules,
         combine=Combine.UNIQUE,
         needs_ordering=needs_ordering,
-        late_rows_lose=late_rows_lose,
+        late_rows=late_rows,
     )
     return replace(checked, rule=rule, operation_rules=rules)
+
+
+def as_update(checked: Checked) -> Checked:
+    """The write as one of rows that an UPDATE made: where the table's rule is to take what comes last, they
+    win against rows in logs, too."""
+    takes_last = by_ordering(checked.rule) is not checked.rule
+    late_rows = LateRows.WIN if takes_last else LateRows.AS_READ
+    return replace(
+        checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows)
+    )
 
 
 def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa.Schema) -> None:
@@ -366,7 +385,7 @@ def _stored_rows(checked: Checked, state: TableState, schema: pa.Schema) -> Stor
     """How tasks that append to logs see the rows that are there; None: they need not."""
     rules = checked.operation_rules
     appends = rules.match and TaskKind.APPEND in (rules.kinds.update, rules.kinds.fill)
-    if not appends or not (rules.key_columns or rules.late_rows_lose or checked.rule.keeps):
+    if not appends or not (rules.key_columns or rules.late_rows is not LateRows.AS_READ or checked.rule.keeps):
         return None
     return StoredRows(state, slice_reader(state, schema, options=checked.settings.given))
 

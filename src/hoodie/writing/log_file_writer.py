@@ -47,6 +47,7 @@ def append_log(
     token: str,
     statuses: KeyStatuses | None = None,
     positions: RowPositions | None = None,
+    replacing: Mask | None = None,
 ) -> list[WriteStat]:
     """Write rows as data blocks and deleted keys as one delete block after them.
 
@@ -56,6 +57,8 @@ def append_log(
     statuses  what is known of each row's key; None: the plan tells how many keys are new
     positions  int64[n], of the rows in the base file that their keys were looked up in, less than 0 where not known;
               None: of none. Rows whose positions are known go to blocks of their own, in the order of these
+    replacing  bool[n]: rows that take the place of stored ones whose ordering value is greater: a delete block before
+              them takes those away. None: none
     returns   a statistic for each log file, oldest first
     """
     deletes = rule.is_delete(incoming.rows)
@@ -66,6 +69,10 @@ def append_log(
     if positions is None or not _follows_base(task):
         positions = np.full(incoming.num_rows, -1, np.int64)
     with LogWriter(spec, task, token) as log:
+        if replacing is not None and replacing.any():
+            keys = incoming.keys.filter(pa.array(replacing))
+            gone = deletes_of(keys, pa.repeat(task.group.partition, len(keys)), None)
+            log.append(delete_block(spec.instant, spec.avro_schema, gone, None))
         for part, at in _by_position(rows, positions[~deletes]):
             for block, count in _data_blocks(spec, part, at):
                 log.append(block, rows=count)

@@ -38,6 +38,14 @@ class Replaces(StrEnum):
     TABLE = "table"
 
 
+class LateRows(StrEnum):
+    """What becomes of rows for a log that have a lesser ordering value than the stored row."""
+
+    AS_READ = "as read"  # the table's rule decides, whenever the log is read
+    LOSE = "lose"  # they are not written
+    WIN = "win"  # what they replace is deleted before them
+
+
 @dataclass(frozen=True, slots=True)
 class OperationRules:
     """What an operation does with a batch."""
@@ -53,7 +61,7 @@ class OperationRules:
     small_files: SmallFiles = lambda slices, sizing: ()
     key_columns: tuple[str, ...] = ()  # that record keys are made of, where they are several
     needs_ordering: bool = False  # though rows of one key are not compared: they are with the stored row
-    late_rows_lose: bool = False  # before they go to a log: the readers of the table would have them win
+    late_rows: LateRows = LateRows.AS_READ
 
 
 def small_bases(slices: Sequence[FileSlice], sizing: FileSizing) -> list[tuple[FileSlice, int]]:

@@ -19,8 +19,9 @@ from hoodie.lookup.index_choice import is_bucket
 from hoodie.lookup.key_status import KeyStatus, take_statuses
 from hoodie.lookup.row_positions import take_positions
 from hoodie.merge.base import BaseMerge, Incoming, taken
+from hoodie.merge.payloads import by_ordering
 from hoodie.merge.row_action import DELETING, NOT_INSERTED, NOT_MATCHED, RowAction, RowActions, take_actions
-from hoodie.merge.rows import values_of_keys
+from hoodie.merge.rows import Mask, values_of_keys
 from hoodie.merge.rules import MergeRule
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import BaseFile, FileGroupId
@@ -34,7 +35,7 @@ from hoodie.writing.change_log_writer import ChangeLogWriter
 from hoodie.writing.kept_values import after_the_merge, before_the_merge, with_stored_values
 from hoodie.writing.key_tuples import ambiguous_keys, require_one_tuple
 from hoodie.writing.log_file_writer import append_log
-from hoodie.writing.operations import OperationRules
+from hoodie.writing.operations import LateRows, OperationRules
 from hoodie.writing.precombine import combine, in_order_of_arrival
 from hoodie.writing.stored_rows import late_rows
 
@@ -84,13 +85,27 @@ def run_task(
             return [_rewrite(spec, rule, operation_rules, task, incoming, token)]
         case TaskKind.APPEND:
             _require_one_tuple_in_logs(spec, operation_rules, task, incoming)
-            if operation_rules.late_rows_lose and spec.stored is not None and task.slice is not None:
-                late = late_rows(spec.stored, spec.schema, task.slice, incoming, rule)
+            late = _late(spec, rule, operation_rules, task, incoming)
+            if late is not None and operation_rules.late_rows is LateRows.LOSE:
                 incoming = taken(incoming, ~late)
                 statuses = None if statuses is None else statuses[~late]
                 positions = None if positions is None else positions[~late]
+                late = None
             incoming = with_stored_values(spec, rule, task, incoming)
-            return append_log(spec, rule, task, incoming, token, statuses, positions)
+            return append_log(spec, rule, task, incoming, token, statuses, positions, late)
+
+
+def _late(
+    spec: WriteSpec, rule: MergeRule, operation_rules: OperationRules, task: WriteTask, incoming: Incoming
+) -> Mask | None:
+    """Which rows have a lesser ordering value than the stored row of their key; None: it does not matter."""
+    slice_ = task.slice
+    if operation_rules.late_rows is LateRows.AS_READ or spec.stored is None or slice_ is None:
+        return None
+    base = slice_.base
+    if operation_rules.late_rows is LateRows.WIN and not slice_.logs and base and base.instant == slice_.base_instant:
+        return None  # by the table's rule they win against a base file
+    return late_rows(spec.stored, spec.schema, slice_, incoming, by_ordering(rule))
 
 
 def _require_one_tuple_in_logs(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -17,9 +18,12 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, KeyMatchedTwice
 from hoodie.merge import payloads
 from hoodie.merge.row_action import ROW_ACTION, RowAction
-from hoodie.writing.job import as_merge
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.table.state import load_state
+from hoodie.writing.job import as_merge, as_update
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
+from support.by_position import rows_by_position
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 SCHEMA = pa.schema([("k", pa.string()), ("ts", pa.int64()), ("v", pa.string()), ("Op", pa.string())])
@@ -48,14 +52,21 @@ def batch(*rows: tuple[str, int | None, str]) -> pa.Table:
     return pa.Table.from_pylist([dict(zip(("k", "ts", "v"), row, strict=True)) for row in rows], SCHEMA)
 
 
-def merge(table: Table, *rows: tuple[str, int | None, str], action: RowAction | None = None) -> WriteResult:
+def merge(
+    table: Table, *rows: tuple[str, int | None, str], action: RowAction | None = None, adapt: Any = as_merge
+) -> WriteResult:
     """As a MERGE writes the rows that its clauses made."""
     frame = batch(*rows)
     checked = check(table.storage, WriteOperation.UPSERT, frame, Options(table.options))
     acquire = checked.acquire
     if action is not None:
         acquire = lambda *given: with_action(checked.acquire(*given), action)  # noqa: E731
-    return run(replace(checked, checked=as_merge(checked.checked), adapt=as_merge, acquire=acquire))
+    return run(replace(checked, checked=adapt(checked.checked), adapt=adapt, acquire=acquire))
+
+
+def update(table: Table, *rows: tuple[str, int, str]) -> WriteResult:
+    """As an UPDATE writes the rows that it made of stored ones."""
+    return merge(table, *rows, adapt=as_update)
 
 
 def with_action(acquired: Any, action: RowAction) -> Any:
@@ -64,8 +75,12 @@ def with_action(acquired: Any, action: RowAction) -> Any:
 
 
 def rows(table: Table) -> Rows:
-    found = {row["k"]: (row["ts"], row["v"]) for row in table.snapshot().to_arrow().to_pylist()}
-    assert {r["k"]: (r["ts"], r["v"]) for r in table.changes("earliest").to_arrow().to_pylist()} == found
+    def by_key(found: pa.Table) -> Rows:
+        return {row["k"]: (row["ts"], row["v"]) for row in found.to_pylist()}
+
+    found = by_key(table.snapshot().to_arrow())
+    assert by_key(table.changes("earliest").to_arrow()) == found
+    assert by_key(rows_by_position(plan_scan(load_state(table.storage)))) == found
     return found
 
 
@@ -155,6 +170,38 @@ def test_tables_without_an_ordering_column_take_what_a_merge_says(tmp_path: Path
         assert rows(table) == {"a": (3, "merged")}
 
 
+@pytest.mark.parametrize("log", ["avro", "parquet"])
+def test_an_update_to_a_lesser_ordering_value_takes_effect_against_logs_too(tmp_path: Path, log: str) -> None:
+    cdc = {"hoodie.table.cdc.enabled": "true", "hoodie.logfile.data.block.format": log}
+    table = made(tmp_path, "MERGE_ON_READ", **cdc)
+    table.upsert(batch(("a", 5, "v5"), ("b", 5, "v5")))
+    begin = table.upsert(batch(("a", 9, "v9"), ("b", 9, "v9"))).instant
+    done = update(table, ("a", 3, "back"), ("b", 10, "on"))
+    assert (done.inserted, done.updated, done.deleted) == (0, 2, 0)
+    assert rows(table) == {"a": (3, "back"), "b": (10, "on")}
+    changes = table.changes(begin, cdc=True).to_arrow().to_pylist()
+    images = {json.loads(c["after"])["k"]: (c["op"], json.loads(c["before"])["v"]) for c in changes}
+    assert images == {"a": ("u", "v9"), "b": ("u", "v9")}
+    assert {row["k"] for row in table.changes(begin).to_arrow().to_pylist()} == {"a", "b"}
+    update(table, ("a", 2, "further"))
+    merge(table, ("a", 1, "late"))
+    assert rows(table) == {"a": (2, "further"), "b": (10, "on")}
+    assert table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"})
+    update(table, ("b", 4, "pending"))
+    assert rows(table) == {"a": (2, "further"), "b": (4, "pending")}
+    assert table.compact()
+    assert rows(table) == {"a": (2, "further"), "b": (4, "pending")}
+    compact(table)
+
+
+def test_an_update_of_a_table_that_goes_by_the_ordering_column_keeps_to_it(tmp_path: Path) -> None:
+    for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
+        table = made(tmp_path / table_type, table_type, payloads.DEFAULT)
+        table.upsert(batch(("a", 5, "v5")))
+        update(table, ("a", 3, "back"))
+        assert rows(table) == {"a": (5, "v5")}
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_both_types_have_the_same_rows_after_random_merges(tmp_path: Path, seed: int) -> None:
     twins = [made(tmp_path / kind, kind) for kind in ("COPY_ON_WRITE", "MERGE_ON_READ")]
@@ -167,6 +214,10 @@ def test_both_types_have_the_same_rows_after_random_merges(tmp_path: Path, seed:
                 model[key] = (ts, value)
         for table in twins:
             merge(table, *given)
+        changed = [(key, random.randint(1, 9), f"u{step}") for key in random.sample(sorted(model), min(2, len(model)))]
+        model.update({key: (ts, value) for key, ts, value in changed})
+        for table in twins:
+            update(table, *changed)
         gone = random.choice("abcdefgh")
         model.pop(gone, None)
         for table in twins:

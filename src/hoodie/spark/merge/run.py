@@ -37,8 +37,7 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
 from hoodie.writing.driver import KeyLacking
-from hoodie.writing.job import Checked, as_merge, check, writable_state
-from hoodie.writing.operations import Combine
+from hoodie.writing.job import Checked, as_merge, as_update, check, writable_state
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken
 from hoodie.writing.run import CheckedBatch, run
@@ -364,10 +363,6 @@ def _batch(
     )
 
 
-def _unique(checked: Checked) -> Checked:
-    return replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
-
-
 # --- update and delete ---
 
 
@@ -388,7 +383,7 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
         F.col(RECORD_KEY).alias(_OLD_KEY),
         F.col(PARTITION_PATH).alias(_OLD_PATH),
     )
-    return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state, adapt=_unique)
+    return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state, adapt=as_update)
 
 
 def _delete(target: _Target, condition: str | Column | None, name: str) -> WriteResult:
