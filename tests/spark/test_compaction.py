@@ -144,7 +144,7 @@ def test_a_compaction_that_fails_after_a_commit_is_a_warning_and_is_run_again(sp
 def test_a_service_that_fails_does_not_fail_the_write_whatever_its_error(spark, tmp_path, monkeypatch):
     one = table(spark, tmp_path / "t")
 
-    def fails(storage, options, run):
+    def fails(storage, options, run, state):
         raise ZeroDivisionError("a bug")
 
     monkeypatch.setattr(after_commit, "compact_inline", fails)

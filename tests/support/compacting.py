@@ -19,6 +19,8 @@ OPTIONS = {
     "hoodie.spark.driver.threads": "1",
 }
 NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
+#: The writer compacts nothing by itself.
+BY_HAND = {"hoodie.compact.inline": "false"}
 Rows = Mapping[str, tuple[str, int, str]]
 
 FIRST: Rows = {"a": ("oslo", 1, "first"), "b": ("oslo", 1, "first"), "c": ("rome", 1, "first"), "d": ("bern", 1, "f")}
@@ -39,8 +41,9 @@ def keys(**cities: str) -> pa.Table:
     return pa.table({"id": list(cities), "city": list(cities.values()), "ts": pa.array([9] * len(cities), pa.int64())})
 
 
-def opened(storage: Storage) -> ArrowTable:
-    return ArrowTable(storage, {key: value for key, value in OPTIONS.items() if "driver" in key or "limit" in key})
+def opened(storage: Storage, options: Mapping[str, str] = BY_HAND) -> ArrowTable:
+    of_writes = {key: value for key, value in OPTIONS.items() if "driver" in key or "limit" in key}
+    return ArrowTable(storage, {**of_writes, **options})
 
 
 def fill(storage: Storage) -> ArrowTable:

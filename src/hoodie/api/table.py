@@ -157,7 +157,7 @@ def create_table(
     }
     settings = overridden(without_driver_options(given), {key: value for key, value in named.items() if value})
     table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
-    completed(create(table.storage, settings, event_time=True), given)
+    completed(create(table.storage, settings, own_call=True), given)
     return table
 
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hoodie.config.options import Options, option
+from hoodie.config.locks import BatchOptions
+from hoodie.config.options import Options, option, read_options
 from hoodie.errors import InvalidOption
+
+_INLINE = "hoodie.compact.inline"
+_SCHEDULE = "hoodie.compact.schedule.inline"
+_ASYNC = "hoodie.datasource.compaction.async.enable"
+_TRIGGER = "hoodie.compact.inline.trigger.strategy"
+_DELTA_COMMITS = "hoodie.compact.inline.max.delta.commits"
+_DELTA_SECONDS = "hoodie.compact.inline.max.delta.seconds"
+#: What a table keeps as its own setting when it is created with it.
+RECORDED = (_INLINE, _SCHEDULE, _TRIGGER, _DELTA_COMMITS, _DELTA_SECONDS)
 
 
 class Trigger(StrEnum):
@@ -32,29 +43,69 @@ class InlineCompaction:
     """What a writer does about compaction after its commit."""
 
     run: bool = option(
-        "hoodie.compact.inline",
-        False,
-        "After each commit to a Merge-on-Read table the writer plans a compaction, if one is due, and carries it out, "
-        "with all others that are pending.",
+        _INLINE,
+        True,
+        "After a commit to a Merge-on-Read table the writer plans a compaction, if one is due, and carries it out with "
+        "all others that are pending. Set to true: pending ones after each commit, due or not. false: no.",
     )
     schedule: bool = option(
-        "hoodie.compact.schedule.inline",
+        _SCHEDULE,
         False,
         "After each commit to a Merge-on-Read table the writer plans a compaction, if one is due and none is pending, "
         "and leaves it to `hoodie compactor run`. With the trigger NUM_COMMITS_AFTER_LAST_REQUEST also while others "
         "are pending.",
     )
+    beside: bool = option(
+        _ASYNC,
+        True,
+        "Another process compacts: a batch writer for which this is set to true does not, unless "
+        "`hoodie.compact.inline` says so. A stream compacts after its micro-batches; with this and "
+        "`hoodie.compact.inline` set to false it does not.",
+    )
+    no_streams: bool = option(
+        "hoodie.datasource.write.streaming.disable.compaction", False, "A stream plans and runs no compaction."
+    )
 
 
-def inline_compaction(options: Options) -> InlineCompaction:
-    """Raises InvalidOption on a malformed value, or when both are on."""
-    inline = options.read(InlineCompaction)
-    if inline.run and inline.schedule:
+@dataclass(frozen=True, slots=True)
+class CompactionAfterCommit:
+    """What a writer does about compaction after a commit.
+
+    run       plan one that is due, and carry it out with those that are pending
+    schedule  plan one that is due, for others to carry out
+    asked     options or table say so: pending ones are carried out whether or not one is due, and it is an error when
+              nothing can be planned since other writes are pending
+    """
+
+    run: bool = True
+    schedule: bool = False
+    asked: bool = False
+
+
+def inline_compaction(options: Options, table: Mapping[str, str] | None = None) -> CompactionAfterCommit:
+    """What options say, or else the table's properties, or else Hudi's default: a due compaction is carried out.
+
+    Raises InvalidOption on a malformed value, or when two exclude each other
+    """
+    keys = (_INLINE, _SCHEDULE, _ASYNC)
+    own = {key: options[key] for key in keys if key in options}
+    said = own or {key: value for key, value in (table or {}).items() if key in keys}
+    chosen = read_options(InlineCompaction, {**options, **said})
+    if chosen.schedule and chosen.run and _INLINE in said:
         raise InvalidOption(
-            "hoodie.compact.inline and hoodie.compact.schedule.inline are both true: the first plans and runs "
+            f"{_INLINE} and {_SCHEDULE} are both true: the first plans and runs "
             "compactions in the writer, the second plans them for others to run. Set one of them"
         )
-    return inline
+    stream = options.read(BatchOptions).batch >= 0
+    if stream and chosen.no_streams:
+        return CompactionAfterCommit(run=False)
+    if chosen.schedule:
+        return CompactionAfterCommit(run=False, schedule=True, asked=True)
+    if stream and own:  # inline=false asks for one beside the stream, which is what a stream has here
+        return CompactionAfterCommit(chosen.run or chosen.beside, asked=chosen.run and _INLINE in said)
+    if _INLINE in said:
+        return CompactionAfterCommit(chosen.run, asked=chosen.run)
+    return CompactionAfterCommit(not (chosen.beside and _ASYNC in said))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,20 +113,20 @@ class CompactionOptions:
     """When the logs of a Merge-on-Read table are merged into base files, and how much of them at a time."""
 
     trigger: Trigger = option(
-        "hoodie.compact.inline.trigger.strategy",
+        _TRIGGER,
         Trigger.NUM_COMMITS,
         "A compaction is planned after so many delta commits since the last one (NUM_COMMITS), or also since the last "
         "one that was planned (NUM_COMMITS_AFTER_LAST_REQUEST), after so much time (TIME_ELAPSED), after both "
         "(NUM_AND_TIME) or after one of them (NUM_OR_TIME).",
     )
     delta_commits: int = option(
-        "hoodie.compact.inline.max.delta.commits",
+        _DELTA_COMMITS,
         5,
         "Delta commits after which a compaction is planned.",
         check=_positive,
     )
     delta_seconds: int = option(
-        "hoodie.compact.inline.max.delta.seconds",
+        _DELTA_SECONDS,
         3600,
         "Seconds since the last compaction, or else the first delta commit, after which one is planned.",
         check=_positive,
@@ -120,3 +171,9 @@ class CompactionOptions:
 
 
 COMPACTION_GROUPS = (InlineCompaction, CompactionOptions)
+
+
+def with_recorded(options: Options, table: Mapping[str, str]) -> Options:
+    """The options over those that the table's properties keep as its own setting."""
+    recorded = {key: table[key] for key in RECORDED if key in table and key not in options}
+    return Options({**recorded, **options}) if recorded else options

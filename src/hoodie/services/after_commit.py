@@ -31,6 +31,7 @@ class Serviced:
 
     cleaned: CleanResult | None = None
     archived: ArchiveResult | None = None
+    state: TableState | None = None  # the table before that, where it was looked at
 
 
 def after_commit(storage: Storage, options: Options, instant: str, state: TableState | None = None) -> Serviced:
@@ -55,7 +56,7 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     if archives.automatic and _may_archive(state.timeline, archives):
         # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))
-    return Serviced(cleaned, archived)
+    return Serviced(cleaned, archived, state)
 
 
 def _may_clean(timeline: Timeline, options: CleanOptions) -> bool:

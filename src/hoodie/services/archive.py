@@ -15,7 +15,7 @@ from time import monotonic
 
 from hoodie.commit.batch_ids import batches_of, newest_batches
 from hoodie.commit.markers import delete_markers
-from hoodie.config.compaction import CompactionOptions
+from hoodie.config.compaction import CompactionOptions, with_recorded
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.table import TimelineZone
@@ -165,7 +165,8 @@ def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple
         last=last_clean(state),
         automatic=cleans.automatic and options.read(ServiceOptions).enabled,
     )
-    delta_commits = options.read(CompactionOptions).delta_commits if state.config.merge_on_read else None
+    compaction = with_recorded(options, state.config.properties).read(CompactionOptions)
+    delta_commits = compaction.delta_commits if state.config.merge_on_read else None
     chosen = instants_to_archive(timeline, options.read(ArchiveOptions), cleaning, delta_commits)
     rules = (_empty_bound, _schema_bound, replaced_bound, _missing_bound, _batch_bound)
     bounds = (rule(state, chosen) for rule in rules)

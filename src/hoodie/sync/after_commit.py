@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Callable, Collection
 from functools import partial
 
-from hoodie.config.compaction import inline_compaction
 from hoodie.config.options import Options
 from hoodie.config.sync import ManifestOptions, sync_enabled
 from hoodie.errors import ServiceFailed
@@ -39,10 +38,12 @@ def after_commit(
     """
     # Before cleaning, which may delete what the last manifests name.
     _manifests(storage, options, instant, state=state)
-    cleaned = clean_and_archive(storage, options, instant, state).cleaned
-    _guarded("compaction", instant, partial(compact_inline, storage, options, run_compaction))
+    serviced = clean_and_archive(storage, options, instant, state)
+    cleaned = serviced.cleaned
+    compact = partial(compact_inline, storage, options, run_compaction, state or serviced.state)
+    compacted = _guarded("compaction", instant, compact)
     removed = cleaned.partitions if cleaned else ()
-    if removed or inline_compaction(options).run:
+    if removed or compacted is not False:  # one that failed may have carried out others before
         _manifests(storage, options, instant, removed=removed)
     if sync_enabled(options):
         advice = "The metastore shows the table as of the last sync; the next commit syncs again, as table.sync() does."
@@ -69,11 +70,13 @@ def _manifests(
         _guarded("writing the manifests", instant, write, advice)
 
 
-def _guarded(service: str, instant: str, run: Callable[[], object], advice: str = "") -> None:
+def _guarded(service: str, instant: str, run: Callable[[], object], advice: str = "") -> object:
+    """What `run` returns; None when it fails, which is the warning ServiceFailed."""
     try:
         with typed_errors():
-            run()
+            return run()
     except Exception as error:  # whatever it is: raised, it would say that the write failed
         notes = "".join(f" {note}" for note in getattr(error, "__notes__", ()))
         problem = f"{type(error).__name__}: {error}{notes} {advice}".rstrip()
         warnings.warn(ServiceFailed(service, instant, problem), stacklevel=3)
+        return None

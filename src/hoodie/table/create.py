@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from hoodie.config.compaction import RECORDED
 from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
@@ -49,10 +50,11 @@ _COMPARED = (
 )
 
 
-def table_properties(options: Mapping[str, str], *, event_time: bool = False) -> dict[str, str]:
+def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> dict[str, str]:
     """What `hoodie.properties` of a table with these options holds, checksum apart.
 
-    event_time  where the options name an ordering column, and neither payload class nor merger, late rows lose
+    own_call  of this library, none of Hudi's doors: where the options name an ordering column, and neither payload
+              class nor merger, late rows lose; and the table keeps what they say about compaction
     Raises InvalidOption on a missing name or key, and what contradicts itself; UnsupportedTable on an unknown payload
     """
     chosen = read_options(TableOptions, options)
@@ -63,7 +65,7 @@ def table_properties(options: Mapping[str, str], *, event_time: bool = False) ->
     if chosen.type not in TableType.__members__:
         raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
     payload, merger = _full_name(chosen.payload), _merger(options)
-    if event_time and chosen.ordering and not merger and _PAYLOAD not in named_settings(options):
+    if own_call and chosen.ordering and not merger and _PAYLOAD not in named_settings(options):
         payload = EVENT_TIME_PAYLOAD
     rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
     partitions = [field.name for field in keygen.partition_fields]
@@ -108,6 +110,8 @@ def table_properties(options: Mapping[str, str], *, event_time: bool = False) ->
             kept["hoodie.keygen.timebased.output.timezone"] = keygen.zone
     if keygen.prefix_single_key:
         kept["hoodie.write.complex.keygen.new.encoding"] = "false"
+    if own_call and chosen.type == TableType.MERGE_ON_READ:
+        kept |= {key: options[key] for key in RECORDED if key in options}
     return properties | kept | recorded_index(options, properties)
 
 
@@ -121,13 +125,13 @@ def _merger(options: Mapping[str, str]) -> str:
     return paths[0] if paths else ""
 
 
-def create(storage: Storage, options: Mapping[str, str], *, event_time: bool = False) -> TableState:
+def create(storage: Storage, options: Mapping[str, str], *, own_call: bool = False) -> TableState:
     """Make the table, or open it if it is there with the same settings.
 
-    event_time  as of `table_properties`
+    own_call  as of `table_properties`
     Raises TableMismatch naming each setting that differs
     """
-    wanted = table_properties(options, event_time=event_time)
+    wanted = table_properties(options, own_call=own_call)
     try:
         create_properties(storage, wanted)
     except FileExistsError:

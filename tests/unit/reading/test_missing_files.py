@@ -77,7 +77,8 @@ def batch(ts: int, **cities: str) -> pa.Table:
 
 def made(kind: str = "COPY_ON_WRITE", storage: Storage | None = None, **more: str) -> ArrowTable:
     """Two partitions, written twice: of `a` and `b` there is a newer version."""
-    settings = {**OPTIONS, "hoodie.datasource.write.table.type": kind, **more}
+    by_hand = {"hoodie.datasource.write.table.type": kind, "hoodie.compact.inline": "false"}
+    settings = {**OPTIONS, **by_hand, **more}
     table = ArrowTable.create(storage or MemoryStorage(), settings)
     table.upsert(batch(1, a="oslo", b="rome", c="oslo"))
     table.upsert(batch(2, a="oslo", b="rome"))

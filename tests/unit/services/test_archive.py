@@ -38,7 +38,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
 from support.trips import TRIPS, WRITES, rows
 
-OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
+OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false", "hoodie.compact.inline": "false"}
 SHORT = {"hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
 

@@ -38,7 +38,7 @@ from support.trips import TRIPS, WRITES, rows
 RETAINED = "hoodie.cleaner.commits.retained"
 OFF = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 MOR = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-NOW = {"hoodie.compact.inline.max.delta.commits": "1"}
+NOW = {"hoodie.compact.inline": "false", "hoodie.compact.inline.max.delta.commits": "1"}
 
 
 def made(storage: Storage, options: Mapping[str, str] | None = None, **table: str) -> ArrowTable:

@@ -32,6 +32,7 @@ OPTIONS = {
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.datasource.write.precombine.field": "ts",
     "hoodie.spark.driver.threads": "1",
+    "hoodie.compact.inline": "false",
 }
 KINDS = ["COPY_ON_WRITE", "MERGE_ON_READ"]
 

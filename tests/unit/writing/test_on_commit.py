@@ -118,7 +118,7 @@ def test_the_phases_of_every_kind_of_write_add_up_to_its_wall_time(
         partition_by="city",
         ordering="ts",
         table_type="MERGE_ON_READ",
-        options={"hoodie.compact.inline.max.delta.commits": 1},
+        options={"hoodie.compact.inline": False, "hoodie.compact.inline.max.delta.commits": 1},
     )
     services = after_commit.clean_and_archive
     monkeypatch.setattr(after_commit, "clean_and_archive", lambda *given: (time.sleep(0.1), services(*given))[1])

@@ -2,37 +2,87 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import logging
 
-from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction
+from hoodie.config.compaction import CompactionOptions, Trigger, inline_compaction, with_recorded
 from hoodie.config.options import Options
-from hoodie.errors import PlanInUse
+from hoodie.config.services import ServiceOptions
+from hoodie.errors import PlanInUse, WriteConflict
+from hoodie.model.instant import Action
+from hoodie.plan.compaction import is_due
 from hoodie.services.compaction.job import RunTasks
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import load_state
+from hoodie.table.state import TableState, load_state
+from hoodie.timeline.clock import Clock, new_time, utc_now
+
+_log = logging.getLogger("hoodie.services")
 
 
-def compact_inline(storage: Storage, options: Options, run: RunTasks | None = None) -> None:
-    """Plan compactions after a commit, and carry them out, as `hoodie.compact.inline` and `.schedule.inline` say.
+def compact_inline(
+    storage: Storage,
+    options: Options,
+    run: RunTasks | None = None,
+    state: TableState | None = None,
+    clock: Clock = utc_now,
+) -> bool:
+    """Plan compactions after a commit, and carry them out, as `inline_compaction` says.
 
-    run     as of `compact`
-    Raises as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
+    run      as of `compact`
+    state    the table after the commit; None: it is loaded
+    returns  whether there are new base files
+    Raises   as `schedule_compaction` and `compact`; a plan that fails stays, for the next commit or for anybody else
     """
     how = inline_compaction(options)
-    if not (how.run or how.schedule):
-        return
-    state = load_state(storage)
+    if not options.read(ServiceOptions).enabled or not (how.run or how.schedule):  # the options say so themselves
+        return False
+    state = state or load_state(storage)
     if not state.config.merge_on_read:
-        return
+        return False
+    how = inline_compaction(options, state.config.properties)
+    options = with_recorded(options, state.config.properties)
+    if not (how.run or how.schedule) or not (how.asked or _is_due(state, options, clock)):
+        return False
+    compacted = False
     pending = bool(state.timeline.pending_compactions)
     while how.run and pending:  # of a writer that died, or whose compaction failed
         pending = compact(storage, options, run=run) is not None
+        compacted |= pending
     further = options.read(CompactionOptions).trigger is Trigger.NUM_COMMITS_AFTER_LAST_REQUEST
     if how.schedule and pending and not further:
-        return
-    with suppress(PlanInUse):  # another process does it
+        return False
+    try:
         instant = schedule_compaction(storage, options)
-        if how.run and instant is not None:
-            compact(storage, options, instant, run)
+    except PlanInUse:  # another process does it
+        return compacted
+    except WriteConflict as conflict:
+        if how.asked:
+            raise
+        _log.info("%s: no compaction is planned: %s", state.config.name, conflict)  # after a later commit
+        return compacted
+    if how.run and instant is not None:
+        compact(storage, options, instant, run)
+        compacted = True
+    return compacted
+
+
+def _is_due(state: TableState, options: Options, clock: Clock) -> bool:
+    """Whether a compaction is due, and logs were written since the last one. Planning lists the whole table."""
+    time = new_time(state.timeline, state.config.timezone, clock)
+    return is_due(state.timeline, time, options.read(CompactionOptions)) and _logs_written(state)
+
+
+def _logs_written(state: TableState) -> bool:
+    """Whether a commit since the last compaction wrote logs; one that went away meanwhile counts as such."""
+    since = max((instant.requested for instant in state.timeline.completed({Action.COMMIT})), default="")
+    try:
+        for commit, metadata in zip(reversed(state.timeline.commits), state.commits(), strict=True):
+            if commit.requested <= since:
+                return False
+            stats = (stat for part in metadata.stats.values() for stat in part)
+            if any(stat.log_version is not None for stat in stats):
+                return True
+    except FileNotFoundError:  # archived or rolled back since
+        return True
+    return False

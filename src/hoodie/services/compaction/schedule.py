@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from hoodie.commit.markers import delete_markers, read_markers
 from hoodie.commit.rollback_executor import failed_writes
-from hoodie.config.compaction import CompactionOptions
+from hoodie.config.compaction import CompactionOptions, with_recorded
 from hoodie.config.locks import ConcurrencyOptions
 from hoodie.config.options import Options
 from hoodie.errors import CorruptFile, InstantNotFound, MissingFileIgnored, UnsupportedTable, WriteConflict
@@ -56,9 +56,9 @@ def schedule_compaction(
     Raises   UnsupportedTable on a Copy-on-Write table; WriteConflict while the table's single writer is working;
              PlanInUse, LockTimeout when another process keeps planning; InvalidOption
     """
-    settings, how = Settings.read(options), options.read(CompactionOptions)
-    strategy = strategy_named(how.strategy)
+    settings, strategy = Settings.read(options), strategy_named(options.read(CompactionOptions).strategy)
     state = compactable_state(storage, settings)
+    how = with_recorded(options, state.config.properties).read(CompactionOptions)
     if not is_due(state.timeline, new_time(state.timeline, state.config.timezone, clock), how):
         return None
     with scheduling(storage, options) as lock:
@@ -94,7 +94,8 @@ class CompactionPreview:
 
 def preview_compaction(state: TableState, options: Options, clock: Clock = utc_now) -> CompactionPreview:
     """What `schedule_compaction` would plan now, due or not. Nothing is changed. Raises InvalidOption"""
-    settings, how = Settings.read(options), options.read(CompactionOptions)
+    settings = Settings.read(options)
+    how = with_recorded(options, state.config.properties).read(CompactionOptions)
     time = new_time(state.timeline, state.config.timezone, clock)
     planning = Planning(how, settings.sizing.max_size, parse_time(time).date())
     view = load_view(state.storage, state.timeline, state.config)
