@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from hoodie.errors import UnsupportedTable
 
-_SESSION_CATALOG = "spark_catalog"
+SESSION_CATALOG = "spark_catalog"
 _PROVIDERS = ("hudi", "org.apache.hudi", "hoodie")
 _INPUTS = ("org.apache.hudi.", "com.uber.hoodie.")
 _IDENTIFIER = re.compile(r"\w+", re.ASCII)
@@ -29,6 +29,7 @@ class CatalogTable:
     path            of the table's folder; "" where the entry has none
     input_format    Hive's class; "" where Spark does not say
     read_optimized  the entry is for queries of the newest base files alone
+    temporary       it is a view of the session
     """
 
     name: str
@@ -36,6 +37,12 @@ class CatalogTable:
     path: str = ""
     input_format: str = ""
     read_optimized: bool = False
+    temporary: bool = False
+
+    @property
+    def kind(self) -> str:
+        """What it is, for errors."""
+        return f"a table of the format {self.provider}" if self.provider else "a view"
 
     @property
     def ours(self) -> bool:
@@ -43,22 +50,29 @@ class CatalogTable:
         return self.provider in _PROVIDERS or self.input_format.startswith(_INPUTS)
 
 
+def current_database(session: SparkSession) -> str | None:
+    """The database that names without one are of, in small letters; None where the current catalog is another one."""
+    if session.catalog.currentCatalog() != SESSION_CATALOG:
+        return None
+    return session.catalog.currentDatabase().lower()
+
+
 def catalog_table(session: SparkSession, parts: Sequence[str]) -> CatalogTable | None:
     """What the session's own catalog has by a name of one or two parts; None: nothing. One call of Spark, two where the
     name has a database. Raises UnsupportedTable when the text of the entry says something twice."""
     if not 0 < len(parts) < 3 or not all(_IDENTIFIER.fullmatch(part) for part in parts):
         return None
-    if session.catalog.currentCatalog() != _SESSION_CATALOG:
+    if session.catalog.currentCatalog() != SESSION_CATALOG:
         return None
     *database, name = parts
     if database and not session.catalog.databaseExists(database[0]):
         return None
-    where = f" IN {_SESSION_CATALOG}.`{database[0]}`" if database else ""
+    where = f" IN {SESSION_CATALOG}.`{database[0]}`" if database else ""
     rows = session.sql(f"SHOW TABLE EXTENDED{where} LIKE '{name}'").collect()
     found = [row for row in rows if row["tableName"].lower() == name.lower()]
     views = [row for row in found if row["isTemporary"]]
     if views and not database:
-        return CatalogTable(name)
+        return CatalogTable(name, temporary=True)
     entries = [row for row in found if not row["isTemporary"]]
     return parsed(entries[0]["information"], ".".join(parts)) if entries else None
 

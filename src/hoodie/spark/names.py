@@ -1,7 +1,8 @@
-"""Tables by name: a registry in the session's settings, the session's catalog, and the tables of the warehouse folder.
+"""Tables by name: a registry in the session's settings, the session's catalog, and the tables of a database's folder.
 
 A name is a setting, `spark.hoodie.catalog.<name>` = path, so that spark-defaults can hold it; one registered by a call
-lives as long as its session. In the catalog are the entries that a sync made (`hoodie.spark.catalog`).
+lives as long as its session. In the catalog are the entries that a sync made (`hoodie.spark.catalog`). A name without a
+database is one of the session's current database, in the registry as well, where a plain name is one of `default`.
 """
 
 from __future__ import annotations
@@ -9,17 +10,20 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from urllib.parse import unquote
 
 from pyspark.sql import SparkSession
 
 from hoodie.config.table import PROPERTIES_FILE
-from hoodie.errors import InvalidInput, UnsupportedTable
-from hoodie.spark.catalog import catalog_table, checked
+from hoodie.errors import InvalidInput, StatementError, UnsupportedTable
+from hoodie.spark.catalog import SESSION_CATALOG, catalog_table, checked, current_database
+from hoodie.spark.columns import tick
 from hoodie.storage import storage_for
 
 PREFIX = "spark.hoodie.catalog."
 #: What stands before a path in backticks: hudi.`/data/trips`.
 PROVIDERS = ("hudi", "hoodie")
+_DEFAULT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,57 +42,104 @@ class NamedTable:
 def register_table(session: SparkSession, name: str, location: str | os.PathLike[str]) -> None:
     """Let SQL and `open_table` call the table at a path by a name, in this session. The same name again replaces it.
 
-    name      `trips` or `db.trips`; capitals make no difference
+    name      `trips`, of the current database, or `db.trips`; capitals make no difference
     location  its path
     Raises    InvalidInput on a name of other characters
     """
-    session.conf.set(PREFIX + _checked(name), os.fspath(location))
+    session.conf.set(PREFIX + _keys(session, _checked(name))[0], os.fspath(location))
 
 
 def unregister_table(session: SparkSession, name: str) -> None:
     """Forget a name. The table stays as it is."""
-    session.conf.unset(PREFIX + _checked(name))
+    for key in _keys(session, _checked(name)):
+        session.conf.unset(PREFIX + key)
 
 
 def registered_path(session: SparkSession, name: str) -> str | None:
     """The path that a name stands for; None when it is not registered."""
     if "/" in name:
         return None
-    for key in (name.lower(), name.lower().removeprefix("default.")):
+    for key in _keys(session, name.lower()):
         found = session.conf.get(PREFIX + key, None)
         if found is not None:
             return found
     return None
 
 
-def managed_path(session: SparkSession, name: str) -> str:
-    """Where a table of that name is, or would be, in the warehouse folder."""
-    database, _, table = name.lower().rpartition(".")
-    warehouse = (session.conf.get("spark.sql.warehouse.dir", None) or "spark-warehouse").removeprefix("file:")
-    folder = f"{database}.db/" if database and database != "default" else ""
-    return f"{warehouse.rstrip('/')}/{folder}{table}"
+def registered_names(session: SparkSession, database: str) -> list[str]:
+    """The names that the registry has of a database other than `default`."""
+    prefix = f"{PREFIX}{database}."
+    return sorted(key.removeprefix(prefix) for key in session.conf.getAll if key.startswith(prefix))
+
+
+def _keys(session: SparkSession, name: str) -> tuple[str, ...]:
+    """What the registry may have a name in small letters by, the form that is written first."""
+    database, _, table = name.rpartition(".")
+    database = database or current_database(session) or _DEFAULT
+    return (table, f"{database}.{table}") if database == _DEFAULT else (f"{database}.{table}",)
+
+
+def qualified(session: SparkSession, parts: Sequence[str]) -> tuple[str, ...]:
+    """A name with its database: that of a plain name is the current one, unless another catalog than Spark's own is."""
+    if len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
+        return tuple(parts[1:])
+    if len(parts) > 1:
+        return tuple(parts)
+    database = current_database(session)
+    return tuple(parts) if database is None else (database, *parts)
+
+
+def managed_path(session: SparkSession, parts: Sequence[str]) -> str:
+    """Where a table without a location of its own is, or would be: in the folder of its database.
+
+    parts   a name of one or two parts
+    Raises  StatementError when there is no such database, or the session's current catalog is not Spark's own
+    """
+    *named, table = parts
+    database = named[0] if named else current_database(session)
+    if database is None:
+        raise StatementError(
+            f"{table}: the current catalog is {session.catalog.currentCatalog()}, which takes no table of Hudi: "
+            "give the table a LOCATION, or a name with a database of spark_catalog"
+        )
+    require_database(session, database)
+    folder = unquote(session.catalog.getDatabase(database).locationUri)  # Spark has it as a URI
+    return f"{folder.removeprefix('file://').removeprefix('file:').rstrip('/')}/{table.lower()}"
+
+
+def require_database(session: SparkSession, database: str) -> None:
+    """Raises StatementError when the session's catalog has no such database."""
+    if not session.catalog.databaseExists(f"{SESSION_CATALOG}.{tick(database)}"):
+        raise StatementError(f"[SCHEMA_NOT_FOUND] there is no database {database}: CREATE DATABASE {database} makes it")
 
 
 def named_table(session: SparkSession, parts: Sequence[str]) -> NamedTable | None:
     """The table that SQL names; None: no table of ours has the name.
 
-    parts   ("hudi", "/data/trips"), or a name of one or two parts
+    parts   ("hudi", "/data/trips"), or a name of one or two parts, or of three with Spark's own catalog before it
     Raises  UnsupportedTable when the catalog's entry lacks what it takes to read it right
 
-    Looks in the registry, then in the session's catalog, then in the warehouse folder.
+    Looks at temporary views, which are Spark's, then in the registry, in the session's catalog, and in the folder of
+    the name's database.
     """
     if len(parts) == 2 and parts[0].lower() in PROVIDERS:
         return NamedTable(parts[1])
-    name = ".".join(parts)
+    if len(parts) == 3:
+        parts = qualified(session, parts)
     if len(parts) > 2 or not all(parts):
         return None
-    registered = registered_path(session, name)
+    entry = catalog_table(session, parts)
+    if entry is not None and entry.temporary:
+        return None
+    registered = registered_path(session, ".".join(parts))
     if registered is not None:
         return NamedTable(registered)
-    found = catalog_table(session, parts)
-    if found is not None:
-        return NamedTable(checked(found).path, found.read_optimized, entry=True) if found.ours else None
-    path = managed_path(session, name)
+    if entry is not None:
+        return NamedTable(checked(entry).path, entry.read_optimized, entry=True) if entry.ours else None
+    try:
+        path = managed_path(session, parts)
+    except StatementError:  # no such database: the name is nobody's
+        return None
     return NamedTable(path) if storage_for(path).exists(PROPERTIES_FILE) else None
 
 
@@ -112,8 +163,7 @@ def located(session: SparkSession, given: str) -> str:
     if found is None:
         return given
     if not found.ours:
-        kind = f"a table of the format {found.provider}" if found.provider else "a view"
-        raise UnsupportedTable(f"{given} is {kind} in the session's catalog, no table of Hudi")
+        raise UnsupportedTable(f"{given} is {found.kind} in the session's catalog, no table of Hudi")
     path = checked(found).path
     if there and storage_for(path).root != folder.root:
         raise InvalidInput(

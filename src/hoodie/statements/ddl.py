@@ -14,20 +14,25 @@ from pyspark.sql.types import StructType
 from sqlglot import exp
 
 from hoodie.api.table import HoodieTable, create_table, open_table
+from hoodie.config.compaction import RECORDED
 from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden, sql_insert
-from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FOLDER
+from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError, TableMismatch
 from hoodie.formats.avro.schema import to_avro
 from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
 from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.schema import stored_form
+from hoodie.spark.catalog import catalog_table
 from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import (
     PROVIDERS,
     managed_path,
     named_table,
+    qualified,
     register_table,
+    registered_names,
     registered_path,
+    require_database,
     unregister_table,
 )
 from hoodie.spark.types import nullable, to_arrow
@@ -62,6 +67,8 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
                 raise text.unreadable("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", 1)
         case ("DROP", "TABLE"):
             return _drop(session, text)
+        case ("DROP", "DATABASE" | "SCHEMA"):
+            _refuse_tables_of(session, text)
         case ("ALTER", "TABLE"):
             return _alter(session, text)
         case ("TRUNCATE", "TABLE"):
@@ -88,20 +95,42 @@ def _provider(text: Text) -> str:
 
 
 def _create(session: SparkSession, text: Text) -> DataFrame | None:
-    if _provider(text) not in PROVIDERS:
-        return None
-    check_grammar(text)
+    ours = _provider(text) in PROVIDERS
     at, quiet = 2, text.words(5)[2:] == ("IF", "NOT", "EXISTS")
     at += 3 * quiet
+    if not ours:
+        return _refuse_taken(session, text, at, quiet)
+    check_grammar(text)
     parts, at = text.name(at)
     name = Name(parts, parts[-1])
-    there = named_table(session, parts)
-    if quiet and there is not None:
+    parts = qualified(session, parts)
+    entry, there = catalog_table(session, parts), named_table(session, parts)
+    if quiet and (entry is not None or there is not None):
         return nothing(session)
+    if entry is not None and not entry.ours:
+        raise StatementError(f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is {entry.kind} already")
     if there is not None and there.entry:
         raise StatementError(f"table {name} is an entry of the session's catalog already, of the table at {there.path}")
-    _create_table(session, _read_create(text, name, at), quiet)
+    if len(parts) == 2:
+        require_database(session, parts[0])
+    _create_table(session, _read_create(text, name, at), parts, quiet)
     return nothing(session)
+
+
+def _refuse_taken(session: SparkSession, text: Text, at: int, quiet: bool) -> DataFrame | None:
+    """A table of another format is Spark's to make (None), but not by a name that a table of ours has."""
+    try:
+        parts, _ = text.name(at)
+    except StatementError:  # such as IDENTIFIER('name')
+        return None
+    there = named_table(session, qualified(session, parts))
+    if there is None or there.entry:
+        return None
+    if quiet:
+        return nothing(session)
+    raise StatementError(
+        f"[TABLE_OR_VIEW_ALREADY_EXISTS] {Name(parts, parts[-1])} is a table of Hudi already, at {there.path}"
+    )
 
 
 def _read_create(text: Text, name: Name, at: int) -> _Create:
@@ -135,9 +164,15 @@ def _query(text: Text) -> str:
     return str(text.after(at) if text.word(at) == "AS" else text.part(text.tokens[at].start, text.end))
 
 
-def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
+def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], quiet: bool) -> None:
+    """parts  the table's name with its database"""
     options = dict(wanted.options)
-    path = options.pop("path", "") or wanted.location or managed_path(session, ".".join(wanted.name.parts))
+    path = options.pop("path", "") or wanted.location or managed_path(session, parts)
+    registered = registered_path(session, ".".join(parts))
+    if registered is not None and storage_for(registered).root != storage_for(path).root:
+        raise StatementError(
+            f"[TABLE_OR_VIEW_ALREADY_EXISTS] {wanted.name} is a table of Hudi already, at {registered}"
+        )
     kind = options.pop("type", "cow").lower()
     if kind not in _TYPES:
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
@@ -178,7 +213,7 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
                 record_key=record_key,
                 partition_by=wanted.partitions,
                 table_type=_TYPES[kind],
-                options=overridden(settings_of(session), given),
+                options=overridden(_of_statements(settings_of(session)), given),
             )
             undo.callback(_take_back, storage)
             if avro:
@@ -188,7 +223,12 @@ def _create_table(session: SparkSession, wanted: _Create, quiet: bool) -> None:
                 table.bulk_insert(rows, options=options)
             undo.pop_all()
     if with_location:
-        register_table(session, ".".join(wanted.name.parts), path)
+        register_table(session, ".".join(parts), path)
+
+
+def _of_statements(settings: Mapping[str, str]) -> dict[str, str]:
+    """The settings of a session without those that a table would keep for all its writers."""
+    return {key: value for key, value in settings.items() if key not in RECORDED}
 
 
 def _take_back(storage: Storage) -> None:
@@ -257,7 +297,7 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
         raise text.unreadable("a path is no name to forget: DROP TABLE … PURGE removes the table's files", 2)
     if found is None or found.entry:  # entries are Spark's to drop: the table's files stay
         return None
-    path, name = found.path, ".".join(parts)
+    path, name = found.path, ".".join(qualified(session, parts))
     external = registered_path(session, name) is not None
     if external:
         unregister_table(session, name)
@@ -265,6 +305,31 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
         open_table(session, path)  # what is no table is not removed
         _remove(storage_for(path))
     return nothing(session)
+
+
+def _refuse_tables_of(session: SparkSession, text: Text) -> None:
+    """DROP DATABASE is Spark's. It knows no table of ours that has no entry in the catalog, and would take an empty
+    database's folder away with them."""
+    at = 2 + 2 * (text.words(4)[2:] == ("IF", "EXISTS"))
+    try:
+        parts, end = text.name(at)
+    except StatementError:  # such as IDENTIFIER('name')
+        return
+    database = parts[-1].lower()
+    if len(parts) > 2 or not session.catalog.databaseExists(database):
+        return
+    names = registered_names(session, database)
+    if text.word(end) == "CASCADE":
+        for name in names:
+            unregister_table(session, f"{database}.{name}")
+        return
+    storage = storage_for(managed_path(session, (database, "")))
+    folders = [entry.name for entry in storage.list("") if entry.is_dir]
+    if tables := sorted({*names, *(name for name in folders if storage.exists(f"{name}/{PROPERTIES_FILE}"))}):
+        raise StatementError(
+            f"[SCHEMA_NOT_EMPTY] database {database} has tables of Hudi: {', '.join(tables)}. DROP TABLE them first, "
+            "or DROP DATABASE … CASCADE"
+        )
 
 
 def _remove(storage: Storage) -> None:

@@ -1,0 +1,100 @@
+"""Names of tables in several databases: each is a table of its own, in its database's folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import hoodie
+from hoodie.errors import StatementError
+
+KEY = "TBLPROPERTIES (primaryKey = 'id')"
+
+
+@pytest.fixture
+def databases(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
+    """Databases `one`, in the warehouse, and `two`, elsewhere."""
+    spark.sql("CREATE DATABASE one")
+    spark.sql(f"CREATE DATABASE two LOCATION '{tmp_path / 'place of two'}'")
+    yield tmp_path
+    spark.sql("USE default")
+    for name in ("one", "two"):
+        hoodie.sql(spark, f"DROP DATABASE {name} CASCADE")
+
+
+def made(spark: SparkSession, name: str, number: int, rest: str = "") -> None:
+    hoodie.sql(spark, f"CREATE TABLE {name} USING hudi {rest} {KEY} AS SELECT {number} AS id")
+
+
+def ids(spark: SparkSession, name: str) -> list[int]:
+    return [row[0] for row in hoodie.sql(spark, f"SELECT id FROM {name}").collect()]
+
+
+def test_one_name_in_two_databases_is_two_tables(spark: SparkSession, databases: Path) -> None:
+    spark.sql("USE one")
+    made(spark, "trips", 1)
+    spark.sql("USE two")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        ids(spark, "trips")
+    made(spark, "trips", 2)
+    made(spark, "far", 3, f"LOCATION '{databases / 'far'}'")
+    assert (databases / "place of two" / "trips" / ".hoodie").is_dir()
+    assert (ids(spark, "trips"), ids(spark, "one.trips"), ids(spark, "spark_catalog.Two.TRIPS")) == ([2], [1], [2])
+    assert Path(hoodie.open_table(spark, "far").path) == databases / "far"
+    spark.sql("USE default")
+    for name in ("trips", "far"):
+        with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+            ids(spark, name)
+    assert ids(spark, "two.far") == [3]
+    hoodie.sql(spark, "DROP TABLE IF EXISTS trips")
+    hoodie.sql(spark, "DELETE FROM one.trips WHERE id = 2")
+    hoodie.sql(spark, "DROP TABLE two.trips")
+    assert ids(spark, "one.trips") == [1]
+    spark.sql("USE one")
+    hoodie.register_table(spark, "rides", str(databases / "far"))
+    assert ids(spark, "ONE.rides") == [3]
+    spark.sql("USE two")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        ids(spark, "rides")
+    with pytest.raises(StatementError, match=r"SCHEMA_NOT_EMPTY.*trips"):
+        hoodie.sql(spark, "DROP DATABASE one")
+    hoodie.sql(spark, "DROP TABLE one.rides")
+    hoodie.sql(spark, "DROP TABLE one.trips")
+    hoodie.sql(spark, "DROP DATABASE one")
+    spark.sql("CREATE DATABASE one")
+
+
+def test_a_name_that_is_taken_and_a_database_that_is_not_there_are_refused(
+    spark: SparkSession, databases: Path
+) -> None:
+    spark.sql("CREATE TABLE one.plain USING parquet AS SELECT 7 AS id")
+    for rest in ("", f"LOCATION '{databases / 'plain'}'"):
+        with pytest.raises(StatementError, match=r"TABLE_OR_VIEW_ALREADY_EXISTS.*format parquet"):
+            made(spark, "one.plain", 1, rest)
+        with pytest.raises(StatementError, match="SCHEMA_NOT_FOUND"):
+            made(spark, "three.trips", 1, rest)
+    assert not (databases / "plain").exists()
+    hoodie.sql(spark, f"CREATE TABLE IF NOT EXISTS one.plain (id INT) USING hudi {KEY}")
+    assert ids(spark, "one.plain") == [7]
+    made(spark, "two.trips", 1, f"LOCATION '{databases / 'trips'}'")
+    with pytest.raises(StatementError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        hoodie.sql(spark, "CREATE TABLE two.trips USING parquet AS SELECT 8 AS id")
+    with pytest.raises(StatementError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
+        made(spark, "two.trips", 2, f"LOCATION '{databases / 'other'}'")
+    hoodie.sql(spark, "CREATE TABLE IF NOT EXISTS two.trips USING parquet AS SELECT 8 AS id")
+    assert ids(spark, "two.trips") == [1]
+
+
+def test_a_temporary_view_goes_before_a_table_of_its_name(spark: SparkSession, databases: Path) -> None:
+    spark.sql("USE two")
+    made(spark, "trips", 1)
+    made(spark, "far", 2, f"LOCATION '{databases / 'far'}'")
+    for name in ("trips", "far"):
+        spark.range(5, 6).createOrReplaceTempView(name)
+        assert ids(spark, name) == [5]
+        assert ids(spark, f"two.{name}") == [1 if name == "trips" else 2]
+        spark.catalog.dropTempView(name)
+        assert ids(spark, name) == [1 if name == "trips" else 2]
