@@ -54,6 +54,7 @@ __all__ = [
     "TableMismatch",
     "TableNotFound",
     "UnsupportedTable",
+    "ValidationFailed",
     "WorkerEnvironment",
     "WriteConflict",
     "WrongRegion",
@@ -200,6 +201,17 @@ class KeyMatchedTwice(InvalidInput):
 
 class WriteConflict(HoodieError):
     """Another writer took the instant or changed the same file groups; try the write again."""
+
+
+class ValidationFailed(HoodieError):
+    """A commit would not pass a query of `hoodie.precommit.validators`: it is rolled back, and nothing has changed."""
+
+    def __init__(self, query: str, problem: str) -> None:
+        super().__init__(query, problem)
+        self.query, self.problem = query, problem
+
+    def __str__(self) -> str:
+        return f"the commit does not pass {self.query!r}: {self.problem}. It is rolled back; nothing has changed."
 
 
 class LockTimeout(HoodieError):

@@ -12,6 +12,7 @@ class Job:
 
     refused  options that the error has to name, all at once; () when the job runs as it is
     unknown  names among these that Hudi does not have
+    about_rows  some of those refused decide about rows: no call goes on without them
     """
 
     name: str
@@ -19,6 +20,7 @@ class Job:
     mode: str = "append"
     refused: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+    about_rows: bool = False
 
 
 _BASE = {
@@ -215,6 +217,7 @@ JOBS = [
         "a record index",
         {**_BASE, "hoodie.index.type": "RECORD_INDEX", "hoodie.metadata.record.index.enable": "true"},
         refused=("hoodie.index.type", "hoodie.metadata.record.index.enable"),
+        about_rows=True,
     ),
     Job(
         "two writers with a lock in files",
@@ -246,7 +249,6 @@ JOBS = [
             "hoodie.datasource.write.insert.drop.duplicates": "true",
             "hoodie.datasource.insert.dup.policy": "drop",
         },
-        refused=("hoodie.datasource.write.insert.drop.duplicates", "hoodie.datasource.insert.dup.policy"),
     ),
     Job(
         "a properties file of Hudi Streamer",

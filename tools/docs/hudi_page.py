@@ -121,7 +121,8 @@ hoodie doctor trips --repair         # removes the metadata table, which the nex
 - **not in writes**, **not in reads**, **not supported**: it asks for something that would not happen. Such a call fails
   before anything is written, and its error names all of these options with what to do. The values in the table ask for
   nothing and are accepted, and so is an option of writes in a read. With `hoodie.compat.unsupported=warn` the call goes
-  on without them and warns (`hoodie.errors.OptionIgnored`).
+  on without them and warns (`hoodie.errors.OptionIgnored`); not without those marked *rows*, which decide which rows or
+  values are written or read.
 - A name that Hudi does not have is an error, in the same message. A known name is suggested only when the spelling is
   close.
 
@@ -266,6 +267,36 @@ _DIFFERENCES = (
         "a row must have one key in every process",
     ),
     (
+        "`hoodie.compact.schedule.inline=true` alone",
+        "an error: its batch writer compacts inline by default",
+        "compactions are planned and not run",
+        "who asks for plans wants others to run them",
+    ),
+    (
+        "compaction of a stream",
+        "beside it, in a thread of its own",
+        "after the micro-batch that makes it due ([streaming](streaming.md))",
+        "a commit and its compaction are seen in one order by all",
+    ),
+    (
+        "a pending compaction that another process planned",
+        "is run after the next commit of a writer that compacts inline by default",
+        "is left to that process until the next compaction is due, or for good while it runs it",
+        "plans are made for compactors",
+    ),
+    (
+        "`hoodie.datasource.insert.dup.policy` of a DataFrame write",
+        "has no effect",
+        "is that of SQL inserts: drop, fail ([insert](writing.md#insert))",
+        "an option that decides about rows must not be ignored",
+    ),
+    (
+        "pre-commit validators on Merge-on-Read",
+        "fail on commits that write logs alone",
+        "run on the merged rows ([checks](writing.md#checks-before-a-commit))",
+        "the rows that readers would see are what is checked",
+    ),
+    (
         "two rows whose compound keys read alike, such as `a:x,b:y,b:z`",
         "one overwrites the other",
         "an error that names both, in a batch and against the table ([compound keys](writing.md#compound-keys))",
@@ -296,7 +327,8 @@ def _row(known: HudiOption, used: bool) -> str:
     elif kind is not OptionClass.NO_EFFECT:
         accepted = ", ".join(f"`{value}`" for value in sorted(known.accepted - {""}))
         advice += "."
-    return f"| `{known.key}` | {kind} | {accepted} | {advice} |"
+    marked = f"{kind}, *rows*" if known.rows and kind is not OptionClass.USED else kind
+    return f"| `{known.key}` | {marked} | {accepted} | {advice} |"
 
 
 if __name__ == "__main__":

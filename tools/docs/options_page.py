@@ -34,8 +34,10 @@ from hoodie.config.read import (
 from hoodie.config.rollback import RollbackOptions
 from hoodie.config.services import ArchiveOptions, CleanOptions, ServiceOptions
 from hoodie.config.sync import HiveSyncOptions, ManifestOptions, MetaSyncOptions
+from hoodie.config.validators import ValidatorOptions
 from hoodie.config.write import (
     BloomOptions,
+    DropOptions,
     EngineOptions,
     FileSizing,
     IndexOptions,
@@ -85,6 +87,13 @@ SECTIONS = (
         title="Metadata table",
         text="Of reads and of writes: see [the metadata table](metadata.md).",
         groups=(MetadataOptions,),
+    ),
+    Section(
+        title="Rows left out, and checks before a commit",
+        text="Rows whose key is there, and queries that a commit has to pass. More: "
+        "[writing](writing.md#checks-before-a-commit).",
+        groups=(DropOptions, ValidatorOptions),
+        main=False,
     ),
     Section(title="File sizes and encoding", text="How base files grow, in bytes.", groups=(FileSizing,)),
     Section(title="Log files", text="Of Merge-on-Read tables.", groups=(LogOptions,)),

@@ -21,6 +21,7 @@ from hoodie.timeline.points import Point
 from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.run import CheckedBatch
+from hoodie.writing.validation import Validate
 
 #: What an engine gives rows as: `Rows`, or a DataFrame of Spark's.
 Frame = TypeVar("Frame")
@@ -95,6 +96,7 @@ class Engine(Generic[Frame]):
     compaction    carries out the tasks of a compaction; None: threads of this process
     repair        puts entries of an index again; None: threads of this process
     spark_version of the session, "" without one: what a metastore is told of the table's columns for Spark goes by it
+    validate      checks a commit before it is published; None: the engine evaluates no SQL
     route         who reads base files where a table lies, for `str` of a scan; None: this process, never Spark
     """
 
@@ -107,4 +109,5 @@ class Engine(Generic[Frame]):
     compaction: RunTasks | None = None
     repair: Callable[[RepairJob], Sequence[int]] | None = None
     spark_version: str = ""
+    validate: Validate | None = None
     route: Callable[[Storage, Options], object] | None = None

@@ -32,6 +32,7 @@ from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.change_data import change_data
 from hoodie.spark.read.route import route_to
 from hoodie.spark.types import to_spark
+from hoodie.spark.validate import validate
 from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
@@ -62,6 +63,7 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
         partial(carry_out, session),
         partial(put_again, session),
         spark_version=session.version,
+        validate=partial(validate, session),
         route=partial(route_to, session),
     )
 

@@ -8,6 +8,7 @@ from typing import Any
 from hoodie.api.engine import Frame, Read
 from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.inputs import is_predicate
+from hoodie.api.new_rows import write_rows
 from hoodie.config.options import Options as Checked
 from hoodie.config.write import WriteOperation
 from hoodie.errors import UnsupportedTable
@@ -19,7 +20,6 @@ from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.finish import delete_partitions
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.result import WriteResult
-from hoodie.writing.run import run
 
 #: A Spark DataFrame, or anything with `__arrow_c_stream__`.
 Rowset = Any
@@ -86,7 +86,10 @@ class TableWrites(TableHandle[Frame]):
         Raises      InvalidInput naming those that the table does not have
         """
         with failures_heard(self.storage, WriteOperation.DELETE_PARTITION):
-            return delete_partitions(self.storage, partitions, self._options(options), self.engine.after_commit)
+            engine = self.engine
+            return delete_partitions(
+                self.storage, partitions, self._options(options), engine.after_commit, engine.validate
+            )
 
     def explain_upsert(
         self, df: Rowset, *, missing: str | None = None, options: Options | None = None
@@ -104,7 +107,7 @@ class TableWrites(TableHandle[Frame]):
     ) -> WriteResult:
         with failures_heard(self.storage, operation):
             given = self._options(with_missing(options, missing))
-            return run(self.engine.check(self.storage, operation, rows, given))
+            return write_rows(self.engine, self.storage, operation, rows, given)
 
     def _keys_of(self, filters: Filters, given: Checked) -> Frame:
         """The keys of the rows that pass."""

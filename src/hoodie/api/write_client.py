@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, column_names, is_spark_frame, session_and_path
 from hoodie.api.local_engine import engine_of
+from hoodie.api.new_rows import new_rows, write_rows
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
@@ -33,6 +34,7 @@ from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
+from hoodie.writing.duplicates import drops_existing, once_dropped
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.job import action_of, bring_up_to_date, writable_state
 from hoodie.writing.on_commit import notify_committed
@@ -202,7 +204,8 @@ class HoodieWriteClient:
     def _write(self, operation: WriteOperation, df: Rowset, instant: str, missing: str | None = None) -> WriteResult:
         with failures_heard(self.storage, operation), _advised():
             given = overridden(self.options, missing_options(missing))
-            batch = self.engine.check(self.storage, operation, df, given)
+            rows, options = new_rows(self.engine, self.storage, operation, df, given)
+            batch = self.engine.check(self.storage, operation, rows, options)
             transaction = _on_the_table_of_now(self._open(instant, operation))
             result = run(batch, transaction, commit=self.settings.write.auto_commit)
         if self.settings.write.auto_commit:
@@ -339,7 +342,9 @@ def write(
         if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return _replace(df, table, operation, named)
         if settings is None:
-            return run(table.engine.check(table.storage, operation, df, given))
+            return write_rows(table.engine, table.storage, operation, df, given)
+        if drops_existing(operation, given):
+            given = once_dropped(given)
         # A batch that does not fit leaves no table behind, and the next one may name other settings.
         batch = table.engine.check(table.storage, operation, df, given, new_state(table.storage, settings))
         return run(batch, make_table=partial(create, table.storage, settings))
@@ -349,6 +354,8 @@ def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, option
     """Put a new table with the rows in place of the one that is there."""
     if operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
         options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
+    if drops_existing(operation, options):
+        options = once_dropped(options)
     new = replacement(table.storage, options)
     batch = table.engine.check(table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new.state)
     return run(batch, replacing=new)

@@ -214,7 +214,7 @@ def publish_seen(
     storage = transaction.state.storage
     published = {path for part in metadata.stats.values() for stat in part for path in stat.paths}
     with transaction.writers.lock_on(storage) as lock:
-        markers, now = together(storage, lambda: _remove_leftovers(transaction, published), transaction.state.reload)
+        markers, now = together(storage, lambda: remove_leftovers(transaction, published), transaction.state.reload)
         require_no_conflict(transaction.state, transaction.instant, metadata, now, alone=not lock.real)
         require_new(now, transaction.writers.batch)
         extra = with_batch(now, transaction.writers.batch, metadata.extra)
@@ -232,7 +232,7 @@ def publish_seen(
     with suppress(OSError):  # readers see the write by now, and markers of a completed instant mean nothing
         # Attempts that were given up may have finished a file meanwhile. Later ones see that the write is over.
         if lingering:
-            _remove_leftovers(transaction, published)
+            remove_leftovers(transaction, published)
         delete_markers(storage, transaction.time, None if lingering else markers)
     return metadata, after
 
@@ -322,7 +322,7 @@ def _checked(stats: Sequence[WriteStat], instant: str) -> dict[str, list[WriteSt
     return by_partition
 
 
-def _remove_leftovers(transaction: Transaction, published: Collection[str]) -> tuple[Marker, ...]:
+def remove_leftovers(transaction: Transaction, published: Collection[str]) -> tuple[Marker, ...]:
     """Remove files that only markers name, not statistics: of task attempts that lost or were retried. All markers."""
     storage = transaction.state.storage
     markers = read_markers(storage, transaction.time)

@@ -9,7 +9,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.driver_options import is_driver_option
-from hoodie.config.hudi_options import OptionClass, Purpose, find_option, misspelt, refused_value, together
+from hoodie.config.hudi_options import (
+    OptionClass,
+    Purpose,
+    decides_rows,
+    find_option,
+    misspelt,
+    refused_value,
+    together,
+)
 from hoodie.config.options import option, read_options
 from hoodie.errors import InvalidOption, OptionIgnored
 
@@ -31,8 +39,8 @@ class CompatOptions:
         "hoodie.compat.unsupported",
         Unsupported.ERROR,
         "What happens about options of Hudi that ask for something that would not happen, such as clustering. error: "
-        "the call fails and names them all; warn: it goes on without them and warns (`OptionIgnored`). Hudi has no "
-        "such option.",
+        "the call fails and names them all; warn: it goes on without them and warns (`OptionIgnored`), but never "
+        "without one that decides which rows or values are written or read. Hudi has no such option.",
     )
 
 
@@ -52,25 +60,26 @@ def without_unused(
     unused: list[str] = []
     unknown: list[str] = []
     refused: list[tuple[str, str]] = []
+    about_rows: list[tuple[str, str]] = []
     for key, value in options.items():
         if key in declared:
             if (advice := refused_value(key, value)) is None:
                 used[key] = value
             else:
-                refused.append((f"{key}={value!r}", advice))
+                (about_rows if decides_rows(key, value) else refused).append((f"{key}={value!r}", advice))
         elif (free and key.startswith(free)) or is_driver_option(key):
             used[key] = value
         elif (known := find_option(key)) is None:
             unknown.append(key)
         elif known.refused(value, purpose):
-            refused.append((f"{key}={value!r}", known.advice))
+            (about_rows if known.rows else refused).append((f"{key}={value!r}", known.advice))
         elif known.kind is OptionClass.USED:
             used[key] = value
         else:
             unused.append(key)
     warn = read_options(CompatOptions, used).unsupported is Unsupported.WARN
-    if unknown or (refused and not warn):
-        raise InvalidOption(_message(unknown, refused, declared))
+    if unknown or about_rows or (refused and not warn):
+        raise InvalidOption(_message(unknown, [] if warn else refused, about_rows, declared))
     if refused:
         warnings.warn(OptionIgnored(" ".join(together(refused))), stacklevel=2)
     if unused:
@@ -78,8 +87,16 @@ def without_unused(
     return used
 
 
-def _message(unknown: list[str], refused: list[tuple[str, str]], declared: Collection[str]) -> str:
-    """One sentence for one problem; several are a line each."""
+def _message(
+    unknown: list[str],
+    refused: list[tuple[str, str]],
+    about_rows: list[tuple[str, str]],
+    declared: Collection[str],
+) -> str:
+    """One sentence for one problem; several are a line each.
+
+    about_rows  options that decide about rows: no call goes on without them
+    """
     parts: list[str] = []
     unlike = False
     for key in unknown:
@@ -88,9 +105,13 @@ def _message(unknown: list[str], refused: list[tuple[str, str]], declared: Colle
         parts.append(f"unknown option {key!r}." + (f" Did you mean {name!r}?" if name else ""))
     if unlike:
         parts.append("docs/configuration.md has the names that have an effect, docs/coming-from-hudi.md all of Hudi's.")
-    advice = together(refused)
+    advice = together([*refused, *about_rows])
     between, listed = ("\n", "\n  ") if len(unknown) + len(advice) > 1 else (" ", " ")
-    if refused:
+    if advice:
         parts.append(listed.join(["Asked for, and would not happen:", *advice]))
-        parts.append("hoodie.compat.unsupported=warn goes on without.")
+    if refused:
+        but = f", but not without {', '.join(shown for shown, _ in about_rows)}" if about_rows else ""
+        parts.append(f"hoodie.compat.unsupported=warn goes on without{but}.")
+    elif about_rows:
+        parts.append("No call goes on without: rows would be others, whatever hoodie.compat.unsupported says.")
     return between.join(parts)

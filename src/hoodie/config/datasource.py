@@ -32,6 +32,7 @@ from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
 from hoodie.config.sync import SYNC_GROUPS
 from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
+from hoodie.config.validators import VALIDATOR_GROUPS
 from hoodie.config.write import WRITE_GROUPS, DuplicatePolicy, WriteOperation, WriteOptions
 from hoodie.errors import InvalidOption
 
@@ -151,6 +152,7 @@ ALL_GROUPS = (
     ChangeLogOptions,
     DatasourceOptions,
     *WRITE_GROUPS,
+    *VALIDATOR_GROUPS,
     *READ_GROUPS,
     *METADATA_GROUPS,
     QueryOptions,

@@ -48,12 +48,14 @@ class HudiOption:
     key       its name; `fs.*` stands for all names that begin with `fs.`
     accepted  values, in lower case, that ask for nothing that would not happen; the empty one always does not
     advice    why it needs no effect, or what to do instead
+    rows      it decides which rows or values are written or read: no call goes on without
     """
 
     key: str
     kind: OptionClass
     accepted: frozenset[str]
     advice: str
+    rows: bool = False
 
     def refused(self, value: str, purpose: Purpose) -> bool:
         """Whether the value asks for something that would not happen."""
@@ -61,12 +63,11 @@ class HudiOption:
         return asks and purpose in _REFUSED_FOR.get(self.kind, ())
 
 
+#: Values of indexes that hold for all partitions: another index may find a key where it is not.
+_GLOBAL_INDEXES = ("RECORD_INDEX", "GLOBAL_RECORD_LEVEL_INDEX", "INMEMORY")
+
 #: Values of options that have an effect with others.
 _VALUES = {
-    "hoodie.datasource.insert.dup.policy": {
-        "DROP": "An insert does not leave out rows whose key is there. Set it to none or fail; filter with "
-        "HoodieReadClient.filter_exists, or upsert"
-    },
     "hoodie.index.type": {
         word: f"The index {word} is not kept. Leave hoodie.index.type out, or take BLOOM, SIMPLE, GLOBAL_BLOOM, "
         "GLOBAL_SIMPLE, BUCKET or HBASE"
@@ -82,7 +83,8 @@ def hudi_options() -> Mapping[str, HudiOption]:
     options = {}
     for row in csv.DictReader(text.splitlines()):
         accepted = frozenset(["", *row["accepted"].lower().split("|")])
-        options[row["key"]] = HudiOption(row["key"], OptionClass(row["class"]), accepted, row["advice"])
+        kind = OptionClass(row["class"])
+        options[row["key"]] = HudiOption(row["key"], kind, accepted, row["advice"], row["rows"] == "rows")
     return options
 
 
@@ -99,6 +101,14 @@ def find_option(key: str) -> HudiOption | None:
 def refused_value(key: str, value: str) -> str | None:
     """What to do about a value, of an option that has an effect, that asks for something that would not happen."""
     return _VALUES.get(key, {}).get(value.strip().upper())
+
+
+def decides_rows(key: str, value: str) -> bool:
+    """Whether a refused option decides which rows or values are written or read: no call goes on without."""
+    if key in _VALUES:
+        return value.strip().upper() in _GLOBAL_INDEXES
+    known = find_option(key)
+    return known is not None and known.rows
 
 
 def misspelt(key: str, declared: Collection[str]) -> str | None:

@@ -65,6 +65,7 @@ class DuplicatePolicy(StrEnum):
     """What an insert does about keys that are there."""
 
     NONE = "none"
+    DROP = "drop"
     FAIL = "fail"
 
 
@@ -275,8 +276,8 @@ class WriteOptions:
     duplicates: DuplicatePolicy = option(
         "hoodie.datasource.insert.dup.policy",
         DuplicatePolicy.NONE,
-        "none: an insert does not look at keys that are there; fail: one of them fails it, as two rows of one key do "
-        "that are not combined.",
+        "none: an insert does not look at keys that are there; drop: it leaves rows of such keys out, and combines "
+        "those of one key; fail: one of them fails it, as two rows of one key do that are not combined.",
     )
     bulk_sort: BulkInsertSort = option(
         "hoodie.bulkinsert.sort.mode",
@@ -353,6 +354,17 @@ def missing_options(missing: str | None) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DropOptions:
+    """Rows that a write leaves out."""
+
+    duplicates: bool = option(
+        "hoodie.datasource.write.insert.drop.duplicates",
+        False,
+        "An insert or upsert leaves out rows whose key is there, and combines those of one key.",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class IndexOptions:
     """Settings of single indexes. The buckets of a table change only by clustering, with CONSISTENT_HASHING."""
 
@@ -425,4 +437,13 @@ class EngineOptions:
         return self.driver_threads or os.cpu_count() or 1
 
 
-WRITE_GROUPS = (FileSizing, LogOptions, BloomOptions, WriteOptions, MissingColumnOptions, IndexOptions, EngineOptions)
+WRITE_GROUPS = (
+    FileSizing,
+    LogOptions,
+    BloomOptions,
+    WriteOptions,
+    MissingColumnOptions,
+    DropOptions,
+    IndexOptions,
+    EngineOptions,
+)

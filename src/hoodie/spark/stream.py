@@ -13,6 +13,7 @@ from hoodie.errors import InvalidInput
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.run import check_batch
 from hoodie.storage.protocol import Storage
+from hoodie.writing.duplicates import refuse_dropping
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.run import run
 
@@ -52,4 +53,5 @@ def stream_writer(storage: Storage, name: str, operation: str, options: Options)
     known = {word.value: word for word in _OPERATIONS}
     if operation not in known:
         raise InvalidInput(f"operation {operation!r}: a stream can {', '.join(known)}")
+    refuse_dropping(known[operation], options)
     return StreamWriter(storage, known[operation], options, name)

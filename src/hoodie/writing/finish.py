@@ -27,6 +27,7 @@ from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken, with_retries
 from hoodie.writing.task_results import DRIVER, TaskResults
+from hoodie.writing.validation import Validate, validator
 
 _log = logging.getLogger("hoodie.write")
 
@@ -42,12 +43,14 @@ def finish(
     *,
     commit: bool = True,
     replaced: Mapping[str, Collection[str]] | None = None,
+    validate: Validate | None = None,
 ) -> WriteResult:
     """Publish the files that a write's tasks left.
 
     options   of the write: what the commit's metadata keeps
     commit    False: only describe what would be published
     replaced  file groups that it takes away; None: as its operation says
+    validate  checks the commit first; None: nothing does
     """
     replaced = replaced_groups(job, outcome.partitions) if replaced is None else replaced
     job.keep_clear({FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids})
@@ -62,6 +65,8 @@ def finish(
                 f"{there} rows of the insert have keys that {job.state.config.name} has already: upsert them, or leave "
                 "them out (HoodieReadClient.filter_exists). Nothing has changed"
             )
+        if validate is not None:
+            validate(job.transaction, metadata, options)
         if commit:
             metadata, after = publish_seen(job.transaction, metadata, lingering=outcome.route != DRIVER)
             finalize_index(job.checked.index, job.transaction.time, outcome.later)
@@ -131,19 +136,26 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
 
 @typed_errors()
 def delete_partitions(
-    storage: Storage, partitions: Sequence[str], options: Options, after_commit: AfterCommit | None = None
+    storage: Storage,
+    partitions: Sequence[str],
+    options: Options,
+    after_commit: AfterCommit | None = None,
+    validate: Validate | None = None,
 ) -> WriteResult:
     """Take all file groups of partitions away. Raises InvalidInput naming partitions that the table does not have.
 
     after_commit  runs the services; None: there are none
+    validate      of the engine
     """
     if not partitions:
         raise InvalidInput("no partition is named: delete_partitions takes partition paths, such as ['2024-01-31']")
     if isinstance(partitions, str):
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
-    phases = Phases()
-    result = with_retries(settings, lambda: _delete_partitions(storage, partitions, options, settings, phases))
+    phases, validate = Phases(), validator(options, validate)
+    result = with_retries(
+        settings, lambda: _delete_partitions(storage, partitions, options, settings, phases, validate)
+    )
     if after_commit is not None:
         with phases.time("services"):
             after_commit(storage, options, result.instant, result.after)
@@ -151,7 +163,12 @@ def delete_partitions(
 
 
 def _delete_partitions(
-    storage: Storage, partitions: Sequence[str], options: Options, settings: Settings, phases: Phases
+    storage: Storage,
+    partitions: Sequence[str],
+    options: Options,
+    settings: Settings,
+    phases: Phases,
+    validate: Validate | None,
 ) -> WriteResult:
     with phases.time("check"):
         state = completed(writable_state(storage, settings), options)
@@ -163,7 +180,8 @@ def _delete_partitions(
     with abandoned_on_error(job.transaction, job.checked.index):
         there = _require_partitions(job.state, partitions)
         job = job.with_plan(None)
-        return finish(job, TaskResults.nothing(frozenset(partitions)), phases, options, replaced=there)
+        nothing = TaskResults.nothing(frozenset(partitions))
+        return finish(job, nothing, phases, options, replaced=there, validate=validate)
 
 
 def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:

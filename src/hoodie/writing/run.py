@@ -15,6 +15,7 @@ from hoodie.config.options import Options
 from hoodie.errors import WriteConflict
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
+from hoodie.writing.duplicates import refuse_dropping
 from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
 from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.writing.replacement import Replacement
@@ -22,6 +23,7 @@ from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import earlier_result, with_retries
 from hoodie.writing.stage import Stage
 from hoodie.writing.task_results import TaskResults
+from hoodie.writing.validation import Validate, validator
 
 
 class Acquired(Protocol):
@@ -46,6 +48,7 @@ class CheckedBatch:
     options  all of the write, for what the commit's metadata keeps
     acquire  has the engine bring the batch over; raises InvalidInput on rows that cannot be written
     adapt    what the rows ask for beyond their operation; checking them again asks for it again
+    validate of the engine
     """
 
     checked: Checked
@@ -55,6 +58,7 @@ class CheckedBatch:
     after_commit: AfterCommit
     phases: Phases = field(default_factory=Phases)
     adapt: Callable[[Checked], Checked] = lambda checked: checked
+    validate: Validate | None = None
 
 
 def _check_again(batch: CheckedBatch) -> Checked:
@@ -83,6 +87,8 @@ def run(
     Raises       WriteConflict, when there were commits since `made_of`, among others
     """
     settings = batch.checked.settings
+    validator(batch.options, batch.validate)
+    refuse_dropping(batch.checked.operation, batch.options)
     try:
         require_new(batch.checked.state, settings.writers.batch)
     except BatchKnown as known:  # its rows are not even looked at
@@ -147,4 +153,5 @@ def _require_same_table(before: TableState, now: TableState) -> None:
 def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
     with abandoned_on_error(job.transaction, job.checked.index):
         job, outcome = acquired.write(job, batch.phases)
-        return finish(job, outcome, batch.phases, batch.options, commit=commit)
+        validate = validator(batch.options, batch.validate)
+        return finish(job, outcome, batch.phases, batch.options, commit=commit, validate=validate)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import logging
+import re
 import subprocess
 import sys
 import warnings
@@ -18,6 +19,7 @@ from hoodie.errors import InvalidOption, OptionIgnored
 from support.hudi_jobs import JOBS, Job
 
 ROOT = Path(__file__).parents[3]
+REFUSED = (OptionClass.NOT_IN_WRITES, OptionClass.NOT_IN_READS, OptionClass.NOT_SUPPORTED)
 DECLARED = {key for group in ALL_GROUPS for _, spec in declared(group) for key in spec.keys}
 NAMED_BY_ARGUMENTS = {"path", "hoodie.base.path"}
 
@@ -52,13 +54,51 @@ def test_several_reasons_have_a_line_each() -> None:
     assert len(str(alone.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("job", [job for job in JOBS if job.refused and not job.unknown], ids=lambda job: job.name)
+@pytest.mark.parametrize(
+    "job", [job for job in JOBS if job.refused and not job.unknown and not job.about_rows], ids=lambda job: job.name
+)
 def test_with_warn_a_job_goes_on_without_what_would_not_happen(job: Job) -> None:
     with pytest.warns(OptionIgnored) as caught:
         used = check_options({**job.options, "hoodie.compat.unsupported": "warn"}, Purpose.WRITE)
     assert len(caught) == 1
     assert all(key in str(caught[0].message) for key in job.refused)
     assert used.keys().isdisjoint(job.refused)
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "purpose"),
+    [
+        ("hoodie.index.type", "RECORD_INDEX", Purpose.WRITE),  # global: a key is once in the table
+        ("hoodie.payload.delete.marker", "D", Purpose.WRITE),
+        ("hoodie.errortable.enable", "true", Purpose.WRITE),
+        ("hoodie.partition.ttl.inline", "true", Purpose.WRITE),
+        ("hoodie.write.record.merge.strategy.id", "00000000-0000-0000-0000-000000000000", Purpose.WRITE),
+        ("hoodie.datasource.overwrite.mode", "dynamic", Purpose.WRITE),
+        ("hoodie.datasource.read.incr.filters", "fare > 1", Purpose.READ),
+        ("hoodie.datasource.merge.type", "skip_merge", Purpose.READ),
+    ],
+)
+def test_what_decides_about_rows_is_refused_with_warn_too(key: str, value: str, purpose: Purpose) -> None:
+    options = {key: value, "hoodie.metrics.on": "true", "hoodie.compat.unsupported": "warn"}
+    with pytest.raises(InvalidOption) as refused:
+        check_options(options, purpose)
+    assert f"{key}={value!r}" in str(refused.value)
+    assert "whatever hoodie.compat.unsupported says" in str(refused.value)
+    assert "hoodie.metrics.on" not in str(refused.value)
+    with pytest.raises(InvalidOption, match="goes on without, but not without") as both:
+        check_options({"hoodie.clustering.inline": "true", key: value})
+    assert f"but not without {key}=" in str(both.value)
+
+
+def test_every_option_that_is_refused_is_sorted_by_whether_it_decides_about_rows() -> None:
+    """Those that do not: where and how files, indexes and services are kept, and who is told of a commit."""
+    others = {known.key for known in hudi_options().values() if known.kind in REFUSED and not known.rows}
+    about = re.compile(
+        r"metrics|metadata|index\.(hbase|name|defs)|clustering|layout|format|compaction|secondarykey|expression"
+        r"|bulkinsert\.user|callback|lock\.|sync|service\.manager|archivelog|clean\.trigger|empty\.commit|rollback"
+        r"|drop\.partition\.columns|meta\.fields|outputtimestamp|schema\.on\.read|table\.version|metafile"
+    )
+    assert [key for key in sorted(others) if not about.search(key)] == []
 
 
 def test_a_misspelt_name_stays_an_error_with_warn() -> None:

@@ -12,7 +12,7 @@ from tools.docs import hudi_page
 
 ROOT = Path(__file__).parents[3]
 PAGE = ROOT / "docs" / "coming-from-hudi.md"
-ROW = re.compile(r"\| `(?P<key>[^`]+)` \| (?P<kind>[a-z ]+) \| (?P<accepted>.*?) \| (?P<advice>.*?) \|")
+ROW = re.compile(r"\| `(?P<key>[^`]+)` \| (?P<kind>[a-z ]+)(?:, \*rows\*)? \| (?P<accepted>.*?) \| (?P<advice>.*?) \|")
 
 
 def test_the_committed_page_is_what_the_list_gives() -> None:

@@ -30,6 +30,7 @@ from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
+from hoodie.spark.validate import validate
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire, require_columns
 from hoodie.storage.protocol import Storage
@@ -37,6 +38,7 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
 from hoodie.writing.driver import KeyLacking
+from hoodie.writing.duplicates import without_dropping
 from hoodie.writing.job import Checked, as_merge, as_update, check, writable_state
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken
@@ -355,11 +357,12 @@ def _batch(
     return CheckedBatch(
         checked,
         columns,
-        target.options,
+        without_dropping(target.options),
         partial(acquire, session, frame),
         partial(after_commit, session),
         target.phases,
         adapt,
+        validate=partial(validate, session),
     )
 
 

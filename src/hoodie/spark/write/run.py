@@ -12,6 +12,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.types import to_arrow, with_types_of
+from hoodie.spark.validate import validate
 from hoodie.spark.write.batch import acquire, acquire_arrow, has_keys, keyed_frame, require_columns, user_schema
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
@@ -49,7 +50,13 @@ def check_batch(
         )
         frame = keyed_frame(df, checked, keygen)
     return CheckedBatch(
-        checked, columns, options, partial(acquire, session, frame), partial(after_commit, session), phases
+        checked,
+        columns,
+        options,
+        partial(acquire, session, frame),
+        partial(after_commit, session),
+        phases,
+        validate=partial(validate, session),
     )
 
 
@@ -66,5 +73,11 @@ def check_arrow(
     with phases.time("check"):
         checked, rows = check_rows(storage, operation, source, options, new)
     return CheckedBatch(
-        checked, rows.columns, options, partial(acquire_arrow, session, rows), partial(after_commit, session), phases
+        checked,
+        rows.columns,
+        options,
+        partial(acquire_arrow, session, rows),
+        partial(after_commit, session),
+        phases,
+        validate=partial(validate, session),
     )

@@ -1,0 +1,54 @@
+"""Writes into a table that is there, of which options may ask to leave out the rows whose key it has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hoodie.api.engine import Engine
+from hoodie.api.inputs import arrow_stream, is_spark_frame
+from hoodie.config.locks import ConcurrencyOptions
+from hoodie.config.options import Options
+from hoodie.config.write import WriteOperation
+from hoodie.errors import WriteConflict
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
+from hoodie.writing.duplicates import drops_existing, once_dropped, without_dropping
+from hoodie.writing.result import WriteResult
+from hoodie.writing.run import run
+
+
+def write_rows(
+    engine: Engine[Any], storage: Storage, operation: WriteOperation, rows: Any, options: Options
+) -> WriteResult:
+    """Check a batch and write it; of rows that are to be left out by their keys the others. Raises as `run`
+
+    The keys are looked up before the write, which is made on the table as it was then, or again from the look-up on.
+    """
+    if not drops_existing(operation, options):
+        return run(engine.check(storage, operation, rows, options))
+    rows = at_hand(rows)
+    for left in range(options.read(ConcurrencyOptions).conflict_retries, -1, -1):
+        state = load_state(storage)
+        new, chosen = new_rows(engine, storage, operation, rows, options)
+        try:
+            return run(engine.check(storage, operation, new, chosen), made_of=state)
+        except WriteConflict:
+            if not left:
+                raise
+    raise AssertionError  # the last attempt returns or raises
+
+
+def new_rows(
+    engine: Engine[Any], storage: Storage, operation: WriteOperation, rows: Any, options: Options
+) -> tuple[Any, Options]:
+    """The rows whose keys the table does not have, and the options to write them with, if that is asked for; else both
+    as they are."""
+    if not drops_existing(operation, options):
+        return rows, options
+    found = engine.keys(storage, without_dropping(options)).filter_exists(rows)
+    return (found if is_spark_frame(found) else found.to_arrow()), once_dropped(options)
+
+
+def at_hand(rows: Any) -> Any:
+    """Rows that can be looked at twice."""
+    return rows if is_spark_frame(rows) else arrow_stream(rows).read_all()
