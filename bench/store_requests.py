@@ -31,6 +31,7 @@ OPTIONS = {
     "hoodie.datasource.write.recordkey.field": "id",
     "hoodie.datasource.write.partitionpath.field": "p",
     "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.compact.inline": "false",
 }
 WITHOUT_SERVICES = {"hoodie.clean.automatic": "false", "hoodie.archive.automatic": "false"}
 

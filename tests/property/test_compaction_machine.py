@@ -196,6 +196,7 @@ class Compactions(RuleBasedStateMachine):
                 "hoodie.parquet.small.file.limit": small,
                 "hoodie.logfile.data.block.format": format,
                 "hoodie.spark.driver.threads": 1,
+                "hoodie.compact.inline": "false",  # the rules of this machine do it
                 **NOW,
             },
         )

@@ -16,8 +16,9 @@ _ASYNC = "hoodie.datasource.compaction.async.enable"
 _TRIGGER = "hoodie.compact.inline.trigger.strategy"
 _DELTA_COMMITS = "hoodie.compact.inline.max.delta.commits"
 _DELTA_SECONDS = "hoodie.compact.inline.max.delta.seconds"
+_WHEN_DUE = (_TRIGGER, _DELTA_COMMITS, _DELTA_SECONDS)
 #: What a table keeps as its own setting when it is created with it.
-RECORDED = (_INLINE, _SCHEDULE, _TRIGGER, _DELTA_COMMITS, _DELTA_SECONDS)
+RECORDED = (_INLINE, _SCHEDULE, *_WHEN_DUE)
 
 
 class Trigger(StrEnum):
@@ -174,6 +175,6 @@ COMPACTION_GROUPS = (InlineCompaction, CompactionOptions)
 
 
 def with_recorded(options: Options, table: Mapping[str, str]) -> Options:
-    """The options over those that the table's properties keep as its own setting."""
-    recorded = {key: table[key] for key in RECORDED if key in table and key not in options}
+    """The options over what the table's properties keep about when a compaction is due."""
+    recorded = {key: table[key] for key in _WHEN_DUE if key in table and key not in options}
     return Options({**recorded, **options}) if recorded else options

@@ -108,12 +108,16 @@ def test_a_table_keeps_what_it_was_created_with(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     hoodie.create_table(
         path, name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
-        options={"hoodie.compact.inline.max.delta.commits": 2},
+        options={INLINE: True, "hoodie.compact.inline.max.delta.commits": 2},
     )  # fmt: skip
     for number in range(2):
         hoodie.open_table(path).upsert(update(number))
     storage = hoodie.open_table(path).storage
     assert len(compactions(storage)) == 1
+    plans_only = hoodie.open_table(path, options={SCHEDULE: True})
+    for number in range(2, 4):
+        plans_only.upsert(update(number))
+    assert (len(compactions(storage)), len(pending(storage))) == (1, 1)
     quiet = str(tmp_path / "quiet")
     hoodie.create_table(
         quiet, name="t", record_key="id", partition_by="city", ordering="ts", table_type="MERGE_ON_READ",
