@@ -39,7 +39,11 @@ from support.oracles import (
 Fixture = Callable[[str], Path]
 
 #: Some of the tables have a metadata table, which this library removes before it writes.
-OPTIONS = {"hoodie.metadata.enable": "false", "hoodie.compact.inline.max.delta.commits": "1"}
+OPTIONS = {
+    "hoodie.metadata.enable": "false",
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.inline.max.delta.commits": "1",
+}
 FILE_NAME = "_hoodie_file_name"
 
 OTHERS = {

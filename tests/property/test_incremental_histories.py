@@ -37,7 +37,8 @@ class History:
     """A table, and a model of it after each commit."""
 
     def __init__(self, shape: Shape, options: dict[str, Any]) -> None:
-        self.table = ArrowTable.create(MemoryStorage(), {**shape.options, "hoodie.spark.driver.threads": 1, **options})
+        alone = {"hoodie.spark.driver.threads": 1, "hoodie.compact.inline": "false"}  # the model knows no compaction
+        self.table = ArrowTable.create(MemoryStorage(), {**shape.options, **alone, **options})
         self.states = {"": TableModel(shape, str(options["hoodie.datasource.write.payload.class"]))}
 
     def take(self, step: Step) -> None:

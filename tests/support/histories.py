@@ -36,7 +36,8 @@ class History:
 
     def __init__(self, shape: Shape, options: Mapping[str, Any], storage: Storage) -> None:
         self.storage = storage
-        self.table = ArrowTable.create(self.storage, {**shape.options, "hoodie.spark.driver.threads": 1, **options})
+        alone = {"hoodie.spark.driver.threads": 1, "hoodie.compact.inline": "false"}  # the model knows no compaction
+        self.table = ArrowTable.create(self.storage, {**shape.options, **alone, **options})
         self.merge_on_read = options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
         payload = str(options["hoodie.datasource.write.payload.class"])
         self.model = TableModel(shape, payload, IndexKind.of(options), self.merge_on_read)

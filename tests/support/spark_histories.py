@@ -59,6 +59,7 @@ def drawn_table(
         ordering=shape.ordering,
         table_type=table_type,
         options={
+            "hoodie.compact.inline": False,  # the model knows no compaction
             "hoodie.datasource.write.hive_style_partitioning": shape.hive_style,
             "hoodie.datasource.write.partitionpath.urlencode": shape.url_encode,
             **options,
