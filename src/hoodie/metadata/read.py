@@ -163,7 +163,7 @@ def _blocks(table: MetadataTable, logs: Iterable[LogFile]) -> list[_Block]:
     lost = table.unknown({block.header.instant for block in every if block.kind is not BlockKind.COMMAND} - undone)
     if lost:
         path = next(block.path for block in every if block.header.instant == lost)
-        raise CorruptFile(path, f"holds a block of instant {lost}, which the table's timeline does not have (any more)")
+        raise CorruptFile(path, f"holds a block of instant {lost}, which the table's timeline no longer has")
     return list(scan(every, table.blocks()).blocks)
 
 

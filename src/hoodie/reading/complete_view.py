@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
+from hoodie.config.read import MissingFileOptions
 from hoodie.metadata.table import MetadataTable
 from hoodie.metadata.trusted import ignore, trusted_listing
 from hoodie.reading.time_travel import require_kept
@@ -64,13 +65,13 @@ def listed_view(
     as_of: str | None = None,
 ) -> ListedView:
     """As `complete_view`, saying who listed the files: the metadata table where there is one that tells the state of
-    the table, unless `hoodie.metadata.enable=false`.
+    the table, unless `hoodie.metadata.enable=false`, or missing files are to be ignored: it does not know of them.
 
     Warns  MetadataTableIgnored, and lists the storage, when that one is out of date, damaged, or lacks a file that a
            recent commit names
     """
     options = options or Options()
-    ask = options.read(MetadataOptions).enable
+    ask = options.read(MetadataOptions).enable and not options.read(MissingFileOptions).ignore
     doubtful: Missing | None = None
     for _ in range(_TRIES):
         listing = trusted_listing(state.storage, state.config, state.timeline, partitions) if ask else None

@@ -103,6 +103,7 @@ SUBJECTS = (
 ALONE = {
     "schedule_compaction": ("extra_metadata",),
     "lock": ("name",),
+    "metadata": ("partition",),
     "stream_upsert": ("name",),
     "register_table": ("name", "location"),
     "unregister_table": ("name",),
@@ -169,8 +170,8 @@ def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_
     }
     for call in openers:
         assert {"storage_options", "options"} <= calls[call].parameters.keys(), call
-    # The clients have the options that they were made with; these only list what the timeline says.
-    lists = {"HoodieTable.history", "HoodieTable.savepoints"}
+    # The clients have the options that they were made with; these only list what the timeline or metadata table says.
+    lists = {"HoodieTable.history", "HoodieTable.savepoints", "HoodieTable.metadata"}
     methods = {call for call in calls if call.startswith("HoodieTable.")} - lists
     assert not [call for call in methods if "options" not in calls[call].parameters]
 

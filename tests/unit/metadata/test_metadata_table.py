@@ -104,7 +104,7 @@ def test_a_commit_that_the_table_gave_up_is_noticed_by_its_block() -> None:
         for name in [path for path in files if path.startswith(f".hoodie/{TIMES[-1]}")]:
             del files[name]
 
-    with pytest.raises(CorruptFile, match=f"instant {TIMES[-1]}, which the table's timeline does not have"):
+    with pytest.raises(CorruptFile, match=f"instant {TIMES[-1]}, which the table's timeline no longer has"):
         listed_folders(opened(change))
 
 

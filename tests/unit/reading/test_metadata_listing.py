@@ -12,7 +12,7 @@ import pytest
 
 import hoodie
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, MetadataTableIgnored
+from hoodie.errors import HoodieError, MetadataTableIgnored, MissingFileIgnored
 from hoodie.reading.complete_view import listed_view
 from hoodie.reading.snapshot import read_table
 from hoodie.storage import Entry, Storage, WrappedStorage
@@ -175,7 +175,7 @@ DAMAGE = {
     "behind": (without(f"{METADATA}.hoodie/{NEWEST}.deltacommit"), "behind"),
     "ahead": (
         lambda files: [files.pop(p) for p in list(files) if p.startswith(".hoodie/20261122021814939")],
-        "not have",
+        "no longer has",
     ),
     "without its file group": (without("files/files-0000", "files/.files-0000"), "no file group"),
     "a base file cut off": (replaced("files/files-0000-0_0-271", lambda data: data[:-9]), "no HFile"),
@@ -241,6 +241,19 @@ def test_a_write_of_ours_that_left_it_behind_is_noticed(tmp_path: Any) -> None:
     assert len(rows) == len(changed) - 1
     off = hoodie.read_arrow(str(path), options={"hoodie.metadata.enable": "false"})
     assert sorted(rows.to_pylist(), key=str) == sorted(off.to_pylist(), key=str)
+
+
+def test_a_missing_file_that_is_to_be_ignored_is_looked_for_on_the_storage() -> None:
+    """The metadata table still lists it."""
+    files = dict(table_files("mdt_cow"))
+    gone = next(path for path in files if path.startswith("p3/") and "20261122021814939" in path)
+    del files[gone]
+    ignoring = Options({"hoodie.read.ignore.missing.files": "true"})
+    with pytest.warns(MissingFileIgnored, match=gone):
+        rows = rows_of(MemoryStorage(files), ignoring)
+    assert gone not in {f"{row['_hoodie_partition_path']}/{row['_hoodie_file_name']}" for row in rows}
+    with pytest.raises((FileNotFoundError, HoodieError)):
+        rows_of(MemoryStorage(files))
 
 
 def test_warnings_can_be_made_errors() -> None:

@@ -1,0 +1,36 @@
+"""Spark reads a table with a metadata table of Hudi's: its rows, filters that leave files out, and what it says."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import hoodie
+from hoodie.errors import MetadataTableIgnored
+from hoodie.reading.pruned import PruneReason
+from support.metadata_tables import table_files
+
+
+def test_spark_reads_by_the_metadata_table(spark: SparkSession, tmp_path: Path) -> None:
+    for name, data in table_files("mdt_cow").items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    table = hoodie.open_table(spark, str(tmp_path))
+    off = {"hoodie.metadata.enable": "false"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableIgnored)
+        rows = table.snapshot().toPandas()
+        assert sorted(rows["id"]) == sorted(table.snapshot(options=off).toPandas()["id"])
+        last = rows["id"].max()
+        filters = [("id", ">=", last)]
+        scan = table.explain_snapshot(filters=filters)
+        assert scan.listed
+        assert [part.files for part in scan.pruned if part.reason is PruneReason.STATISTICS] == [2]
+        assert [row["id"] for row in table.snapshot(filters=filters).collect()] == [last]
+        assert len(table.snapshot(filters=filters).inputFiles()) == 1
+        assert len(table.snapshot(filters=filters, options=off).inputFiles()) == 3
+    entries = table.metadata("record_index")
+    assert entries.columns == ["record_key", "partition", "file_id", "instant_time"]
+    assert {row["record_key"] for row in entries.collect()} == set(rows["id"])
