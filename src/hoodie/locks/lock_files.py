@@ -83,8 +83,10 @@ class LockFiles:
             parts = [str(owner.process) if owner and owner.process else who]
             if owner and owner.since:
                 parts.append(f"held for {max(0, time.time_ns() // 1_000_000 - owner.since) / 1000:.0f} s")
-            left = validity + _SECOND - self.clock.age(entry)
-            parts.append(f"expires in {max(0.0, left):.0f} s" if validity else f"never expires ({never})")
+            if validity:
+                parts.append(f"expires in {max(0.0, validity + _SECOND - self.clock.age(entry)):.0f} s")
+            else:
+                parts.append(f"never expires ({never})")
             return ", ".join(parts)
 
         return Refused(f"{who} ({never})" if never else who, wait)

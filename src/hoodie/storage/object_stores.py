@@ -242,9 +242,8 @@ class Azure(ObjectStore):
 
     def _version(self, path: str) -> tuple[str, int] | None:
         """What tells one content of an object from another, and its size; None when there is no object."""
-        self.fs.invalidate_cache(path)
         try:
-            info = self.fs.info(path)
+            info = self.fs.info(path, refresh=True)
         except FileNotFoundError:
             return None
         return str(info.get("etag")), int(info["size"] or 0)

@@ -171,3 +171,16 @@ def test_who_waits_for_a_thread_of_this_process_is_told_too(monkeypatch, caplog,
     with lock_for(options, LocalStorage(tmp_path)):
         assert not lock_for(options, LocalStorage(tmp_path)).acquire(0.2)
     assert lines(caplog)[0].startswith("waiting for the lock of thread MainThread of this process (")
+
+
+def test_a_line_about_a_lock_that_never_expires_asks_no_clock(caplog) -> None:
+    storage, clock = MemoryStorage(), Clock()
+    assert lock_for(Options(FILE), storage).acquire(0)
+    before = storage.snapshot()
+    writes: list[str] = []
+    create = storage.create_new
+    storage.create_new = lambda path, data: (writes.append(path), create(path, data))[1]  # type: ignore[method-assign]
+    clock.lock(lock_for(Options(FILE), storage).attempt).acquire(6)
+    assert lines(caplog)
+    assert writes == []
+    assert storage.snapshot() == before
