@@ -47,7 +47,7 @@ def plan_rollback(storage: Storage, failed: Instant, *, listing: bool = False, w
     listing  True: ignore markers and workload profile; all partitions are listed, and all logs searched. Without
              readable markers the partitions of the profile are listed and searched, or all when there is no profile
     whole    of a compaction: include the logs that belong to the slices it opened. Else they stay, as its plan does
-    Raises   CorruptFile when the plan of the compaction cannot be read
+    Raises   CorruptLogBlock when a log that has to be searched cannot be read
     """
     markers = () if listing or (whole and failed.action in PLANS) else _markers(storage, failed.requested)
     if markers:
@@ -169,8 +169,17 @@ def _updated(profile: CommitMetadata, partition: str) -> dict[str, str]:
 
 def _by_compaction_plan(storage: Storage, failed: Instant, whole: bool) -> _Found:
     path = instant_path(Instant(failed.requested, failed.action, State.REQUESTED))
-    operations = decode_compaction_plan(storage.read(path), path).operations
     leftovers = _Found()
+    try:
+        operations = decode_compaction_plan(storage.read(path), path).operations
+    except CorruptFile:  # a damaged plan: its files carry its instant
+        partitions = discover_partitions(storage)
+        if failed.action is Action.LOG_COMPACTION:
+            return _search(storage, failed.requested, dict.fromkeys(partitions))
+        for partition in partitions:
+            names = [entry.name for entry in storage.list(partition)]
+            _add_own(leftovers, partition, names, failed.requested, logs=whole)
+        return leftovers
     if failed.action is Action.LOG_COMPACTION:
         groups: dict[str, dict[str, str]] = {}
         for operation in operations:

@@ -79,11 +79,8 @@ def _pending(scene: Scene, instant: Instant, states: Collection[State]) -> tuple
         logs = [file for file in scene.files if isinstance(file, LogFile)]
         opened = [log for log in logs if log.base_instant == instant.requested]
         if opened:
-            return (
-                f"Restore it from a copy of the table: {len(opened)} logs, such as {opened[0].path}, were written for "
-                "the base files that it makes",
-                None,
-            )
+            belong = f"{len(opened)} logs, such as {opened[0].path}, were written for the base files that it makes"
+            return f"Restore it from a copy, or the table to an older savepoint: {belong}", None
         return "No log was written for the base files that it was to make: it can be deleted", Mend.DELETE
     if action in COMMITS and State.INFLIGHT in states:
         return "If its writer is dead, the next write rolls it back; --repair does so now", Mend.ROLL_BACK

@@ -10,6 +10,7 @@ from hoodie.cli.main import main
 from hoodie.config.options import Options
 from hoodie.doctor.examine import GRACE, Fault, examine
 from hoodie.doctor.repair import repair
+from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.archive import archive
@@ -159,6 +160,19 @@ def test_a_compaction_plan_stays_that_logs_belong_to(part: float):
     (finding,) = (finding for finding in examine(storage, grace=0) if finding.where == damaged)
     assert "were written for the base files that it makes" in finding.advice
     assert finding.remedy is None
+
+
+@Parts
+def test_a_restore_takes_a_damaged_compaction_plan_back_with_what_belongs_to_it(part: float):
+    storage = table(MOR)
+    before = read(storage)
+    saved = make_savepoint(storage, Options())
+    upsert(storage, THIRD)
+    upsert(planned(storage), LATER)
+    cut_short(storage, ".compaction.requested", part)
+    restore(storage, Options(), saved.instant)
+    assert read(storage) == before
+    assert examine(storage, grace=0) == ()
 
 
 @Parts
