@@ -94,3 +94,27 @@ def test_statements_and_jobs_keep_out_of_file_groups_under_a_pending_clustering(
         with pytest.raises(WriteConflict, match=PLAN):
             act()
     assert stored(table.path) == FIRST
+
+
+def test_the_data_source_and_streams_keep_out_of_file_groups_under_a_pending_clustering(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    table = clustered(spark, tmp_path / "t", "COPY_ON_WRITE")
+    hoodie.register(spark)
+    job = {
+        "hoodie.table.name": "t",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.partitionpath.field": "city",
+        "hoodie.datasource.write.precombine.field": "ts",
+    }
+    with pytest.raises(Exception, match=PLAN):
+        frame(spark, LATER).write.format("hudi").options(**job).mode("append").save(table.path)
+    assert stored(table.path) == FIRST
+    folder = str(tmp_path / "arriving")
+    frame(spark, LATER).write.parquet(folder)
+    arriving = spark.readStream.schema("id string, city string, ts long, price double").parquet(folder)
+    stream = arriving.writeStream.foreachBatch(table.stream_upsert("arriving"))
+    query = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True).start()
+    with pytest.raises(Exception, match=PLAN):
+        query.awaitTermination(120)
+    assert stored(table.path) == FIRST

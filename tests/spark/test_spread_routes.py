@@ -149,7 +149,11 @@ def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind
     schema = "a string, b string"
     with pytest.raises(InvalidInput, match="have one record key"):
         far.upsert(spark.createDataFrame([one, other], schema))
+    with pytest.raises(InvalidInput, match="have one record key"):
+        far.bulk_insert(spark.createDataFrame([one, other], schema).coalesce(1))
     assert far.upsert(spark.createDataFrame([one, ("k", "k")], schema)).route == "executors"
+    with pytest.raises(InvalidInput, match="have one record key"):
+        far.delete(spark.createDataFrame([other, ("k", "k")], schema))
     with pytest.raises(InvalidInput, match="have one record key"):
         far.upsert(spark.createDataFrame([other], schema))
     assert sorted(tuple(row) for row in far.snapshot().select("a", "b").collect()) == [("k", "k"), one]

@@ -263,7 +263,7 @@ _DIFFERENCES = (
         "timestamps as text in keys and paths (`…consistent.logical.timestamp.enabled`)",
         "on the clocks of the JVM that writes",
         "in UTC, or in `hoodie.keygen.timebased.timezone` (else `…output.timezone`): set it to write to a table whose "
-        "JVM had another zone",
+        "JVM had another zone. A new table stores the zone, and a write that names another is refused",
         "a row must have one key in every process",
     ),
     (
@@ -297,9 +297,16 @@ _DIFFERENCES = (
         "the rows that readers would see are what is checked",
     ),
     (
+        "columns altered with `hoodie.schema.on.read.enable`",
+        "are read by their ids with that option, else by name: renamed ones are null",
+        "are read by their ids always; a write that adds or changes columns of such a table is refused",
+        "nulls without a word are lost values. A pending compaction that is older than a RENAME keeps the values here",
+    ),
+    (
         "two rows whose compound keys read alike, such as `a:x,b:y,b:z`",
         "one overwrites the other",
-        "an error that names both, in a batch and against the table ([compound keys](writing.md#compound-keys))",
+        "an error that names both, in a batch and against the table, of a delete, too "
+        "([compound keys](writing.md#compound-keys))",
         "two keys must not become one silently",
     ),
 )

@@ -30,13 +30,15 @@ class ArrowRows:
     """The rows of a batch on their way to a table that they fit; they can be had once.
 
     source  the user's columns, as they came
-    columns those that are written, in stored form; None: of a delete, which takes the keys alone
+    columns those that are written, in stored form; of a delete those of a compound key, which are compared with the
+            stored rows'. None: the keys are taken alone
     keygen  makes record keys and partition paths; None: the rows have them, as reads give them
     """
 
     source: pa.RecordBatchReader
     columns: pa.Schema | None
     keygen: KeyGenerator | None
+    deleting: bool = False
 
     @property
     def schema(self) -> pa.Schema:
@@ -60,7 +62,7 @@ class ArrowRows:
         kept = [name for name in rows.schema.names if name not in META_COLUMNS]
         rows = rows.select(kept)
         if self.columns is not None:
-            rows = conform(rows, self.columns)
+            rows = conform(rows, self.columns, drop_extra=self.deleting)
         key = record_key(rows, self.keygen).cast(pa.string())
         path = partition_path(rows, self.keygen).cast(pa.string())
         columns = [] if self.columns is None else rows.columns
@@ -93,6 +95,10 @@ def check_rows(
     )
     if columns is None and has_keys:
         return checked, ArrowRows(source, None, None)
+    if operation is WriteOperation.DELETE and len(keygen.record_keys) > 1:
+        parts = {name.partition(".")[0] for name in keygen.record_keys}
+        columns = stored_form(pa.schema([field for field in schema if field.name in parts]))
+        return checked, ArrowRows(source, columns, keygen, deleting=True)
     return checked, ArrowRows(source, columns, keygen)
 
 

@@ -262,7 +262,7 @@ def write_bulk(
     with phases.time("plan"):
         job = job.with_plan(None)
     with phases.time("write"):
-        stats = write_stream(job.spec, job.checked.rule, batches, "0-0-0")
+        stats = write_stream(job.spec, job.checked.rule, batches, "0-0-0", job.checked.operation_rules.key_columns)
         told = record_files(job.spec.storage, job.spec.instant, stats, job.checked.index.record_writes)
     return job, TaskResults(stats, partitions, IndexStats(), DRIVER, tuple(told))
 

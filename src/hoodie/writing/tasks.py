@@ -82,9 +82,9 @@ def run_task(
         case TaskKind.CREATE:
             return _create(spec, rule, task, incoming, token)
         case TaskKind.REWRITE:
-            return [_rewrite(spec, rule, operation_rules, task, incoming, token)]
+            return [_rewrite(spec, rule, operation_rules, task, incoming, combined, token)]
         case TaskKind.APPEND:
-            _require_one_tuple_in_logs(spec, operation_rules, task, incoming)
+            _require_one_tuple_in_logs(spec, operation_rules, task, combined)
             late = _late(spec, rule, operation_rules, task, incoming)
             if late is not None and operation_rules.late_rows is LateRows.LOSE:
                 incoming = taken(incoming, ~late)
@@ -109,18 +109,19 @@ def _late(
 
 
 def _require_one_tuple_in_logs(
-    spec: WriteSpec, operation_rules: OperationRules, task: WriteTask, incoming: Incoming
+    spec: WriteSpec, operation_rules: OperationRules, task: WriteTask, rows: pa.Table
 ) -> None:
     """As `require_one_tuple` with the rows of the slice, which are read for keys that more than one tuple may have."""
     columns = operation_rules.key_columns
-    if spec.stored is None or task.slice is None or operation_rules.delete or not columns:
+    if spec.stored is None or task.slice is None or not columns:
         return
-    keys = incoming.keys.filter(ambiguous_keys(incoming.keys, columns))
+    every = one_chunk(rows.column(RECORD_KEY))
+    keys = every.filter(ambiguous_keys(every, columns))
     if not len(keys):
         return
     names = {name.partition(".")[0] for name in columns}
     target = pa.schema([field for field in spec.schema if field.name in names or field.name == RECORD_KEY])
-    require_one_tuple(incoming.rows, columns, stored=spec.stored.of(task.slice, keys, target))
+    require_one_tuple(rows, columns, stored=spec.stored.of(task.slice, keys, target))
 
 
 def _incoming(spec: WriteSpec, operation_rules: OperationRules, partition: str, rows: pa.Table, token: str) -> Incoming:
@@ -159,9 +160,18 @@ def _without_deletes(rows: pa.Table, rule: MergeRule) -> pa.Table:
 
 
 def _rewrite(
-    spec: WriteSpec, rule: MergeRule, operation_rules: OperationRules, task: WriteTask, incoming: Incoming, token: str
+    spec: WriteSpec,
+    rule: MergeRule,
+    operation_rules: OperationRules,
+    task: WriteTask,
+    incoming: Incoming,
+    batch: pa.Table,
+    token: str,
 ) -> WriteStat:
-    """The next version of a base file: stored rows in their order, merged, then the rows with new keys."""
+    """The next version of a base file: stored rows in their order, merged, then the rows with new keys.
+
+    batch  the incoming rows as they came: of a delete with the parts of its keys
+    """
     assert task.slice is not None
     base = task.slice.base
     assert base is not None
@@ -177,9 +187,8 @@ def _rewrite(
         ):
             no_keys = pa.array([], pa.string())
             for stored in _stored_rows(spec, source, base):
+                require_one_tuple(batch, operation_rules.key_columns, stored=stored)
                 if operation_rules.match:
-                    if not operation_rules.delete:
-                        require_one_tuple(incoming.rows, operation_rules.key_columns, stored=stored)
                     merged = merge.merge(stored)
                     writer.append(merged.rows, no_keys)
                     changes.merged(stored, merged)
@@ -305,15 +314,23 @@ def _encoded(rows: pa.Table, codec: str) -> int:
     return int(sink.getvalue().size)
 
 
-def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBatch], token: str) -> list[WriteStat]:
+def write_stream(
+    spec: WriteSpec,
+    rule: MergeRule,
+    batches: Iterator[pa.RecordBatch],
+    token: str,
+    key_columns: Sequence[str] = (),
+) -> list[WriteStat]:
     """Bulk insert: rows as they come into new file groups, one or more per partition that occurs.
+
+    key_columns  of a compound key: rows held together that differ in them and have one record key are refused
 
     Holds at most a few hundred MB: past that the rows that wait are written, a row group per partition. Partitions keep
     their file open, up to _MOST_OPEN; past that the one that was not written to for longest is closed, and rows that
     still come for it go to another file. A task whose rows fit in memory, or come sorted, writes one per partition.
     """
     waiting: dict[str, list[pa.Table]] = {}
-    with _StreamWriter(spec, token) as writer:
+    with _StreamWriter(spec, token, key_columns) as writer:
         first = held = 0
         for batch in group_batches(batches):
             for number, partition in enumerate(batch.partitions):
@@ -337,8 +354,8 @@ def write_stream(spec: WriteSpec, rule: MergeRule, batches: Iterator[pa.RecordBa
 class _StreamWriter:
     """The files of a bulk insert's task."""
 
-    def __init__(self, spec: WriteSpec, token: str) -> None:
-        self._spec, self._token = spec, token
+    def __init__(self, spec: WriteSpec, token: str, key_columns: Sequence[str]) -> None:
+        self._spec, self._token, self._key_columns = spec, token, key_columns
         self._stack = ExitStack()
         self._writers: list[GroupWriter] = []
         self._open: dict[str, GroupWriter] = {}  # the one written to last at the end
@@ -379,4 +396,6 @@ class _StreamWriter:
             writer = self._stack.enter_context(GroupWriter(self._spec, group, self._token))
             self._writers.append(writer)
         self._open[partition] = writer
-        writer.append(pa.concat_tables(parts))
+        rows = pa.concat_tables(parts)
+        require_one_tuple(rows, self._key_columns)
+        writer.append(rows)

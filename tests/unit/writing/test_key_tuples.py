@@ -64,3 +64,47 @@ def test_nulls_and_separators_of_one_key_stay_allowed(tmp_path: Path) -> None:
     for inserted in (5, 0):
         assert table.upsert(batch).inserted == inserted
     assert table.delete(batch).deleted == 5
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+@pytest.mark.parametrize("options", [{}, SPILLED], ids=["in memory", "spilled"])
+@pytest.mark.parametrize("index", ["SIMPLE", "GLOBAL_SIMPLE", "BUCKET"])
+@pytest.mark.parametrize(("one", "other"), PAIRS)
+def test_a_delete_of_a_key_that_reads_alike_is_refused_and_deletes_nothing(
+    tmp_path: Path, kind: str, options: dict[str, str], index: str, one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    buckets = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "1"}
+    table = make(tmp_path, kind, **buckets)
+    table.upsert(rows(one, ("k", "k")))
+    with pytest.raises(InvalidInput, match="have one record key"):
+        table.delete(rows(other, ("k", "k")), options=options)
+    with pytest.raises(InvalidInput, match="have one record key"):
+        table.delete(rows(one, other).select(["b", "a"]), options=options)
+    assert table.count() == 2
+    stored = table.snapshot(filters=f"a = '{one[0]}'").to_arrow()
+    assert table.delete(stored, options=options).deleted == 1  # rows of a read come with their keys
+    assert table.delete(rows(("k", "k")).select(["a", "b"]), options=options).deleted == 1
+    assert table.count() == 0
+
+
+@pytest.mark.parametrize("options", [{}, SPILLED], ids=["in memory", "spilled"])
+@pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
+def test_an_insert_refuses_keys_that_read_alike_in_its_batch(
+    tmp_path: Path, operation: str, options: dict[str, str]
+) -> None:
+    table = make(tmp_path, "COPY_ON_WRITE")
+    for sorting in ("NONE", "GLOBAL_SORT"):
+        with pytest.raises(InvalidInput, match="have one record key"):
+            getattr(table, operation)(
+                rows(*PAIRS[0], ("k", "k")), options={**options, "hoodie.bulkinsert.sort.mode": sorting}
+            )
+    assert table.count() == 0
+
+
+def test_an_insert_into_a_small_file_refuses_a_key_that_reads_like_one_of_its_rows(tmp_path: Path) -> None:
+    table = make(tmp_path, "COPY_ON_WRITE")
+    table.upsert(rows(PAIRS[0][0]))
+    with pytest.raises(InvalidInput, match="have one record key"):
+        table.insert(rows(PAIRS[0][1]))
+    assert table.insert(rows(PAIRS[0][0])).inserted == 1  # the same key twice is what an insert allows
+    assert table.count() == 2

@@ -12,6 +12,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, State
 from hoodie.storage import LocalStorage
 from hoodie.storage.protocol import Storage
+from hoodie.testing.hbase import HBaseServer
 from hoodie.testing.storage import Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from support.clusterings import PLAN, WITHDRAW, plan_clustering
@@ -100,6 +101,29 @@ def test_whatever_finds_the_key_its_group_is_refused_and_new_keys_keep_out(
         assert read(table.storage) == {**FIRST, **NEW, "z": ("oslo", 6, "new")}
     after = planned_groups(table)
     assert {group: after[group] for group in before} == before
+
+
+@pytest.mark.parametrize("route", [{}, SPILLED], ids=["in memory", "spilled"])
+@pytest.mark.parametrize("kind", [COW, MOR], ids=["cow", "mor"])
+def test_a_write_by_the_hbase_index_is_refused_and_the_entries_stay_right(
+    kind: Mapping[str, str], route: Mapping[str, str]
+) -> None:
+    with HBaseServer() as server:
+        name = server.create_table()
+        table = clustered({**kind, **route, **server.options(name)})
+        entries = server.dump(name)
+        for act in (table.upsert, table.delete):
+            with pytest.raises(WriteConflict, match=PLAN):
+                act(batch(SECOND))
+            assert read(table.storage) == FIRST
+            assert server.dump(name) == entries
+        with pytest.raises(WriteConflict, match=PLAN):
+            table.insert_overwrite(batch(SECOND))  # puts where rows would go, which counts once it is published
+        assert read(table.storage) == FIRST
+        table.upsert(batch(NEW))
+        assert read(table.storage) == {**FIRST, **NEW}
+        ArrowTable(table.storage, {**table.options, **WITHDRAW}).upsert(batch(SECOND))
+        assert read(table.storage) == {**FIRST, **NEW, **SECOND}
 
 
 def test_other_file_groups_are_written_beside_a_pending_clustering() -> None:

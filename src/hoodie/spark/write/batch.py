@@ -117,7 +117,10 @@ def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence
 
 
 def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> DataFrame:
-    """The rows with their record key and partition path; of a delete nothing else. They have the columns needed."""
+    """The rows, which have the columns needed, with their record key and partition path.
+
+    Of a delete nothing else is taken, but for the parts of a compound key.
+    """
     delete = checked.operation_rules.delete
     if delete and has_keys(frame):
         return frame.select(RECORD_KEY, PARTITION_PATH)
@@ -126,10 +129,14 @@ def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> Dat
     if types != frame.schema:
         frame = frame.to(types)
     key = record_keys.record_key(frame.schema, keygen).alias(RECORD_KEY)
+    columns = frame.columns
+    if delete:  # the parts of a compound key are compared with those of the stored rows
+        parts = {name.partition(".")[0] for name in keygen.record_keys} if len(keygen.record_keys) > 1 else set()
+        columns = [name for name in columns if name in parts]
     if delete and checked.index.is_global:  # the index says where the keys are
-        return frame.select(key, F.lit("").alias(PARTITION_PATH))
+        return frame.select(*map(quoted, columns), key, F.lit("").alias(PARTITION_PATH))
     path = record_keys.partition_path(frame.schema, keygen).alias(PARTITION_PATH)
-    return frame.select(key, path) if delete else frame.select(*map(quoted, frame.columns), key, path)
+    return frame.select(*map(quoted, columns), key, path)
 
 
 def user_columns(frame: DataFrame) -> DataFrame:
@@ -326,7 +333,9 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         job = job.with_plan(None)
     try:
         with phases.time("write"):
-            stats = executors.run_stream(frame, partial(write_stream, job.executor_spec, job.checked.rule)).stats
+            rules = job.checked.operation_rules
+            write = partial(write_stream, job.executor_spec, job.checked.rule, key_columns=rules.key_columns)
+            stats = executors.run_stream(frame, write).stats
             later = record_executor_writes(frame.sparkSession, job, stats)
     finally:
         if kept is not None:
