@@ -262,11 +262,15 @@ def _declaring(state: TableState, instants: Iterable[Instant]) -> Iterator[tuple
     return ((i, commit) for i, commit in commits if commit.schema and commit.operation not in KEEPS_SCHEMA)
 
 
-def columns_by_id(state: TableState) -> dict[str, str]:
+def columns_by_id(state: TableState, as_of: str | None = None) -> dict[str, str]:
     """What a commit that keeps the columns carries on in its extra metadata: the version of them that Hudi reads its
-    files by; empty unless Hudi has altered the table's columns with schema-on-read."""
-    newest = (commit for commit in reversed(state.timeline.commits) if commit.requested >= state.config.replaced_at)
-    _, metadata = next(_declaring(state, newest), (None, None))
+    files by; empty unless Hudi has altered the table's columns with schema-on-read.
+
+    as_of  instant, inclusive: of the columns then
+    """
+    commits = [commit for commit in state.timeline.commits if commit.requested >= state.config.replaced_at]
+    then = (commit for commit in reversed(commits) if as_of is None or commit.requested <= as_of)
+    _, metadata = next(_declaring(state, then), (None, None))
     text = None if metadata is None else metadata.extra.get(LATEST_SCHEMA)
     return {LATEST_SCHEMA: text} if text else {}
 

@@ -98,7 +98,7 @@ def begin(storage: Storage, options: Options, instant: str | None = None) -> Com
     )
     tasks = tuple(CompactionTask(number, operation.slice) for number, operation in enumerate(plan_files.found))
     extra = {**plan_files.plan.extra, "schema": to_avro(plan_files.schema, state.config.name)}
-    extra |= columns_by_id(state)
+    extra |= columns_by_id(state, pending.requested)
     limits = settings.engine
     on_driver = limits.driver_batch > 0 and sum(map(_bytes_read, tasks)) <= limits.driver_rewrite
     show = options.read(ConsoleOptions).progress

@@ -31,7 +31,7 @@ from hoodie.services.compaction.claim import scheduling
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, remove_with_temporaries, split
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, load_state
+from hoodie.table.state import TableState, columns_by_id, load_state
 from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
@@ -212,7 +212,9 @@ class PlanFiles:
 def look_up(state: TableState, instant: Instant) -> PlanFiles:
     plan = read_compaction_plan(state.storage, state.timeline, instant)
     view = load_view(state.storage, state.timeline, state.config, _partitions(plan))
-    return PlanFiles(plan, find_files(plan, instant.requested, view.groups), table_schema(state, view))
+    # Of columns that Hudi altered since, its files have those of their own instant: so readers take them.
+    then = instant.requested if columns_by_id(state) else None
+    return PlanFiles(plan, find_files(plan, instant.requested, view.groups), table_schema(state, view, then))
 
 
 def _partitions(plan: CompactionPlan) -> set[str]:
