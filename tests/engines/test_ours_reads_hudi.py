@@ -14,6 +14,8 @@ from support.hudi_engine import HudiEngine, HudiFailed
 @pytest.mark.parametrize("name", BY_BOTH)
 def test_the_library_reads_what_hudi_wrote(hudi: HudiEngine, name: str, tmp_path: Path) -> None:
     case, path, own = BY_BOTH[name], tmp_path / name, tmp_path / "own"
+    if hudi.version.startswith(case.unmade):
+        pytest.skip(f"Hudi {hudi.version} cannot make it")
     instants, numbers = hudi.make(case, path, {"hoodie.metadata.enable": "false"}), write(case, own)
     # Ranges of versions 8 and 9 go by completion times.
     views = case.views if hudi.version < "1" else case.views[: 1 + case.merge_on_read]

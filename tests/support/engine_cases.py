@@ -99,7 +99,8 @@ class Difference:
 class Case:
     """A table by its options and writes, and the views that are not the same.
 
-    then  what the library does to it afterwards, one of `_THEN`; "": nothing. Such tables Hudi reads alone
+    then    what the library does to it afterwards, one of `_THEN`; "": nothing. Such tables Hudi reads alone
+    unmade  beginnings of the releases that cannot make it
     """
 
     name: str
@@ -107,6 +108,7 @@ class Case:
     steps: tuple[Step, ...]
     differences: tuple[Difference, ...] = ()
     then: str = ""
+    unmade: tuple[str, ...] = ()
 
     @property
     def views(self) -> tuple[str, ...]:
@@ -350,6 +352,7 @@ _TIMED_LOGS = (
     replace(
         _EPOCH_LOGS[0],
         views=("read_optimized",),
+        way="All other reads are right. Else keep the day as a text column, and partition by that",
         table="Merge-on-Read, partitions by the timestamp key generator, from a timestamp column",
         theirs="fails: `Long cannot be cast to UTF8String`",
     ),
@@ -371,6 +374,14 @@ _PARTIAL = Difference(
     "gives the row as it was at the end of the range",
     "A pull must be applicable as it is",
     fault=False,
+)
+_FIRST_VALUE = Difference(
+    ("1.1", "1.2"),
+    ("snapshot",),
+    "Merge-on-Read with `FirstValueAvroPayload`",
+    "fails: the class is gone since 1.1",
+    "gives the rows",
+    "Compact before, and query the newest base files",
 )
 _NON_DEFAULTS = replace(_PARTIAL, table="Merge-on-Read with `OverwriteNonDefaultsWithLatestAvroPayload`")
 
@@ -474,9 +485,10 @@ def _cases() -> Iterator[Case]:
         yield case("hive_style", {"hoodie.datasource.write.hive_style_partitioning": "true"}, _WRITES)
         moving = {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
         yield case("global_simple", moving, (*_WRITES, Step("upsert", (_row("k0", "rome", 5), _row("k2", "oslo", 5)))))
-        yield case("first_value", {_PAYLOAD: f"{_MODEL}.FirstValueAvroPayload"}, (
+        first_value = case("first_value", {_PAYLOAD: f"{_MODEL}.FirstValueAvroPayload"}, (
             _FIRST, Step("upsert", (_row("k0", "oslo", 1, 9.0), _row("k1", "rome", 7)))
-        ))  # fmt: skip
+        ), *([_FIRST_VALUE] if short == "mor" else []))  # fmt: skip
+        yield replace(first_value, unmade=("1.1", "1.2"))
         non_defaults = {_PAYLOAD: f"{_MODEL}.OverwriteNonDefaultsWithLatestAvroPayload"}
         yield case("non_defaults", non_defaults, (_FIRST, some), *([_NON_DEFAULTS] if short == "mor" else []))
         yield case("event_time", {_PAYLOAD: f"{_MODEL}.EventTimeAvroPayload"}, (
@@ -484,7 +496,8 @@ def _cases() -> Iterator[Case]:
             Step("upsert", (_row("k0", "oslo", 5), _row("k1", "rome", 7))),
             Step("upsert", (_row("k0", "oslo", 3), _row("k1", "rome", 8))),
         ))  # fmt: skip
-        yield case("bulk_loaded", {}, (Step("bulk_insert", _FIRST.rows), *_WRITES[1:]))
+        by_rows = {"hoodie.datasource.write.row.writer.enable": "false"}  # else Hudi 1.2 makes no delta commit
+        yield case("bulk_loaded", by_rows, (Step("bulk_insert", _FIRST.rows), *_WRITES[1:]))
         yield case("table_overwritten", {}, (
             *_WRITES,
             Step("insert_overwrite_table", (_row("o1", "rome", 5), _row("o2", "oslo", 5))),

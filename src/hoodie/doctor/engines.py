@@ -22,6 +22,9 @@ def check_engine(engine: str) -> None:
         raise InvalidInput(f"engine {engine!r}: expected one of {', '.join(ENGINES)}")
 
 
+_GONE = ".FirstValueAvroPayload"
+
+
 def _finding(fault: Fault, where: str, problem: str, advice: str) -> Finding:
     return Finding(Severity.WARNING, fault, where, problem, advice)
 
@@ -42,6 +45,11 @@ def _hudi_1(scene: Scene, contents: Contents) -> Iterator[Finding]:
             "(hoodie.compaction.payload.class)"
         )
         yield _finding(Fault.PAYLOAD, PROPERTIES, problem, advice)
+    if config.payload_class.endswith(_GONE):
+        problem = (
+            "the payload class FirstValueAvroPayload: Hudi 1.1 and later lack it, and neither write nor merge logs"
+        )
+        yield _finding(Fault.PAYLOAD, PROPERTIES, problem, "Keep the table to Hudi 1.0 or earlier, and Hoodie")
     if config.cdc and config.merge_on_read:
         problem = "change data of a Merge-on-Read table of version 6: Hudi 1.x cannot read it"
         yield _finding(Fault.FOREIGN, PROPERTIES, problem, "Read change data by Hoodie; other reads are right")

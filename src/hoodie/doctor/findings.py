@@ -61,7 +61,7 @@ class Fault(StrEnum):
     HEARTBEAT = "leftover heartbeat"
     LOCK = "leftover lock"
     PENDING = "pending compaction"
-    PAYLOAD = "no payload class"
+    PAYLOAD = "payload class"
     ARCHIVE = "archive that Hudi 1.x refuses"
     UPGRADE = "stopped upgrade"
     UNLISTED = "log that Hudi 1.x lacks"

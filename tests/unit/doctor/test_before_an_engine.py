@@ -37,7 +37,15 @@ def test_a_table_without_a_payload_class_changes_its_rule_under_hudi_1(tmp_path,
     file = path / ".hoodie" / "hoodie.properties"
     lines = [line for line in file.read_bytes().splitlines() if b"payload.class" not in line]
     file.write_bytes(b"\n".join(lines) + b"\n")
-    assert _findings(path, "hudi-1.x") == [("no payload class", ".hoodie/hoodie.properties")]
+    assert _findings(path, "hudi-1.x") == [("payload class", ".hoodie/hoodie.properties")]
+
+
+def test_a_payload_class_that_hudi_1_1_lacks_is_named(tmp_path):
+    path = tmp_path / "t"
+    payload = {"hoodie.datasource.write.payload.class": "org.apache.hudi.common.model.FirstValueAvroPayload"}
+    hoodie.create_table(str(path), name="t", record_key="id", ordering="ts", options=payload)
+    assert _findings(path, "hudi-1.x") == [("payload class", ".hoodie/hoodie.properties")]
+    assert _findings(path, "") == []
 
 
 def test_hudis_own_archive_stands_in_nobodys_way(tmp_path):
