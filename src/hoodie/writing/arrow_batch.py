@@ -61,11 +61,14 @@ class ArrowRows:
             return rows.select([RECORD_KEY, PARTITION_PATH]).cast(self.schema)
         kept = [name for name in rows.schema.names if name not in META_COLUMNS]
         rows = rows.select(kept)
-        if self.columns is not None:
-            rows = conform(rows, self.columns, drop_extra=self.deleting)
+        if self.columns is not None and not self.deleting:
+            rows = conform(rows, self.columns)
         key = record_key(rows, self.keygen).cast(pa.string())
         path = partition_path(rows, self.keygen).cast(pa.string())
-        columns = [] if self.columns is None else rows.columns
+        if self.columns is None:
+            columns = []
+        else:
+            columns = (conform(rows, self.columns, drop_extra=True) if self.deleting else rows).columns
         return pa.Table.from_arrays([*columns, key, path], schema=self.schema)
 
 

@@ -88,6 +88,19 @@ def test_a_delete_of_a_key_that_reads_alike_is_refused_and_deletes_nothing(
 
 
 @pytest.mark.parametrize("options", [{}, SPILLED], ids=["in memory", "spilled"])
+def test_a_delete_in_a_partitioned_table_takes_partition_and_key_columns(
+    tmp_path: Path, options: dict[str, str]
+) -> None:
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="a,b", partition_by="p", ordering="ts")
+    there = rows(("1", "2"), PAIRS[0][0], ("3", "4")).append_column("p", pa.array(["x", "x", "y"]))
+    table.upsert(there)
+    with pytest.raises(InvalidInput, match="have one record key"):
+        table.delete(rows(PAIRS[0][1]).append_column("p", pa.array(["x"])), options=options)
+    assert table.delete(there.select(["p", "b", "a"]).slice(1), options=options).deleted == 2
+    assert table.snapshot().to_arrow().column("a").to_pylist() == ["1"]
+
+
+@pytest.mark.parametrize("options", [{}, SPILLED], ids=["in memory", "spilled"])
 @pytest.mark.parametrize("operation", ["insert", "bulk_insert"])
 def test_an_insert_refuses_keys_that_read_alike_in_its_batch(
     tmp_path: Path, operation: str, options: dict[str, str]
