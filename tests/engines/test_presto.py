@@ -56,15 +56,6 @@ def test_columns_by_position_compare_another_column(presto: QueryServer, metasto
         assert presto.query(sql, "positions", DATABASE) != [(right,)]
 
 
-def test_the_hudi_connector_brings_back_what_a_later_log_deletes(
-    presto: QueryServer, metastore: str, tmp_path: Path
-) -> None:
-    table = synced(CASES["mor_plain"], tmp_path, metastore, table="brought_back")
-    sql = "select count(*) from brought_back_rt"
-    assert presto.query(sql, "hive", DATABASE) == [(table.snapshot.num_rows,)]
-    assert presto.query(sql, "hudi", DATABASE) != [(table.snapshot.num_rows,)]
-
-
 def test_the_hudi_connector_finds_nothing_by_one_of_two_partition_columns(
     presto: QueryServer, metastore: str, tmp_path: Path
 ) -> None:
