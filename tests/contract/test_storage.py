@@ -9,6 +9,7 @@ from uuid import uuid4
 import pytest
 
 from hoodie.storage import FsspecStorage, LocalStorage, Storage, storage_for
+from hoodie.storage.subfolder import SubfolderStorage
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.storage_suite import StorageSuite
 
@@ -18,13 +19,15 @@ BY_HAND = [name for name in ("HOODIE_TEST_AZURE", "HOODIE_TEST_HDFS", "HOODIE_TE
 
 
 class TestStorages(StorageSuite):
-    @pytest.fixture(params=["local", "memory", "fsspec-memory", "fsspec-local", "fsspec-s3", *BY_HAND])
+    @pytest.fixture(params=["local", "memory", "subfolder", "fsspec-memory", "fsspec-local", "fsspec-s3", *BY_HAND])
     def storage(self, request, tmp_path) -> Storage:
         match request.param:
             case "local":
                 return LocalStorage(tmp_path / "table")
             case "memory":
                 return MemoryStorage()
+            case "subfolder":
+                return SubfolderStorage(LocalStorage(tmp_path / "table"), ".hoodie/metadata")
             case "fsspec-memory":
                 return FsspecStorage(f"memory://{uuid4().hex}/table")
             case "fsspec-local":

@@ -6,7 +6,7 @@ import builtins
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 
-from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_path, join
+from hoodie.storage.protocol import Entry, InputFile, OutputFile, Storage, check_file, check_path, join
 from hoodie.storage.wrapped import WrappedStorage
 
 
@@ -22,14 +22,17 @@ class SubfolderStorage(WrappedStorage):
         return f"{self.inner.root.rstrip('/')}/{self.folder}"
 
     def _at(self, path: str) -> str:
+        return join(self.folder, check_file(path))
+
+    def _folder(self, path: str) -> str:
         return join(self.folder, check_path(path)) if path else self.folder
 
     def list(self, folder: str = "") -> list[Entry]:
-        return self.inner.list(self._at(folder))
+        return self.inner.list(self._folder(folder))
 
     def list_tree(self, folder: str = "", skip: Collection[str] = ()) -> dict[str, builtins.list[Entry]]:
         above = len(self.folder) + 1
-        return {path[above:]: files for path, files in self.inner.list_tree(self._at(folder), skip).items()}
+        return {path[above:]: files for path, files in self.inner.list_tree(self._folder(folder), skip).items()}
 
     def read(self, path: str) -> bytes:
         return self.inner.read(self._at(path))
