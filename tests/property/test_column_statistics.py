@@ -50,6 +50,8 @@ KINDS: Mapping[str, tuple[pa.DataType, st.SearchStrategy[Any], str, Any, st.Sear
     "local": (pa.timestamp("us"), MOMENTS, "LongWrapper", "micros", MOMENTS),
     "number now text": (pa.string(), TEXTS, "IntWrapper", lambda text: len(text), TEXTS),
 }
+_FLOAT = pa.float32()
+_TENTH = pa.scalar(0.1, _FLOAT).as_py()
 OPS = ("=", "==", "!=", "<", "<=", ">", ">=", "in", "not in")
 
 
@@ -152,3 +154,27 @@ def test_statistics_do_rule_out() -> None:
             ruled_out += 1
         assert strategy is not None
     assert ruled_out > 30
+
+
+def test_text_that_java_orders_otherwise_is_not_ruled_out() -> None:
+    """The greatest in Java's order is not the greatest character."""
+    file = ["a", "\U00010000", "\ue000"]
+    bounds = bounds_of(statistics(file, str, "StringWrapper"), pa.string())
+    schema = pa.schema([("c", pa.string())])
+    rows = read_filter([("c", "=", "\U00010000")], schema)
+    assert rows is not None
+    assert pa.table({"c": file}).filter(rows.expression).num_rows == 1
+    assert may_pass(usable_tests(rows.tests, schema), partial(_united, {("f", "c"): bounds}, ["f"]))
+
+
+def test_a_number_that_is_rounded_to_the_column_is_not_ruled_out() -> None:
+    """Arrow looks for members in the column's own digits."""
+    bounds = bounds_of(
+        {"min": {"FloatWrapper": _TENTH}, "max": {"FloatWrapper": _TENTH}, "values": 1, "nulls": 0}, _FLOAT
+    )
+    schema = pa.schema([("c", _FLOAT)])
+    for op, value in (("=", 0.1), ("in", [0.1]), ("<=", 0.1), (">=", 0.1)):
+        rows = read_filter([("c", op, value)], schema)
+        assert rows is not None
+        passing = pa.table({"c": pa.array([0.1], _FLOAT)}).filter(rows.expression).num_rows
+        assert may_pass(usable_tests(rows.tests, schema), partial(_united, {("f", "c"): bounds}, ["f"])) >= passing
