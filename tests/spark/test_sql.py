@@ -230,11 +230,14 @@ def test_a_number_that_its_column_cannot_hold_is_refused(spark, orders, ansi):
             f"INSERT INTO {orders} (id, city) VALUES (3000000000, 'oslo')",
             f"INSERT INTO {orders} (id, city, ts) VALUES (9, 'oslo', 1e30D)",
             f"UPDATE {orders} SET cents = 12345.678",
-            f"MERGE INTO {orders} t USING (SELECT 4294967297L AS id, 'oslo' AS city) s "
-            "ON t.id = s.id AND t.city = s.city WHEN MATCHED THEN DELETE",
         ):
             with pytest.raises(InvalidInput, match="cannot hold the value"):
                 hoodie.sql(spark, statement)
+        hoodie.sql(  # equals no id
+            spark,
+            f"MERGE INTO {orders} t USING (SELECT 4294967297L AS id, 'oslo' AS city) s "
+            "ON t.id = s.id AND t.city = s.city WHEN MATCHED THEN DELETE",
+        )
         assert rows(spark, orders) == before
         hoodie.sql(spark, f"UPDATE {orders} SET ts = 7.9, cents = 1.005 WHERE id = 1")
         assert [str(value) for value in hoodie.sql(spark, f"SELECT ts, cents FROM {orders} WHERE id = 1").first()] == [
