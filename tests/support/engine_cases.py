@@ -377,7 +377,7 @@ _PARTIAL = Difference(
 )
 _FIRST_VALUE = Difference(
     ("1.1", "1.2"),
-    ("snapshot",),
+    ("snapshot", "incremental"),
     "Merge-on-Read with `FirstValueAvroPayload`",
     "fails: the class is gone since 1.1",
     "gives the rows",
