@@ -72,7 +72,7 @@ def test_the_readme_of_the_wheel_has_no_link_that_needs_the_repository(wheel: zi
     assert found["Description-Content-Type"] == "text/markdown"
     readme = str(found.get_payload(decode=True), "utf-8")  # type: ignore[arg-type]
     assert "# Hoodie" in readme
-    assert "`docs/indexes.md`" in readme
+    assert "`docs/features.md`" in readme
     assert all(link.startswith(("https://", "#")) for link in [*LINK.findall(readme), *IMAGE.findall(readme)])
 
 

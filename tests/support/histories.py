@@ -36,7 +36,9 @@ class History:
 
     def __init__(self, shape: Shape, options: Mapping[str, Any], storage: Storage) -> None:
         self.storage = storage
-        alone = {"hoodie.spark.driver.threads": 1, "hoodie.compact.inline": "false"}  # the model knows no compaction
+        # The model knows no compaction, and has nulls where a batch lacks columns.
+        nulls = {"hoodie.write.set.null.for.missing.columns": "true"}
+        alone = {"hoodie.spark.driver.threads": 1, "hoodie.compact.inline": "false", **nulls}
         self.table = ArrowTable.create(self.storage, {**shape.options, **alone, **options})
         self.merge_on_read = options["hoodie.datasource.write.table.type"] == "MERGE_ON_READ"
         payload = str(options["hoodie.datasource.write.payload.class"])

@@ -60,6 +60,7 @@ def drawn_table(
         table_type=table_type,
         options={
             "hoodie.compact.inline": False,  # the model knows no compaction
+            "hoodie.write.set.null.for.missing.columns": True,  # and has nulls where a batch lacks columns
             "hoodie.datasource.write.hive_style_partitioning": shape.hive_style,
             "hoodie.datasource.write.partitionpath.urlencode": shape.url_encode,
             **options,

@@ -95,14 +95,10 @@ def check_keys(rows: pa.Table) -> None:
     require_partition_paths(partitions_of(rows))
 
 
-class KeyLacking(InvalidInput):
-    """Rows have no record key."""
-
-
 def refuse_bad_keys(keys: int, paths: int) -> None:
-    """Raises InvalidInput unless both counts of bad rows are zero; `KeyLacking` of the first."""
+    """Raises InvalidInput unless both counts of bad rows are zero."""
     if keys:
-        raise KeyLacking(
+        raise InvalidInput(
             f"{keys} rows have a record key that is null or empty. Filter them out, or fill the key columns."
         )
     if paths:

@@ -41,9 +41,13 @@ def test_a_table_is_opened_at_a_path(call: Callable[[Path], Any], tmp_path: Path
 
 
 def test_a_name_is_given_to_a_path() -> None:
-    class Session:
-        class conf:  # as Spark's sessions have it
+    class Session:  # as Spark's sessions are
+        class conf:
             set = staticmethod(lambda key, value: settings.update({key: value}))
+
+        class catalog:
+            currentCatalog = staticmethod(lambda: "spark_catalog")
+            currentDatabase = staticmethod(lambda: "default")
 
     settings: dict[str, str] = {}
     hoodie.register_table(Session(), "trips", Path("/data/trips"))  # type: ignore[arg-type]

@@ -29,8 +29,8 @@ from tools.docs.errors_page import page
 ROOT = Path(__file__).parents[3]
 SOURCE = ROOT / "src" / "hoodie"
 
-#: Errors that never leave the package: their callers answer with the result of the earlier write.
-INTERNAL = {"BatchKnown"}
+#: Errors that never leave the package: their callers answer with the result of the earlier write, or go on.
+INTERNAL = {"BatchKnown", "ColumnsRefused"}
 
 
 def run(source: str) -> str:

@@ -89,7 +89,8 @@ def test_nothing_is_looked_at_while_there_is_nothing_to_do() -> None:
     for number in range(5):
         update_one_of_four(table, number)
     storage = CountingStorage(inner)
-    assert after_commit(storage, Options(), "1") == Serviced()
+    done = after_commit(storage, Options(), "1")
+    assert (done.cleaned, done.archived) == (None, None)
     assert storage.count("list") == 1
     assert storage.count("list", ".hoodie") == 1
     storage.reset()

@@ -37,12 +37,11 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
-from hoodie.writing.driver import KeyLacking
 from hoodie.writing.duplicates import without_dropping
 from hoodie.writing.job import Checked, as_merge, as_update, check, writable_state
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken
-from hoodie.writing.run import CheckedBatch, run
+from hoodie.writing.run import Acquired, CheckedBatch, run
 
 _OLD_KEY, _OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"
 
@@ -175,15 +174,31 @@ def _merge(target: _Target, request: MergeRequest) -> WriteResult:
         try:
             with target.phases.time("check"):
                 rows = _keys_to_delete(target, request, plan) if plan.deletes else _rows_by_key(target, request, plan)
-            return _run(target, *rows)
-        except KeyLacking:  # in doubt, or bad: then the join has such rows, too
+            return _run(target, *rows, bring=_by_key)
+        except _RowsRefused as refusal:  # in doubt, or bad: then the join has such rows, too
             if plan.action is None:
-                raise
+                raise refusal.problem from None
     with target.phases.time("check"):
         conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
         scan = target.scan([*conditions, request.condition], request.target_name)
         rows = _rows_by_join(target, request, scan)
     return _run(target, *rows, made_of=scan.state)
+
+
+class _RowsRefused(Exception):
+    """Rows whose keys are looked up cannot be written, or are in doubt: nothing has begun."""
+
+    def __init__(self, problem: InvalidInput) -> None:
+        super().__init__(problem)
+        self.problem = problem
+
+
+def _by_key(session: SparkSession, frame: DataFrame, checked: Checked, phases: Phases) -> Acquired:
+    """As `acquire`. Raises _RowsRefused"""
+    try:
+        return acquire(session, frame, checked, phases)
+    except InvalidInput as problem:
+        raise _RowsRefused(problem) from problem
 
 
 def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, pa.Schema | None]:
@@ -338,19 +353,23 @@ def _run(
     columns: pa.Schema | None,
     made_of: TableState | None = None,
     adapt: Callable[[Checked], Checked] = as_merge,
+    bring: Callable[..., Acquired] = acquire,
 ) -> WriteResult:
-    """One write of the rows, each with what it is for; without columns all are keys to delete."""
+    """One write of the rows, each with what it is for; without columns all are keys to delete.
+
+    bring  `acquire`, or what calls it
+    """
     operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
     with target.phases.time("check"):
         checked = adapt(check(target.state, operation, columns, target.settings))
-    return run(_batch(target, checked, columns, frame, adapt), made_of=made_of)
+    return run(_batch(target, checked, columns, partial(bring, target.session, frame), adapt), made_of=made_of)
 
 
 def _batch(
     target: _Target,
     checked: Checked,
     columns: pa.Schema | None,
-    frame: DataFrame,
+    acquires: Callable[[Checked, Phases], Acquired],
     adapt: Callable[[Checked], Checked] = lambda checked: checked,
 ) -> CheckedBatch:
     session = target.session
@@ -358,7 +377,7 @@ def _batch(
         checked,
         columns,
         without_dropping(target.options),
-        partial(acquire, session, frame),
+        acquires,
         partial(after_commit, session),
         target.phases,
         adapt,
@@ -397,5 +416,5 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     checked = check(target.state, WriteOperation.DELETE, None, target.settings)
     if checked.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    batch = _batch(target, checked, None, keys)
+    batch = _batch(target, checked, None, partial(acquire, target.session, keys))
     return run(batch, made_of=scan.state)
