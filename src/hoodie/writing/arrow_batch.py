@@ -10,7 +10,8 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.keygen.arrow_keys import missing_columns, partition_path, record_key, require_order
+from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
+from hoodie.keygen.arrow_text import type_at
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
@@ -20,9 +21,6 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
 from hoodie.writing.job import Checked, check, writable_state
-
-#: Bytes of rows that are keyed at once.
-_PART_BYTES = 32 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,22 +47,13 @@ class ArrowRows:
 
         Raises SchemaMismatch on values that the table's types cannot hold, InvalidInput as key generators
         """
+        key = RowKeys(tuple(() if self.columns is None else self.columns.names), self.keygen)
         for batch in self.source:
-            step = max(1, len(batch) * _PART_BYTES // max(batch.nbytes, _PART_BYTES))
-            for start in range(0, len(batch), step):
-                yield from self._keyed(pa.Table.from_batches([batch.slice(start, step)])).to_batches()
-
-    def _keyed(self, rows: pa.Table) -> pa.Table:
-        if self.keygen is None:
-            return rows.select([RECORD_KEY, PARTITION_PATH]).cast(self.schema)
-        kept = [name for name in rows.schema.names if name not in META_COLUMNS]
-        rows = rows.select(kept)
-        if self.columns is not None:
-            rows = conform(rows, self.columns)
-        key = record_key(rows, self.keygen).cast(pa.string())
-        path = partition_path(rows, self.keygen).cast(pa.string())
-        columns = [] if self.columns is None else rows.columns
-        return pa.Table.from_arrays([*columns, key, path], schema=self.schema)
+            for rows in parts_of(pa.Table.from_batches([batch])):
+                if self.columns is not None:
+                    user = [name for name in rows.schema.names if name not in META_COLUMNS]
+                    rows = conform(rows.select(user), self.columns)
+                yield from key(rows).cast(self.schema).to_batches()
 
 
 def check_rows(
@@ -130,6 +119,6 @@ def check_against(
 
 def require_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
     """As `refuse_lacking`, and refuses an ordering column without an order."""
-    refuse_lacking(missing_columns(schema, keygen, ordering), schema.names, keygen, ordering, table)
+    refuse_lacking(schema.names, lambda name: type_at(schema, name) is not None, keygen, ordering, table)
     for name in ordering:
-        require_order(schema, name)
+        require_order(type_at(schema, name), name)

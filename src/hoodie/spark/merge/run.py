@@ -15,23 +15,25 @@ from pyspark.sql.types import StructType
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import FileGone, InvalidInput, UnsupportedTable, WriteConflict
+from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import Scan
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.spark import record_keys
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted, tick
-from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, refused
+from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
+from hoodie.spark.merge.assign import column_of, first_that_holds, in_types
 from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
+from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, MergedKeys
 from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.spark.write.batch import acquire, require_columns
+from hoodie.spark.write.batch import acquire
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
@@ -41,8 +43,6 @@ from hoodie.writing.operations import Combine
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken
 from hoodie.writing.run import CheckedBatch, run
-
-_OLD_KEY, _OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,28 +180,25 @@ def _merge(target: _Target, request: MergeRequest) -> WriteResult:
     return _run(target, *rows, made_of=made_of)
 
 
-def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, pa.Schema | None]:
+def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[KeyedFrame, pa.Schema | None]:
     names = list(plan.values)
     rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan)
     typed, schema = _typed(target, rows, names)
-    actions = [] if plan.action is None else [ROW_ACTION]
-    keyed = typed.select(*map(quoted, names), *_key_columns(target, schema, target.keygen), *actions)
+    require_columns(schema, target.keygen, (), target.state.config.name)
+    columns = [*names, *([] if plan.action is None else [ROW_ACTION])]
+    if set(typed.columns) != set(columns):
+        typed = typed.select(*map(quoted, columns))
+    keyed = keyed_rows(typed, RowKeys(tuple(columns), target.keygen), columns)
     return keyed, _columns(target, schema, names)
 
 
-def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, None]:
+def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[KeyedFrame, None]:
     """The keys of the source rows that delete the row they match: a delete takes no other columns."""
     typed, schema = _typed(target, _made_rows(request, plan), list(plan.values))
     # A global index says where the keys are.
     keygen = replace(target.keygen, partition_fields=()) if target.shape.is_global else target.keygen
-    return typed.select(*_key_columns(target, schema, keygen)), None
-
-
-def _key_columns(target: _Target, schema: StructType, keygen: KeyGenerator) -> tuple[Column, Column]:
-    """Record key and partition path of rows of some columns. Raises SchemaMismatch when these are not enough"""
     require_columns(schema, keygen, (), target.state.config.name)
-    key, path = record_keys.record_key(schema, keygen), record_keys.partition_path(schema, keygen)
-    return key.alias(RECORD_KEY), path.alias(PARTITION_PATH)
+    return keys_of(typed, keygen), None
 
 
 def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:
@@ -222,7 +219,7 @@ def _made_rows(request: MergeRequest, plan: ByKeyPlan) -> DataFrame:
     return source.select(*values, plan.action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
 
 
-def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[DataFrame, pa.Schema | None]:
+def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[KeyedFrame, pa.Schema | None]:
     joined = join_rows(request, target.shape, scan_rows(target.session, scan))
     columns = list(target.shape.columns) or [n for n in request.source.columns if n not in META_COLUMNS]
     old = tick(request.target_name)
@@ -239,8 +236,8 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[D
     rows = joined.frame.select(
         *values,
         action.cast("byte").alias(ROW_ACTION),
-        F.expr(f"{old}.{RECORD_KEY}").alias(_OLD_KEY),
-        F.expr(f"{old}.{PARTITION_PATH}").alias(_OLD_PATH),
+        F.expr(f"{old}.{RECORD_KEY}").alias(OLD_KEY),
+        F.expr(f"{old}.{PARTITION_PATH}").alias(OLD_PATH),
     )
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns}
     return _keyed(target, rows, columns, assigned)
@@ -259,38 +256,20 @@ def _in_tables_types(target: _Target, joined: DataFrame, assigned: Mapping[str, 
 
 def _keyed(
     target: _Target, rows: DataFrame, columns: list[str], assigned: Collection[str]
-) -> tuple[DataFrame, pa.Schema | None]:
-    """Rows with their key: that of the row of the table that they stand for, else that of their values.
+) -> tuple[KeyedFrame, pa.Schema | None]:
+    """Rows with their key: see `MergedKeys`.
 
     rows  columns, `ROW_ACTION`, and the key and partition path of the row of the table, null where it is a new one
     """
     typed, schema = _typed(target, rows, columns)
     require_columns(schema, target.keygen, (), target.state.config.name)
-    key, path = record_keys.record_key(schema, target.keygen), record_keys.partition_path(schema, target.keygen)
-    is_new, deleted = F.col(_OLD_KEY).isNull(), F.col(ROW_ACTION) == int(RowAction.DELETE)
-    old_key, old_path = F.col(_OLD_KEY), F.col(_OLD_PATH)
-    fields = {name.partition(".")[0] for name in target.shape.keys}
-    if fields & set(assigned):
-        old_key = F.when(deleted | (key == old_key), old_key).otherwise(
-            refused("the merge gives rows another record key, which an update cannot do: delete and insert them")
-        )
-    if {name.partition(".")[0] for name in target.shape.partitions} & set(assigned):
-        moved = (
-            path
-            if target.shape.is_global
-            else refused(
-                "the merge gives rows another partition, which an update cannot do without a global index: name the "
-                "partition columns in its condition, delete and insert the rows, or write with a global index"
-            )
-        )
-        old_path = F.when(deleted | (path == old_path), old_path).otherwise(moved)
-    keyed = typed.select(
-        *map(quoted, columns),
-        F.when(is_new, key).otherwise(old_key).alias(RECORD_KEY),
-        F.when(is_new, path).otherwise(old_path).alias(PARTITION_PATH),
-        ROW_ACTION,
-    )
-    return keyed, _columns(target, schema, assigned)
+
+    def sets(names: Collection[str]) -> bool:
+        return not set(assigned).isdisjoint(name.partition(".")[0] for name in names)
+
+    shape, names = target.shape, (*columns, ROW_ACTION)
+    make_keys = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    return keyed_rows(typed, make_keys, names), _columns(target, schema, assigned)
 
 
 def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFrame, StructType]:
@@ -311,24 +290,24 @@ def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa
 
 
 def _run(
-    target: _Target, frame: DataFrame, columns: pa.Schema | None, made_of: TableState | None = None
+    target: _Target, rows: KeyedFrame, columns: pa.Schema | None, made_of: TableState | None = None
 ) -> WriteResult:
     """One write of the rows, each with what it is for; without columns all are keys to delete."""
     operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
     with target.phases.time("check"):
         checked = check(target.state, operation, columns, target.settings)
     checked = replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
-    batch = _batch(target, checked, columns, frame)
+    batch = _batch(target, checked, columns, rows)
     return run(batch, made_of=made_of)
 
 
-def _batch(target: _Target, checked: Checked, columns: pa.Schema | None, frame: DataFrame) -> CheckedBatch:
+def _batch(target: _Target, checked: Checked, columns: pa.Schema | None, rows: KeyedFrame) -> CheckedBatch:
     session = target.session
     return CheckedBatch(
         checked,
         columns,
         target.options,
-        partial(acquire, session, frame),
+        partial(acquire, session, rows),
         partial(after_commit, session),
         target.phases,
     )
@@ -351,8 +330,8 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
     rows = table.select(
         *((as_column(given[column]) if column in given else quoted(column)).alias(column) for column in columns),
         F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
-        F.col(RECORD_KEY).alias(_OLD_KEY),
-        F.col(PARTITION_PATH).alias(_OLD_PATH),
+        F.col(RECORD_KEY).alias(OLD_KEY),
+        F.col(PARTITION_PATH).alias(OLD_PATH),
     )
     return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state)
 
@@ -363,5 +342,5 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     checked = check(target.state, WriteOperation.DELETE, None, target.settings)
     if checked.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    batch = _batch(target, checked, None, keys)
+    batch = _batch(target, checked, None, keys_of(keys, None))
     return run(batch, made_of=scan.state)

@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
 from hoodie.display.progress import progress
 from hoodie.errors import HoodieError
 from hoodie.index.pruning import IndexStats
-from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.lookup.index_choice import prepare_index
-from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, new_group_sizes
-from hoodie.spark import record_keys
-from hoodie.spark.columns import quoted
-from hoodie.spark.local_frame import local_frame
+from hoodie.spark.keyed import KeyedFrame
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.tasks import check_workers, persist
-from hoodie.spark.types import nullable, sound, to_spark, with_types_of
+from hoodie.spark.types import to_spark
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
@@ -60,24 +56,24 @@ _TRUSTED_SHARE = 8
 
 @dataclass(frozen=True, slots=True)
 class Acquired:
-    """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`frame`) to stream by.
+    """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`batch`) to stream by.
 
     schema  of the keyed rows, in Spark's types
-    staged  lies in files of the table; `frame`, if there is one, reads them
+    staged  lies in files of the table; `batch`, if there is one, reads them
     """
 
     session: SparkSession
     schema: StructType
     rows: pa.Table | None = None
     staged: SparkStage | None = None
-    frame: DataFrame | None = None
+    batch: KeyedFrame | None = None
 
     def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
         """Write the batch as data files. Nothing is published yet."""
         if self.rows is not None:
             return write_on_driver(job, self.rows, phases, partial(self._hand_over, self.rows, job, phases))
-        if self.frame is not None:
-            return _bulk_on_executors(self.frame, job, phases)
+        if self.batch is not None:
+            return _bulk_on_executors(self.batch, job, phases)
         assert self.staged is not None
         return _write_on_executors(self.session, self.staged, job, phases)
 
@@ -85,9 +81,9 @@ class Acquired:
         """Have executors write a batch that is here: it is small, but what it changes is not."""
         with phases.time("stage"):
             check_workers(self.session)
-            frame = local_frame(self.session, rows, nullable(self.schema))
+            batch = KeyedFrame.local(self.session, rows, self.schema)
             # Its ordering values are checked already.
-            staged = staging.stage(self.session, job.checked.state.storage, frame, ())
+            staged = staging.stage(self.session, job.checked.state.storage, batch, ())
         try:
             return _write_on_executors(self.session, staged, job, phases)
         finally:
@@ -99,78 +95,38 @@ class Acquired:
             self.staged.release()
 
 
-def user_schema(schema: StructType) -> StructType:
-    """The columns without the five meta columns, which a frame read from a table has."""
-    return StructType([field for field in schema.fields if field.name not in META_COLUMNS])
-
-
-def has_keys(frame: DataFrame) -> bool:
-    """Whether rows come with record key and partition path, as reads have them: all that a delete needs."""
-    return {RECORD_KEY, PARTITION_PATH} <= set(frame.columns)
-
-
-def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
-    """As `refuse_lacking`, and refuses an ordering column without an order."""
-    refuse_lacking(record_keys.missing_columns(schema, keygen, ordering), schema.names, keygen, ordering, table)
-    for name in ordering:
-        record_keys.ordering_value(schema, name)
-
-
-def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> DataFrame:
-    """The rows with their record key and partition path; of a delete nothing else. They have the columns needed."""
-    delete = checked.operation_rules.delete
-    if delete and has_keys(frame):
-        return frame.select(RECORD_KEY, PARTITION_PATH)
-    frame = user_columns(frame)
-    types = with_types_of(checked.schema, frame.schema)
-    if types != frame.schema:
-        frame = frame.to(types)
-    key = record_keys.record_key(frame.schema, keygen).alias(RECORD_KEY)
-    if delete and checked.index.is_global:  # the index says where the keys are
-        return frame.select(key, F.lit("").alias(PARTITION_PATH))
-    path = record_keys.partition_path(frame.schema, keygen).alias(PARTITION_PATH)
-    return frame.select(key, path) if delete else frame.select(*map(quoted, frame.columns), key, path)
-
-
-def user_columns(frame: DataFrame) -> DataFrame:
-    """The rows without the five meta columns, which a frame read from a table has."""
-    kept = [name for name in frame.columns if name not in META_COLUMNS]
-    return frame if len(kept) == len(frame.columns) else frame.select(*map(quoted, kept))
-
-
-def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: Phases) -> Acquired:
+def acquire(session: SparkSession, batch: KeyedFrame, checked: Checked, phases: Phases) -> Acquired:
     """Bring the batch over if it is small, else stage it. Its source is evaluated once.
 
-    frame   keyed rows
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
     most = checked.settings.engine.driver_batch
     ordering = ordering_needed(checked)
-    guess = estimated_bytes(frame) if most else None
+    guess = estimated_bytes(batch.frame) if most else None
     if guess is not None and guess * _TRUSTED_SHARE <= most:
         with phases.time("collect"):
-            rows = to_arrow_table(frame)
+            rows = batch.rows()
         sound_rows(rows, checked)
         if rows.nbytes <= most and _rewrite_fits(partitions_of(rows), checked):
-            return Acquired(session, frame.schema, rows)
-        frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
+            return Acquired(session, batch.schema, rows)
+        batch = KeyedFrame.local(session, rows, batch.schema)  # else times without zone become instants
     check_workers(session)
     if checked.operation_rules.bulk:
-        return Acquired(session, frame.schema, frame=frame)
+        return Acquired(session, batch.schema, batch=batch)
     with phases.time("stage"):
-        staged = staging.stage(session, checked.state.storage, frame, ordering)
+        staged = staging.stage(session, checked.state.storage, batch, ordering)
     try:
         measured = staged.measured()
         require_sound(measured, ordering)
         if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), checked):
             with phases.time("collect"):
-                rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
+                rows = staged.rows() if staged.pieces else batch.rows(0)
             staged.release()
-            return Acquired(session, frame.schema, rows)
+            return Acquired(session, batch.schema, rows)
     except BaseException:
         staged.release()
         raise
-    return Acquired(session, frame.schema, staged=staged)
+    return Acquired(session, batch.schema, staged=staged)
 
 
 def acquire_arrow(session: SparkSession, rows: ArrowRows, checked: Checked, phases: Phases) -> Acquired:
@@ -193,23 +149,8 @@ def acquire_arrow(session: SparkSession, rows: ArrowRows, checked: Checked, phas
         remove_stale(storage)
         found = stage_batches(storage, folder, chain(held, rest), checked)
     staged = SparkStage(storage, folder, found.pieces, schema)
-    return Acquired(
-        session, schema, staged=staged, frame=staged.frame(session) if checked.operation_rules.bulk else None
-    )
-
-
-def to_arrow_table(frame: DataFrame) -> pa.Table:
-    """The frame's rows, every column nullable.
-
-    Spark fails on a null struct whose fields take no nulls. Only then is the frame asked in other types: that is a plan
-    of its own, which costs as much as the job of a small batch.
-    """
-    types = nullable(frame.schema)
-    if [field.dataType for field in types] != [field.dataType for field in frame.schema]:
-        frame = frame.to(types)
-    rows = frame.toArrow()
-    rows = pa.Table.from_batches(map(sound, rows.to_batches()), rows.schema)
-    return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
+    batch = KeyedFrame(staged.frame(session), None, schema) if checked.operation_rules.bulk else None
+    return Acquired(session, schema, staged=staged, batch=batch)
 
 
 def _rewrite_fits(partitions: Collection[str], checked: Checked) -> bool:
@@ -305,10 +246,14 @@ def _run_on_executors(
     return done
 
 
-def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
+def _bulk_on_executors(batch: KeyedFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
     options = job.checked.settings.write
     keys = (PARTITION_PATH, RECORD_KEY)
-    if job.checked.operation_rules.combine is not Combine.ALL:
+    frame, make_keys = batch.frame, batch.make_keys
+    combines = job.checked.operation_rules.combine is not Combine.ALL
+    if combines or options.bulk_sort is not BulkInsertSort.NONE:
+        frame, make_keys = batch.with_columns(), None
+    if combines:
         frame = executors.by_key(
             frame, partial(combine, rule=job.checked.rule, operation_rules=job.checked.operation_rules)
         )
@@ -326,7 +271,8 @@ def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple
         job = job.with_plan(None)
     try:
         with phases.time("write"):
-            stats = executors.run_stream(frame, partial(write_stream, job.executor_spec, job.checked.rule)).stats
+            write = partial(write_stream, job.executor_spec, job.checked.rule)
+            stats = executors.run_stream(frame, make_keys, write).stats
             later = record_executor_writes(frame.sparkSession, job, stats)
     finally:
         if kept is not None:

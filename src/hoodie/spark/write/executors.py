@@ -19,6 +19,7 @@ from hoodie.lookup.row_positions import agreed_positions
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.spark.keyed import MakeKeys, keyed_batches
 from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound
@@ -100,9 +101,9 @@ def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) ->
     return reports_of(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
 
 
-def run_stream(frame: DataFrame, run: StreamRunner) -> TaskReports:
-    """Run one writer over each Spark partition as it stands."""
-    return reports_of(frame.mapInArrow(partial(_run_stream, run), STATS))
+def run_stream(frame: DataFrame, make_keys: MakeKeys | None, run: StreamRunner) -> TaskReports:
+    """Run one writer over each Spark partition as it stands. make_keys: None where the rows have their keys"""
+    return reports_of(frame.mapInArrow(partial(_run_stream, make_keys, run), STATS))
 
 
 def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFrame:
@@ -156,12 +157,14 @@ def _run_placed(
         yield report(number, len(rows_of_task), done)
 
 
-def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_stream(
+    make_keys: MakeKeys | None, run: StreamRunner, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     taken = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal taken
-        for batch in map(sound, batches):
+        for batch in keyed_batches(make_keys, batches):
             taken += len(batch)
             yield batch
 

@@ -10,12 +10,17 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
+from hoodie.keygen.arrow_keys import RowKeys
+from hoodie.keygen.keygen import KeyGenerator
 from hoodie.spark.after_commit import after_commit
+from hoodie.spark.columns import quoted
+from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_columns, user_schema
 from hoodie.spark.types import to_arrow, with_types_of
-from hoodie.spark.write.batch import acquire, acquire_arrow, has_keys, keyed_frame, require_columns, user_schema
+from hoodie.spark.write.batch import acquire, acquire_arrow
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.writing.arrow_batch import check_against, check_rows
+from hoodie.writing.job import Checked
 from hoodie.writing.result import Phases
 from hoodie.writing.run import CheckedBatch
 
@@ -47,10 +52,26 @@ def check_batch(
             require=partial(require_columns, schema),
             has_keys=has_keys(df),
         )
-        frame = keyed_frame(df, checked, keygen)
+        batch = _keyed(df, checked, keygen)
     return CheckedBatch(
-        checked, columns, options, partial(acquire, session, frame), partial(after_commit, session), phases
+        checked, columns, options, partial(acquire, session, batch), partial(after_commit, session), phases
     )
+
+
+def _keyed(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> KeyedFrame:
+    """The rows, which have the columns needed, with their keys; of a delete the keys alone."""
+    delete = checked.operation_rules.delete
+    if delete and has_keys(frame):
+        return keys_of(frame, None)
+    user = user_schema(frame.schema)
+    if len(user) < len(frame.schema):
+        frame = frame.select(*map(quoted, user.names))
+    types = with_types_of(checked.schema, user)
+    if types != user:
+        frame = frame.to(types)
+    if delete:
+        return keys_of(frame, keygen)
+    return keyed_rows(frame, RowKeys(tuple(frame.columns), keygen), frame.columns)
 
 
 def check_arrow(
