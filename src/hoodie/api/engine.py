@@ -18,7 +18,7 @@ from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.finish import AfterCommit
-from hoodie.writing.run import CheckedBatch
+from hoodie.writing.run import IncomingBatch
 
 #: What an engine gives rows as: `Rows`, or a DataFrame of Spark's.
 Frame = TypeVar("Frame")
@@ -66,7 +66,7 @@ class Checker(Protocol):
         rows: Any,
         options: Options,
         new: TableState | None = None,
-    ) -> CheckedBatch: ...
+    ) -> IncomingBatch: ...
 
 
 class KeyQueries(Protocol[Frame]):
@@ -96,7 +96,7 @@ class Engine(Generic[Frame]):
     """
 
     check: Checker
-    explain: Callable[[CheckedBatch], WriteExplanation]
+    explain: Callable[[IncomingBatch], WriteExplanation]
     read: Reader[Frame]
     keys: Callable[[Storage, Options], KeyQueries[Frame]]
     after_commit: AfterCommit

@@ -18,13 +18,13 @@ from hoodie.table.state import TableState
 from hoodie.writing.explanation import WriteExplanation, explained, plan_of_rows
 from hoodie.writing.local import LocalRows, SpilledRows, check_batch
 from hoodie.writing.result import Phases
-from hoodie.writing.run import CheckedBatch
+from hoodie.writing.run import IncomingBatch
 from hoodie.writing.task_results import DRIVER
 
 
 def check(
     storage: Storage, operation: WriteOperation, rows: Any, options: Options, new: TableState | None = None
-) -> CheckedBatch:
+) -> IncomingBatch:
     """See that rows fit their table. A DataFrame of Spark's is written by its own session."""
     if is_spark_frame(rows):
         from hoodie.api.spark_engine import check as check_on_spark  # PySpark is there: the frame is one of its own
@@ -33,9 +33,9 @@ def check(
     return check_batch(storage, operation, arrow_stream(rows), options, after_commit, new)
 
 
-def explain(batch: CheckedBatch) -> WriteExplanation:
+def explain(batch: IncomingBatch) -> WriteExplanation:
     """Acquire, locate and plan, as the write would."""
-    acquired = batch.acquire(batch.checked, Phases())
+    acquired = batch.acquire(batch.write, Phases())
     try:
         if isinstance(acquired, SpilledRows):
             rows = acquired.staged.rows()  # the plan is the same; the write holds less at a time
@@ -45,7 +45,7 @@ def explain(batch: CheckedBatch) -> WriteExplanation:
             from hoodie.spark.write.explain import explain as explain_on_spark  # a DataFrame was given
 
             return explain_on_spark(batch)
-        return explained(batch.checked, plan_of_rows(batch.checked, rows), DRIVER)
+        return explained(batch.write, plan_of_rows(batch.write, rows), DRIVER)
     finally:
         acquired.release()
 

@@ -35,7 +35,7 @@ from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.run import CheckedBatch
+from hoodie.writing.run import IncomingBatch
 
 _COMPARE: Mapping[str, Callable[[Column, Column], Column]] = {
     "=": operator.eq,
@@ -70,7 +70,7 @@ def check(
     rows: Any,
     options: Options,
     new: TableState | None = None,
-) -> CheckedBatch:
+) -> IncomingBatch:
     """See that rows fit their table: a DataFrame, or anything that `arrow_stream` takes."""
     if is_spark_frame(rows):
         return check_batch(session, storage, operation, rows, options, new)

@@ -20,7 +20,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
-from hoodie.writing.job import Checked, check, writable_state
+from hoodie.writing.write import Write, check, writable_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def check_rows(
     source: pa.RecordBatchReader,
     options: Options,
     new: TableState | None = None,
-) -> tuple[Checked, ArrowRows]:
+) -> tuple[Write, ArrowRows]:
     """See whether the table may be written and the batch fits it. No row is read yet.
 
     new     the table as it will be, when it is not made yet
@@ -71,7 +71,7 @@ def check_rows(
     schema = without_meta_fields(source.schema)
     has_keys = {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names)
     require = partial(require_columns, schema)
-    checked, columns, keygen = check_against(
+    write = check_against(
         storage,
         operation,
         options,
@@ -80,9 +80,7 @@ def check_rows(
         require=require,
         has_keys=has_keys,
     )
-    if columns is None and has_keys:
-        return checked, ArrowRows(source, None, None)
-    return checked, ArrowRows(source, columns, keygen)
+    return write, ArrowRows(source, write.columns, write.keygen)
 
 
 def check_against(
@@ -94,13 +92,12 @@ def check_against(
     columns: Callable[[pa.Schema | None], pa.Schema],
     require: Callable[[KeyGenerator, Sequence[str], str], None],
     has_keys: bool,
-) -> tuple[Checked, pa.Schema | None, KeyGenerator]:
+) -> Write:
     """See whether a table may be written and a batch of some columns fits it. Arguments and errors as `check_rows`.
 
     columns   gives the user's, by those that the table has (None: none yet); not asked for a delete
     require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
     has_keys  rows have record key and partition path: all that a delete needs
-    returns   also the columns, None of a delete, and what makes the keys
     """
     settings = Settings.read(options)
     state = completed(new or writable_state(storage, settings), options)
@@ -108,13 +105,14 @@ def check_against(
     deleting = operation is WriteOperation.DELETE
     if not deleting:
         require(keygen, state.config.ordering, state.config.name)
-    given = None if deleting else columns(declared_schema(state))
-    checked = check(state, operation, given, settings)
-    if deleting and not has_keys:
-        if checked.index.is_global:  # the index says where the keys are
+    write = check(state, operation, None if deleting else columns(declared_schema(state)), settings)
+    if deleting and has_keys:
+        return write
+    if deleting:
+        if write.index.is_global:  # the index says where the keys are
             keygen = replace(keygen, partition_fields=())
         require(keygen, (), state.config.name)
-    return checked, given, in_units_of(keygen, checked.schema)
+    return replace(write, keygen=in_units_of(keygen, write.schema))
 
 
 def require_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:

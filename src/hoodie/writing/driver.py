@@ -36,16 +36,16 @@ from hoodie.plan.write import WritePlan
 from hoodie.storage.remembering import remembering
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableFiles, TableState
+from hoodie.table.state import TableFiles
 from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import TaskResult, record_files
-from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.planning import BatchPlan, announce, plan_batch, shows_progress, task_runner, what_runs, written
 from hoodie.writing.precombine import combine
 from hoodie.writing.relocation import resolve_locations, with_stored
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import DRIVER, TaskResults
 from hoodie.writing.tasks import write_stream
+from hoodie.writing.write import Write
 
 _PLACE = "_hoodie_place"
 
@@ -81,12 +81,12 @@ def partitions_of(rows: pa.Table) -> frozenset[str]:
     return frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
 
 
-def fits_driver(checked: Checked, plan: WritePlan) -> bool:
+def fits_driver(write: Write, plan: WritePlan) -> bool:
     """Whether driver threads are to carry a plan out, by the bytes of base files that it reads.
 
     An index that finds keys by itself, in whatever partition, says only with the plan how much that is.
     """
-    return not checked.operation_rules.match or plan.bytes_read <= checked.settings.engine.driver_rewrite
+    return not write.operation_rules.match or plan.bytes_read <= write.settings.engine.driver_rewrite
 
 
 def check_keys(rows: pa.Table) -> None:
@@ -108,45 +108,38 @@ def refuse_bad_keys(keys: int, paths: int) -> None:
         )
 
 
-def plan_on_driver(
-    checked: Checked, state: TableState, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor
-) -> DriverPlan:
+def plan_on_driver(write: Write, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor) -> DriverPlan:
     """Decide which task each row goes to. Arguments as of `tag_on_driver`."""
-    tagged = tag_on_driver(checked, state, rows, files, pool, tagger(checked, state, partitions_of(rows), files))
+    tagged = tag_on_driver(write, rows, files, pool, tagger(write, partitions_of(rows), files))
     profiled = profile(tagged.batch, tagged.located, tagged.insert)
-    return DriverPlan(plan_batch(checked, state, tagged.files, profiled, tagged.located.stats), tagged)
+    return DriverPlan(plan_batch(write, tagged.files, profiled, tagged.located.stats), tagged)
 
 
-def tagger(checked: Checked, state: TableState, partitions: Iterable[str], files: TableFiles) -> TagKeys | None:
+def tagger(write: Write, partitions: Iterable[str], files: TableFiles) -> TagKeys | None:
     """What asks the index about keys of a batch, one for all of it; None: they are not looked up by key."""
-    look_up = checked.index.look_up
-    if not checked.operation_rules.locate or isinstance(look_up, ByFile):
+    look_up = write.index.look_up
+    if not write.operation_rules.locate or isinstance(look_up, ByFile):
         return None
-    return look_up.tagger(index_context(state, sorted(partitions), files))
+    return look_up.tagger(index_context(write.state, sorted(partitions), files))
 
 
 def tag_on_driver(
-    checked: Checked,
-    state: TableState,
-    rows: pa.Table,
-    files: TableFiles,
-    pool: ThreadPoolExecutor,
-    tag: TagKeys | None,
+    write: Write, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor, tag: TagKeys | None
 ) -> TaggedBatch:
     """Combine duplicates, and look keys up.
 
     rows    the user's columns with `_hoodie_record_key` and `_hoodie_partition_path`; of a batch, or of a part of it
-    files   what a writer sees: `Checked.files` of the batch's partitions
+    files   what a writer sees: `Write.files_of` of the batch's partitions
     tag     `tagger` of the batch
     """
-    operation_rules, rule = checked.operation_rules, checked.rule
-    batch = order_by_partition(combine(rows, rule, operation_rules, checked.key))
+    operation_rules, rule = write.operation_rules, write.rule
+    batch = order_by_partition(combine(rows, rule, operation_rules, write.key))
     located = unlocated()
     statuses: KeyStatuses | None = None
     if operation_rules.locate:
-        located, files = _locate(checked, state, batch, files, pool, tag)
-        if checked.index.is_global or (checked.lookup.by_file and not checked.lookup.is_certain and located.ambiguous):
-            batch, located, statuses = _resolve(checked, state, batch, located, pool)
+        located, files = _locate(write, batch, files, pool, tag)
+        if write.index.is_global or (write.by_file and not write.is_certain and located.ambiguous):
+            batch, located, statuses = _resolve(write, batch, located, pool)
     insert = located.inserts(len(batch.rows))
     actions = actions_of(batch.rows)
     if actions is not None and np.isin(actions, NOT_MATCHED).any():
@@ -157,41 +150,36 @@ def tag_on_driver(
         insert &= ~rule.is_delete(batch.rows)
     if actions is not None:
         insert &= ~np.isin(actions, NOT_INSERTED)
-    if checked.keeps_statuses:
+    if write.keeps_statuses:
         if statuses is None:
             statuses = np.where(located.inserts(len(batch.rows)), KeyStatus.INSERT, KeyStatus.UPDATE).astype(np.int8)
         batch = replace(batch, rows=with_statuses(batch.rows, statuses))
-    if checked.keeps_positions and located.stored is not None:
+    if write.keeps_positions and located.stored is not None:
         batch = replace(batch, rows=with_positions(batch.rows, located.stored_positions(len(batch.rows))))
     return TaggedBatch(batch, located, insert, files)
 
 
 def _locate(
-    checked: Checked,
-    state: TableState,
-    batch: Batch,
-    files: TableFiles,
-    pool: ThreadPoolExecutor,
-    tag: TagKeys | None,
+    write: Write, batch: Batch, files: TableFiles, pool: ThreadPoolExecutor, tag: TagKeys | None
 ) -> tuple[KeyLocations, TableFiles]:
     """Where the keys are, and what a writer sees of the partitions that they are in."""
     if tag is None:
-        return locate(state.storage, batch, files.bases, checked.index, checked.settings.bloom, pool), files
+        return locate(write.storage, batch, files.bases, write.index, write.settings.bloom, pool), files
     located = locate_by_key(batch, tag)
-    files = checked.files_of_hits(state, files, located.places)
-    if checked.lookup.names_new and checked.operation_rules.delete:
+    files = write.files_of_hits(files, located.places)
+    if write.names_new and write.operation_rules.delete:
         # A key to be deleted whose file group is not there is not there either.
         located = only(located, files.groups)
     return located, files
 
 
 def _resolve(
-    checked: Checked, state: TableState, batch: Batch, located: KeyLocations, pool: ThreadPoolExecutor
+    write: Write, batch: Batch, located: KeyLocations, pool: ThreadPoolExecutor
 ) -> tuple[Batch, KeyLocations, KeyStatuses]:
     """The batch with its rows where they go: those that a global index finds in another partition, or whose key is in
     several file groups."""
-    how, certain = checked.relocation_rule, checked.lookup.is_certain
-    hits = with_stored(state, batch.rows, located, how, certain, checked.settings.given, pool)
+    how, certain = write.relocation_rule, write.is_certain
+    hits = with_stored(write.state, batch.rows, located, how, certain, write.settings.given, pool)
     resolved = resolve_locations(batch.rows, hits, how)
     carried = with_statuses(resolved.rows, resolved.statuses).append_column(
         _PLACE, pa.array(resolved.groups, pa.int64())
@@ -207,67 +195,66 @@ def _resolve(
 
 
 def write_on_driver(
-    job: WriteJob, rows: pa.Table, phases: Phases, hand_over: Callable[[], tuple[WriteJob, TaskResults]] | None = None
-) -> tuple[WriteJob, TaskResults]:
+    write: Write, rows: pa.Table, phases: Phases, hand_over: Callable[[], tuple[Write, TaskResults]] | None = None
+) -> tuple[Write, TaskResults]:
     """Write the keyed rows as data files. Nothing is published yet.
 
     hand_over  writes them otherwise: called in place of a plan that is too large for driver threads (`fits_driver`);
                None: they carry out any
     """
-    checked = job.checked
-    storage = remembering(job.spec.storage)  # rewritten is a file in which a key was found
-    state = replace(job.state, storage=storage)
+    write = write
     partitions = partitions_of(rows)
-    if checked.operation_rules.bulk:
+    if write.operation_rules.bulk:
         with phases.time("plan"):
-            rows = bulk_rows(checked, rows)
-        return write_bulk(job, iter(rows.to_batches()), partitions, phases)
-    with thread_pool(checked.settings) as pool:
+            rows = bulk_rows(write, rows)
+        return write_bulk(write, iter(rows.to_batches()), partitions, phases)
+    # Rewritten is a file in which a key was found.
+    remembers = replace(write, state=replace(write.state, storage=remembering(write.storage)))
+    with thread_pool(write.settings) as pool:
         with phases.time("locate"):
-            files = prepared_files(checked, state, partitions)
-            found = plan_on_driver(checked, state, rows, files, pool)
-        if hand_over is not None and not fits_driver(checked, found.planned.plan):
+            found = plan_on_driver(remembers, rows, prepared_files(remembers, partitions), pool)
+        if hand_over is not None and not fits_driver(write, found.planned.plan):
             return hand_over()
         with phases.time("plan"):
-            job = announce(job, found.planned)
+            write = announce(write, found.planned)
         with phases.time("write"):
-            done = _run(job, replace(job.spec, storage=storage), found, pool)
-    return job, TaskResults.on_driver(done, partitions, found.planned.index)
+            done = _run(write, remembers.spec(), found, pool)
+    return write, TaskResults.on_driver(done, partitions, found.planned.index)
 
 
-def prepared_files(checked: Checked, state: TableState, partitions: frozenset[str]) -> TableFiles:
+def prepared_files(write: Write, partitions: frozenset[str]) -> TableFiles:
     """What the write sees of the partitions of its batch, as far as its plan asks. The index makes ready for them."""
-    needed = checked.operation_rules.locate or checked.settings.sizing.small_limit > 0
-    files = checked.files(state, partitions) if needed else TableFiles()
-    prepare_index(checked.index, state, partitions, files if needed else None)
+    needed = write.operation_rules.locate or write.settings.sizing.small_limit > 0
+    files = write.files_of(partitions) if needed else TableFiles()
+    prepare_index(write.index, write.state, partitions, files if needed else None)
     return files
 
 
-def bulk_rows(checked: Checked, rows: pa.Table) -> pa.Table:
+def bulk_rows(write: Write, rows: pa.Table) -> pa.Table:
     """The rows of a bulk insert as they are written: combined and sorted as options say."""
-    rows = combine(rows, checked.rule, checked.operation_rules, checked.key)
-    if checked.settings.write.bulk_sort is BulkInsertSort.NONE:
+    rows = combine(rows, write.rule, write.operation_rules, write.key)
+    if write.settings.write.bulk_sort is BulkInsertSort.NONE:
         return rows
     return rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
 
 
 def write_bulk(
-    job: WriteJob, batches: Iterator[pa.RecordBatch], partitions: frozenset[str], phases: Phases
-) -> tuple[WriteJob, TaskResults]:
+    write: Write, batches: Iterator[pa.RecordBatch], partitions: frozenset[str], phases: Phases
+) -> tuple[Write, TaskResults]:
     """Write keyed rows into new file groups as they come. Nothing is published yet."""
     with phases.time("plan"):
-        job = job.with_plan(None)
+        write = write.with_plan(None)
     with phases.time("write"):
-        stats = write_stream(job.spec, job.checked.rule, batches, "0-0-0")
-        told = record_files(job.spec.storage, job.spec.instant, stats, job.checked.index.record_writes)
-    return job, TaskResults(stats, partitions, IndexStats(), DRIVER, tuple(told))
+        stats = write_stream(write.spec(), write.rule, batches, "0-0-0")
+        told = record_files(write.storage, write.begun.time, stats, write.index.record_writes)
+    return write, TaskResults(stats, partitions, IndexStats(), DRIVER, tuple(told))
 
 
-def _run(job: WriteJob, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
+def _run(write: Write, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
     """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
-    plan, tagged, run = found.planned.plan, found.tagged, task_runner(job, spec)
+    plan, tagged, run = found.planned.plan, found.tagged, task_runner(write, spec)
     rows = tagged.batch.rows
-    with progress(what_runs(job), len(plan.tasks), show=shows_progress(job)) as advance:
+    with progress(what_runs(write), len(plan.tasks), show=shows_progress(write)) as advance:
 
         def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
             number, part = numbered

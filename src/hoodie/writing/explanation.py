@@ -12,8 +12,8 @@ from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.writing.driver import partitions_of, plan_on_driver, thread_pool
-from hoodie.writing.job import Checked
 from hoodie.writing.planning import BatchPlan
+from hoodie.writing.write import Write
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,14 +61,14 @@ def _what(task: WriteTask) -> str:
     return "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
 
 
-def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:
+def plan_of_rows(write: Write, rows: pa.Table) -> BatchPlan:
     """Locate and plan keyed rows, as driver threads would write them."""
-    files = checked.files(checked.state, partitions_of(rows))
-    with thread_pool(checked.settings) as pool:
-        return plan_on_driver(checked, checked.state, rows, files, pool).planned
+    files = write.files_of(partitions_of(rows))
+    with thread_pool(write.settings) as pool:
+        return plan_on_driver(write, rows, files, pool).planned
 
 
-def explained(checked: Checked, planned: BatchPlan, route: str) -> WriteExplanation:
+def explained(write: Write, planned: BatchPlan, route: str) -> WriteExplanation:
     """A plan as people see it."""
-    index, why = checked.index.name, checked.lookup.why
+    index, why = write.index.name, write.why
     return WriteExplanation(planned.profile, planned.plan, route, index, planned.index, why)

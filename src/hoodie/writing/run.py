@@ -7,21 +7,18 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import Protocol
 
-import pyarrow as pa
-
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
-from hoodie.config.options import Options
 from hoodie.errors import WriteConflict
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
 from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
-from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import earlier_result, with_retries
 from hoodie.writing.stage import Stage
 from hoodie.writing.task_results import TaskResults
+from hoodie.writing.write import Write, check, start, with_transaction, writable_state
 
 
 class Acquired(Protocol):
@@ -31,7 +28,7 @@ class Acquired(Protocol):
     def staged(self) -> Stage | None:
         """Where it lies in files; None: it is elsewhere."""
 
-    def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
+    def write(self, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
         """Write it as data files. Nothing is published yet."""
 
     def release(self) -> None:
@@ -39,31 +36,28 @@ class Acquired(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedBatch:
-    """A batch that fits its table. Nothing is on disk yet.
+class IncomingBatch:
+    """A write that fits its table, and how its rows are had. Nothing is on disk yet.
 
-    columns  the user's; None: of a delete
-    options  all of the write, for what the commit's metadata keeps
     acquire  has the engine bring the batch over; raises InvalidInput on rows that cannot be written
     """
 
-    checked: Checked
-    columns: pa.Schema | None
-    options: Options
-    acquire: Callable[[Checked, Phases], Acquired]
+    write: Write
+    acquire: Callable[[Write, Phases], Acquired]
     after_commit: AfterCommit
     phases: Phases = field(default_factory=Phases)
 
 
-def _check_again(batch: CheckedBatch) -> Checked:
-    """The batch against the table as it is now."""
-    settings = batch.checked.settings
-    state = completed(writable_state(batch.checked.state.storage, settings), batch.options)
-    return check(state, batch.checked.operation, batch.columns, settings)
+def _check_again(write: Write) -> Write:
+    """The write, compared with the table as it is now."""
+    settings = write.settings
+    state = completed(writable_state(write.storage, settings), settings.given)
+    require_new(state, settings.writers.batch)
+    return check(state, write.operation, write.columns, settings)
 
 
 def run(
-    batch: CheckedBatch,
+    batch: IncomingBatch,
     transaction: Transaction | None = None,
     *,
     commit: bool = True,
@@ -80,23 +74,22 @@ def run(
     made_of      the table that the rows of the batch were read from: one attempt is made, and only on this very table
     Raises       WriteConflict, when there were commits since `made_of`, among others
     """
-    settings = batch.checked.settings
+    write, settings = batch.write, batch.write.settings
     try:
-        require_new(batch.checked.state, settings.writers.batch)
+        require_new(write.state, settings.writers.batch)
     except BatchKnown as known:  # its rows are not even looked at
         if transaction is not None:
             abandon(transaction)
         return earlier_result(known)
     with batch.phases.time("collect"):
-        acquired = batch.acquire(batch.checked, batch.phases)
+        acquired = batch.acquire(write, batch.phases)
     try:
         if transaction is not None:
-            job = with_transaction(batch.checked, transaction)
-            result = _run(batch, job, acquired, commit)
+            result = _run(batch, with_transaction(write, transaction), acquired, commit)
         elif replacing is not None:
             with batch.phases.time("begin"):
-                job = replacing.start(batch.checked)
-            result = _run(batch, job, acquired, commit)
+                begun = replacing.start(write)
+            result = _run(batch, begun, acquired, commit)
             replacing.finish()
         elif made_of is not None:
             result = _attempts(batch, acquired, commit, made=False, made_of=made_of)()
@@ -112,12 +105,12 @@ def run(
             acquired.release()
     if commit:
         with batch.phases.time("services"):
-            batch.after_commit(batch.checked.state.storage, batch.options, result.instant, result.after)
+            batch.after_commit(write.storage, settings.given, result.instant, result.after)
     return replace(result, seconds=batch.phases.whole())
 
 
 def _attempts(
-    batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool, made_of: TableState | None = None
+    batch: IncomingBatch, acquired: Acquired, commit: bool, *, made: bool, made_of: TableState | None = None
 ) -> Callable[[], WriteResult]:
     """One attempt after the other, each on the table as it is then. The batch is at hand.
 
@@ -127,11 +120,11 @@ def _attempts(
 
     def attempt() -> WriteResult:
         with batch.phases.time("begin"):
-            job = start(batch.checked if next(numbers) == 0 else _check_again(batch))
+            write = start(batch.write if next(numbers) == 0 else _check_again(batch.write))
         if made_of is not None:
-            with abandoned_on_error(job.transaction, job.checked.index):
-                _require_same_table(made_of, job.state)
-        return _run(batch, job, acquired, commit)
+            with abandoned_on_error(write):
+                _require_same_table(made_of, write.state)
+        return _run(batch, write, acquired, commit)
 
     return attempt
 
@@ -142,7 +135,7 @@ def _require_same_table(before: TableState, now: TableState) -> None:
         raise WriteConflict("another writer has committed since the rows of this write were read; write them again")
 
 
-def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
-    with abandoned_on_error(job.transaction, job.checked.index):
-        job, outcome = acquired.write(job, batch.phases)
-        return finish(job, outcome, batch.phases, batch.options, commit=commit)
+def _run(batch: IncomingBatch, write: Write, acquired: Acquired, commit: bool) -> WriteResult:
+    with abandoned_on_error(write):
+        write, outcome = acquired.write(write, batch.phases)
+        return finish(write, outcome, batch.phases, commit=commit)

@@ -32,9 +32,9 @@ from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.driver import write_on_driver
-from hoodie.writing.job import WriteJob, check, replaced_groups, start, with_transaction, writable_state
 from hoodie.writing.result import Phases
 from hoodie.writing.task_results import TaskResults
+from hoodie.writing.write import Write, check, replaced_groups, start, with_transaction, writable_state
 from support import undoing
 from support.oracles import read_hudi_rs
 from support.trips import TRIPS
@@ -55,7 +55,7 @@ def batch(rows: Rows) -> pa.Table:
     return pa.table(columns | {"_hoodie_record_key": keys, "_hoodie_partition_path": cities})
 
 
-def prepared(storage: Storage, rows: Rows, operation: WriteOperation = WriteOperation.UPSERT) -> WriteJob:
+def prepared(storage: Storage, rows: Rows, operation: WriteOperation = WriteOperation.UPSERT) -> Write:
     """A write that has its instant and no more."""
     settings = Settings.read(Options({"hoodie.spark.driver.threads": "1"}))
     state = writable_state(storage, settings)
@@ -67,12 +67,12 @@ def write(storage: Storage, rows: Rows, operation: WriteOperation = WriteOperati
     job = prepared(storage, rows, operation)
     job, outcome = write_on_driver(job, batch(rows), Phases())
     finish(job, outcome)
-    return job.transaction.time
+    return job.begun.time
 
 
-def finish(job: WriteJob, outcome: TaskResults) -> None:
+def finish(job: Write, outcome: TaskResults) -> None:
     groups = replaced_groups(job, outcome.partitions)
-    publish(job.transaction, describe(job.transaction, outcome.stats, groups, {"schema": job.checked.avro_schema}))
+    publish(job.begun, describe(job.begun, outcome.stats, groups, {"schema": job.avro_schema}))
 
 
 def read(storage: Storage) -> Rows:
@@ -161,7 +161,7 @@ def test_a_rollback_that_died_anywhere_is_taken_up_and_ends_as_one(dying):
     dead = table(BEFORE)
     job = prepared(dead, CHANGES)
     write_on_driver(job, batch(CHANGES), Phases())  # data files and markers, not published
-    failed = job.transaction.time
+    failed = job.begun.time
     assert len(leftovers(dead, failed)) > 6
     left = undoing.dying(dying, dead, lambda storage: clean_up(load_state(storage)))
     assert len(left) > 8
@@ -208,10 +208,10 @@ def test_a_writer_that_fails_rolls_itself_back():
     storage = table(BEFORE)
     job = prepared(storage, CHANGES)
     write_on_driver(job, batch(CHANGES), Phases())
-    assert abandon(job.transaction)
-    assert not abandon(job.transaction)  # another writer may have been faster
+    assert abandon(job.begun)
+    assert not abandon(job.begun)  # another writer may have been faster
     assert read(storage) == BEFORE
-    assert leftovers(storage, job.transaction.time) == []
+    assert leftovers(storage, job.begun.time) == []
 
 
 def test_a_write_that_was_published_is_not_rolled_back_by_its_own_writer():
@@ -221,7 +221,7 @@ def test_a_write_that_was_published_is_not_rolled_back_by_its_own_writer():
     job, outcome = write_on_driver(job, batch(CHANGES), Phases())
     finish(job, outcome)
     published = storage.snapshot()
-    assert not abandon(job.transaction)
+    assert not abandon(job.begun)
     assert storage.snapshot() == published
     assert read(storage) == AFTER
 
@@ -279,7 +279,7 @@ def test_statistics_that_name_a_file_group_twice_are_not_published():
     job = prepared(storage, CHANGES)
     job, outcome = write_on_driver(job, batch(CHANGES), Phases())
     with pytest.raises(HoodieError, match="written twice"):
-        describe(job.transaction, [*outcome.stats, outcome.stats[0]], {}, {})
+        describe(job.begun, [*outcome.stats, outcome.stats[0]], {}, {})
     assert read(storage) == BEFORE
 
 

@@ -23,7 +23,7 @@ from hoodie.spark.columns import tick
 from hoodie.spark.merge.assign import assignments, column_of, first_that_holds
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.expressions import equal_columns, same_expression
-from hoodie.writing.job import Checked
+from hoodie.writing.write import Write
 
 Values = Mapping[str, Any]
 
@@ -58,16 +58,16 @@ class TableShape:
         return self.keys if self.is_global else tuple(dict.fromkeys([*self.keys, *self.partitions]))
 
 
-def shape_of(checked: Checked, keygen: KeyGenerator, columns: StructType) -> TableShape:
+def shape_of(write: Write, keygen: KeyGenerator, columns: StructType) -> TableShape:
     fields = keygen.partition_fields
-    by_file = isinstance(checked.index.look_up, ByFile) and not checked.index.is_global
+    by_file = isinstance(write.index.look_up, ByFile) and not write.index.is_global
     return TableShape(
         {field.name: field.dataType for field in columns},
         tuple(keygen.record_keys),
         tuple(field.name for field in fields),
         all(field.kind is FieldKind.SIMPLE for field in fields),
-        checked.index.is_global,
-        by_file and checked.state.config.type is TableType.COPY_ON_WRITE,
+        write.index.is_global,
+        by_file and write.state.config.type is TableType.COPY_ON_WRITE,
     )
 
 

@@ -38,25 +38,23 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
-from hoodie.writing.job import Checked, check, writable_state
 from hoodie.writing.operations import Combine
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken
-from hoodie.writing.run import CheckedBatch, run
+from hoodie.writing.run import IncomingBatch, run
+from hoodie.writing.write import Write, check, writable_state
 
 
 @dataclass(frozen=True, slots=True)
 class _Target:
     """The table that a merge goes into, as it is now.
 
+    write     an upsert into it
     declared  its columns; None: it has none yet
     """
 
     session: SparkSession
-    options: Options
-    settings: Settings
-    state: TableState
-    checked: Checked
+    write: Write
     keygen: KeyGenerator
     declared: pa.Schema | None
     shape: TableShape
@@ -64,7 +62,7 @@ class _Target:
 
     def scan(self, conditions: Collection[str | Column | None], name: str) -> Scan:
         """Its rows where one of the conditions can be true."""
-        return pruned(self.session, plan_scan(self.state, options=self.options), conditions, name)
+        return pruned(self.session, plan_scan(self.write.state, options=self.write.settings.given), conditions, name)
 
 
 def merge(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
@@ -129,7 +127,7 @@ def _with_retries(
             if not left:
                 raise
         except FileGone as gone:
-            conflict = None if target is None else overtaken(target.state, gone)
+            conflict = None if target is None else overtaken(target.write.state, gone)
             if conflict is None:
                 raise
             if not left:
@@ -146,20 +144,20 @@ def _target(session: SparkSession, storage: Storage, settings: Settings, options
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): upsert or delete rows "
                 "by key instead"
             )
-        checked = check(state, WriteOperation.UPSERT, None, settings)
-        if checked.index.is_global and not checked.rule.takes_whole_rows:
+        write = check(state, WriteOperation.UPSERT, None, settings)
+        if write.index.is_global and not write.rule.takes_whole_rows:
             raise UnsupportedTable(
-                f"{state.config.name}: with a global index and the rule {checked.rule.name}, which makes one row of "
+                f"{state.config.name}: with a global index and the rule {write.rule.name}, which makes one row of "
                 "two, there is no merge; upsert the rows"
             )
-        keygen = in_units_of(table_keygen(state, key_samples(state)), checked.schema)
-        scan = None if checked.declared is not None else plan_scan(state, options=options)
-        declared = checked.declared
+        keygen = in_units_of(table_keygen(state, key_samples(state)), write.schema)
+        scan = None if write.declared is not None else plan_scan(state, options=options)
+        declared = write.declared
         if scan is not None:  # columns that no commit names may be in a file
             found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
             declared = found if len(found) else None
-        shape = shape_of(checked, keygen, StructType([]) if declared is None else to_spark(declared))
-    return _Target(session, options, settings, state, checked, keygen, declared, shape, phases)
+        shape = shape_of(write, keygen, StructType([]) if declared is None else to_spark(declared))
+    return _Target(session, write, keygen, declared, shape, phases)
 
 
 # --- merge ---
@@ -184,7 +182,7 @@ def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tup
     names = list(plan.values)
     rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan)
     typed, schema = _typed(target, rows, names)
-    require_columns(schema, target.keygen, (), target.state.config.name)
+    require_columns(schema, target.keygen, (), target.write.state.config.name)
     columns = [*names, *([] if plan.action is None else [ROW_ACTION])]
     if set(typed.columns) != set(columns):
         typed = typed.select(*map(quoted, columns))
@@ -197,7 +195,7 @@ def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> 
     typed, schema = _typed(target, _made_rows(request, plan), list(plan.values))
     # A global index says where the keys are.
     keygen = replace(target.keygen, partition_fields=()) if target.shape.is_global else target.keygen
-    require_columns(schema, keygen, (), target.state.config.name)
+    require_columns(schema, keygen, (), target.write.state.config.name)
     return keys_of(typed, keygen), None
 
 
@@ -262,7 +260,7 @@ def _keyed(
     rows  columns, `ROW_ACTION`, and the key and partition path of the row of the table, null where it is a new one
     """
     typed, schema = _typed(target, rows, columns)
-    require_columns(schema, target.keygen, (), target.state.config.name)
+    require_columns(schema, target.keygen, (), target.write.state.config.name)
 
     def sets(names: Collection[str]) -> bool:
         return not set(assigned).isdisjoint(name.partition(".")[0] for name in names)
@@ -295,22 +293,14 @@ def _run(
     """One write of the rows, each with what it is for; without columns all are keys to delete."""
     operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
     with target.phases.time("check"):
-        checked = check(target.state, operation, columns, target.settings)
-    checked = replace(checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE))
-    batch = _batch(target, checked, columns, rows)
-    return run(batch, made_of=made_of)
+        write = check(target.write.state, operation, columns, target.write.settings)
+    write = replace(write, operation_rules=replace(write.operation_rules, combine=Combine.UNIQUE))
+    return run(_batch(target, write, rows), made_of=made_of)
 
 
-def _batch(target: _Target, checked: Checked, columns: pa.Schema | None, rows: KeyedFrame) -> CheckedBatch:
+def _batch(target: _Target, write: Write, rows: KeyedFrame) -> IncomingBatch:
     session = target.session
-    return CheckedBatch(
-        checked,
-        columns,
-        target.options,
-        partial(acquire, session, rows),
-        partial(after_commit, session),
-        target.phases,
-    )
+    return IncomingBatch(write, partial(acquire, session, rows), partial(after_commit, session), target.phases)
 
 
 # --- update and delete ---
@@ -339,8 +329,7 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
 def _delete(target: _Target, condition: str | Column | None, name: str) -> WriteResult:
     scan = target.scan([condition], name)
     keys = scan_rows(target.session, scan).alias(name).where(holds(condition)).select(RECORD_KEY, PARTITION_PATH)
-    checked = check(target.state, WriteOperation.DELETE, None, target.settings)
-    if checked.index.is_global:
+    write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
+    if write.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    batch = _batch(target, checked, None, keys_of(keys, None))
-    return run(batch, made_of=scan.state)
+    return run(_batch(target, write, keys_of(keys, None)), made_of=scan.state)

@@ -26,10 +26,8 @@ from hoodie.spark.types import to_spark
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
-from hoodie.table.state import TableState
 from hoodie.writing.arrow_batch import ArrowRows
 from hoodie.writing.driver import partitions_of, write_on_driver
-from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.local import ordering_needed, sound_rows, stage_batches, take_rows
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import (
@@ -48,6 +46,7 @@ from hoodie.writing.stage import StagedHits, lies_deleted, profile, reads_stay_f
 from hoodie.writing.staging import new_stage, remove_stale
 from hoodie.writing.task_results import EXECUTORS, TaskResults
 from hoodie.writing.tasks import write_stream
+from hoodie.writing.write import Write
 
 #: A source that Spark takes to be this many times smaller than the driver's limit is collected without being
 #: measured: its statistics may be of compressed files.
@@ -68,24 +67,24 @@ class Acquired:
     staged: SparkStage | None = None
     batch: KeyedFrame | None = None
 
-    def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
+    def write(self, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
         """Write the batch as data files. Nothing is published yet."""
         if self.rows is not None:
-            return write_on_driver(job, self.rows, phases, partial(self._hand_over, self.rows, job, phases))
+            return write_on_driver(write, self.rows, phases, partial(self._hand_over, self.rows, write, phases))
         if self.batch is not None:
-            return _bulk_on_executors(self.batch, job, phases)
+            return _bulk_on_executors(self.batch, write, phases)
         assert self.staged is not None
-        return _write_on_executors(self.session, self.staged, job, phases)
+        return _write_on_executors(self.session, self.staged, write, phases)
 
-    def _hand_over(self, rows: pa.Table, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
+    def _hand_over(self, rows: pa.Table, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
         """Have executors write a batch that is here: it is small, but what it changes is not."""
         with phases.time("stage"):
             check_workers(self.session)
             batch = KeyedFrame.local(self.session, rows, self.schema)
             # Its ordering values are checked already.
-            staged = staging.stage(self.session, job.checked.state.storage, batch, ())
+            staged = staging.stage(self.session, write.state.storage, batch, ())
         try:
-            return _write_on_executors(self.session, staged, job, phases)
+            return _write_on_executors(self.session, staged, write, phases)
         finally:
             staged.release()
 
@@ -95,30 +94,30 @@ class Acquired:
             self.staged.release()
 
 
-def acquire(session: SparkSession, batch: KeyedFrame, checked: Checked, phases: Phases) -> Acquired:
+def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phases) -> Acquired:
     """Bring the batch over if it is small, else stage it. Its source is evaluated once.
 
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
-    most = checked.settings.engine.driver_batch
-    ordering = ordering_needed(checked)
+    most = write.settings.engine.driver_batch
+    ordering = ordering_needed(write)
     guess = estimated_bytes(batch.frame) if most else None
     if guess is not None and guess * _TRUSTED_SHARE <= most:
         with phases.time("collect"):
             rows = batch.rows()
-        sound_rows(rows, checked)
-        if rows.nbytes <= most and _rewrite_fits(partitions_of(rows), checked):
+        sound_rows(rows, write)
+        if rows.nbytes <= most and _rewrite_fits(partitions_of(rows), write):
             return Acquired(session, batch.schema, rows)
         batch = KeyedFrame.local(session, rows, batch.schema)  # else times without zone become instants
     check_workers(session)
-    if checked.operation_rules.bulk:
+    if write.operation_rules.bulk:
         return Acquired(session, batch.schema, batch=batch)
     with phases.time("stage"):
-        staged = staging.stage(session, checked.state.storage, batch, ordering)
+        staged = staging.stage(session, write.state.storage, batch, ordering)
     try:
         measured = staged.measured()
         require_sound(measured, ordering)
-        if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), checked):
+        if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), write):
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces else batch.rows(0)
             staged.release()
@@ -129,40 +128,40 @@ def acquire(session: SparkSession, batch: KeyedFrame, checked: Checked, phases: 
     return Acquired(session, batch.schema, staged=staged)
 
 
-def acquire_arrow(session: SparkSession, rows: ArrowRows, checked: Checked, phases: Phases) -> Acquired:
+def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: Phases) -> Acquired:
     """As `acquire`, of Arrow rows that this process has: it stages a large batch itself.
 
     Raises  as `acquire`
     """
     schema = to_spark(rows.schema)
-    most = checked.settings.engine.driver_batch
+    most = write.settings.engine.driver_batch
     with phases.time("collect"):
         held, rest = take_rows(rows.batches(), most)
     if rest is None:
-        table = sound_rows(pa.Table.from_batches(held, rows.schema), checked)
-        if most and _rewrite_fits(partitions_of(table), checked):
+        table = sound_rows(pa.Table.from_batches(held, rows.schema), write)
+        if most and _rewrite_fits(partitions_of(table), write):
             return Acquired(session, schema, table)
         held, rest = iter(table.to_batches()), iter(())
     check_workers(session)
-    storage, folder = checked.state.storage, new_stage()
+    storage, folder = write.state.storage, new_stage()
     with phases.time("stage"):
         remove_stale(storage)
-        found = stage_batches(storage, folder, chain(held, rest), checked)
+        found = stage_batches(storage, folder, chain(held, rest), write)
     staged = SparkStage(storage, folder, found.pieces, schema)
-    batch = KeyedFrame(staged.frame(session), None, schema) if checked.operation_rules.bulk else None
+    batch = KeyedFrame(staged.frame(session), None, schema) if write.operation_rules.bulk else None
     return Acquired(session, schema, staged=staged, batch=batch)
 
 
-def _rewrite_fits(partitions: Collection[str], checked: Checked) -> bool:
+def _rewrite_fits(partitions: Collection[str], write: Write) -> bool:
     """Whether driver threads are to rewrite what the batch may touch: base files of its partitions; with a global index
     that looks into files, of all. (One that finds keys by itself tells where they are once it is asked: `fits_driver`.)
     """
-    if not checked.operation_rules.match:
+    if not write.operation_rules.match:
         return True
-    everywhere = checked.index.is_global and checked.lookup.by_file
-    slices = checked.state.slices(None if everywhere else partitions)
+    everywhere = write.index.is_global and write.by_file
+    slices = write.state.slices(None if everywhere else partitions)
     size = sum(slice_.base.size for part in slices.values() for slice_ in part if slice_.base is not None)
-    return size <= checked.settings.engine.driver_rewrite
+    return size <= write.settings.engine.driver_rewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,51 +181,50 @@ class ExecutorPlan:
             self.rows.release()
 
 
-def plan_on_executors(session: SparkSession, staged: SparkStage, checked: Checked, state: TableState) -> ExecutorPlan:
+def plan_on_executors(session: SparkSession, staged: SparkStage, write: Write) -> ExecutorPlan:
     """Look keys up, decide which task each row goes to."""
-    operation_rules, settings, measured = checked.operation_rules, checked.settings, staged.measured()
-    files = checked.files(state, set(measured.rows))
-    record_size = state.record_size(settings.sizing)
+    operation_rules, settings, measured = write.operation_rules, write.settings, staged.measured()
+    files = write.files_of(set(measured.rows))
+    record_size = write.state.record_size(settings.sizing)
     most_tasks = {
         partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
         for partition, count in measured.rows.items()
     }
-    readable = (checked.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
+    readable = (write.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
     tagged: LocatedRows | None = None
     hits = StagedHits()
     start = time.perf_counter()
     if readable and operation_rules.locate and files.bases:
-        hits = staging.locate(session, staged, checked, files.bases)
-        if lies_deleted(state, files, staged, hits):
+        hits = staging.locate(session, staged, write, files.bases)
+        if lies_deleted(write.state, files, staged, hits):
             readable, hits = False, StagedHits()
     rows: Mapping[str, PartitionProfile]
     if readable:
         rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
     else:
-        tagged = tag_rows(session, staged, checked, state, files)
+        tagged = tag_rows(session, staged, write, files)
         files, rows, index = tagged.files, tagged.profile, tagged.cost
     index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
-    return ExecutorPlan(plan_batch(checked, state, files, rows, index), hits, tagged)
+    return ExecutorPlan(plan_batch(write, files, rows, index), hits, tagged)
 
 
 def _write_on_executors(
-    session: SparkSession, staged: SparkStage, job: WriteJob, phases: Phases
-) -> tuple[WriteJob, TaskResults]:
-    checked = job.checked
-    delete = checked.operation_rules.delete
+    session: SparkSession, staged: SparkStage, write: Write, phases: Phases
+) -> tuple[Write, TaskResults]:
+    delete = write.operation_rules.delete
     with phases.time("locate"):
-        prepare_index(checked.index, job.state, set(staged.measured().rows))
-        found = plan_on_executors(session, staged, checked, job.state)
+        prepare_index(write.index, write.state, set(staged.measured().rows))
+        found = plan_on_executors(session, staged, write)
     try:
         with phases.time("plan"):
-            job = announce(job, found.planned)
+            write = announce(write, found.planned)
         with phases.time("write"):
             count = len(found.planned.plan.tasks)
-            with progress(f"{what_runs(job)} on executors", count, show=shows_progress(job)) as advance:
-                done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
+            with progress(f"{what_runs(write)} on executors", count, show=shows_progress(write)) as advance:
+                done = _run_on_executors(session, staged, found, task_runner(write, write.spec(lingering=True)), delete)
                 advance(count, *written(done.stats))  # Spark tells the driver nothing before its job ends
         partitions = frozenset(staged.measured().rows)
-        return job, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
+        return write, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
     finally:
         found.release()
 
@@ -246,17 +244,15 @@ def _run_on_executors(
     return done
 
 
-def _bulk_on_executors(batch: KeyedFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-    options = job.checked.settings.write
+def _bulk_on_executors(batch: KeyedFrame, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
+    options = write.settings.write
     keys = (PARTITION_PATH, RECORD_KEY)
     frame, make_keys = batch.frame, batch.make_keys
-    combines = job.checked.operation_rules.combine is not Combine.ALL
+    combines = write.operation_rules.combine is not Combine.ALL
     if combines or options.bulk_sort is not BulkInsertSort.NONE:
         frame, make_keys = batch.with_columns(), None
     if combines:
-        frame = executors.by_key(
-            frame, partial(combine, rule=job.checked.rule, operation_rules=job.checked.operation_rules)
-        )
+        frame = executors.by_key(frame, partial(combine, rule=write.rule, operation_rules=write.operation_rules))
     kept: DataFrame | None = None
     if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
         kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
@@ -268,13 +264,13 @@ def _bulk_on_executors(batch: KeyedFrame, job: WriteJob, phases: Phases) -> tupl
         if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
             frame = frame.sortWithinPartitions(*keys)
     with phases.time("plan"):
-        job = job.with_plan(None)
+        write = write.with_plan(None)
     try:
         with phases.time("write"):
-            write = partial(write_stream, job.executor_spec, job.checked.rule)
-            stats = executors.run_stream(frame, make_keys, write).stats
-            later = record_executor_writes(frame.sparkSession, job, stats)
+            stream = partial(write_stream, write.spec(lingering=True), write.rule)
+            stats = executors.run_stream(frame, make_keys, stream).stats
+            later = record_executor_writes(frame.sparkSession, write, stats)
     finally:
         if kept is not None:
             kept.unpersist()
-    return job, TaskResults(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), EXECUTORS, later)
+    return write, TaskResults(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), EXECUTORS, later)

@@ -11,7 +11,6 @@ from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys
-from hoodie.keygen.keygen import KeyGenerator
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_columns, user_schema
@@ -20,9 +19,9 @@ from hoodie.spark.write.batch import acquire, acquire_arrow
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.writing.arrow_batch import check_against, check_rows
-from hoodie.writing.job import Checked
 from hoodie.writing.result import Phases
-from hoodie.writing.run import CheckedBatch
+from hoodie.writing.run import IncomingBatch
+from hoodie.writing.write import Write
 
 
 def check_batch(
@@ -32,7 +31,7 @@ def check_batch(
     df: DataFrame,
     options: Options,
     new: TableState | None = None,
-) -> CheckedBatch:
+) -> IncomingBatch:
     """See whether the table may be written and the batch fits it.
 
     new     the table as it will be, when it is not made yet
@@ -43,7 +42,7 @@ def check_batch(
     phases = Phases()
     with phases.time("check"):
         schema = user_schema(df.schema)
-        checked, columns, keygen = check_against(
+        write = check_against(
             storage,
             operation,
             options,
@@ -52,26 +51,23 @@ def check_batch(
             require=partial(require_columns, schema),
             has_keys=has_keys(df),
         )
-        batch = _keyed(df, checked, keygen)
-    return CheckedBatch(
-        checked, columns, options, partial(acquire, session, batch), partial(after_commit, session), phases
-    )
+        batch = _keyed(df, write)
+    return IncomingBatch(write, partial(acquire, session, batch), partial(after_commit, session), phases)
 
 
-def _keyed(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> KeyedFrame:
+def _keyed(frame: DataFrame, write: Write) -> KeyedFrame:
     """The rows, which have the columns needed, with their keys; of a delete the keys alone."""
-    delete = checked.operation_rules.delete
-    if delete and has_keys(frame):
+    if write.keygen is None:
         return keys_of(frame, None)
     user = user_schema(frame.schema)
     if len(user) < len(frame.schema):
         frame = frame.select(*map(quoted, user.names))
-    types = with_types_of(checked.schema, user)
+    types = with_types_of(write.schema, user)
     if types != user:
         frame = frame.to(types)
-    if delete:
-        return keys_of(frame, keygen)
-    return keyed_rows(frame, RowKeys(tuple(frame.columns), keygen), frame.columns)
+    if write.operation_rules.delete:
+        return keys_of(frame, write.keygen)
+    return keyed_rows(frame, RowKeys(tuple(frame.columns), write.keygen), frame.columns)
 
 
 def check_arrow(
@@ -81,11 +77,9 @@ def check_arrow(
     source: pa.RecordBatchReader,
     options: Options,
     new: TableState | None = None,
-) -> CheckedBatch:
+) -> IncomingBatch:
     """As `check_batch`, of Arrow rows that this process has."""
     phases = Phases()
     with phases.time("check"):
-        checked, rows = check_rows(storage, operation, source, options, new)
-    return CheckedBatch(
-        checked, rows.columns, options, partial(acquire_arrow, session, rows), partial(after_commit, session), phases
-    )
+        write, rows = check_rows(storage, operation, source, options, new)
+    return IncomingBatch(write, partial(acquire_arrow, session, rows), partial(after_commit, session), phases)

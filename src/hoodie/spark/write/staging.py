@@ -26,7 +26,6 @@ from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.spark.write.executors import STATS, TaskReports, report, reports_of, write_token
 from hoodie.storage.protocol import Storage
 from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.job import Checked
 from hoodie.writing.planning import TaskRunner
 from hoodie.writing.precombine import ARRIVAL
 from hoodie.writing.stage import Stage, StagedHits, lookup_calls, staged_hits, staged_lookup, staged_tasks
@@ -41,6 +40,7 @@ from hoodie.writing.staging import (
     stage_rows,
     without_arrivals,
 )
+from hoodie.writing.write import Write
 
 _PIECE = StructType(
     [StructField(n, StringType()) for n in ("partition", "file")]
@@ -85,13 +85,11 @@ def stage(session: SparkSession, storage: Storage, batch: KeyedFrame, ordering: 
     return SparkStage(storage, folder, tuple(Piece(**row) for row in found.to_pylist()), batch.schema)
 
 
-def locate(
-    session: SparkSession, stage: Stage, checked: Checked, bases: Mapping[str, Sequence[BaseFile]]
-) -> StagedHits:
+def locate(session: SparkSession, stage: Stage, write: Write, bases: Mapping[str, Sequence[BaseFile]]) -> StagedHits:
     """Look the staged keys up in the base files of their partitions, by partition path."""
     calls = lookup_calls(stage, bases)
     packs = bin_pack(calls, lambda call: call.base.size, _LOOK_UP_BYTES)
-    run = partial(_locate, staged_lookup(checked, stage))
+    run = partial(_locate, staged_lookup(write, stage))
     costs = collect(run_per_item(session, packs, run, _COSTS)).to_pylist()
     return staged_hits(stage, calls, ((row["call"], IndexStats(**json.loads(row["cost"]))) for row in costs))
 
