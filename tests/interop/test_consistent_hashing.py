@@ -44,7 +44,7 @@ from hoodie.timeline.layout import parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
 from hoodie.writing import write as write_module
-from hoodie.writing.driver import plan_on_driver, thread_pool
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.write import check
 from support.oracles import META, assert_same_rows, read_hudi_rs
 
@@ -409,8 +409,7 @@ def test_reads_and_checks_begin_no_partition(table: ArrowTable) -> None:
     rows = rows_of("1", part="p9")
     checked = check(state, WriteOperation.UPSERT, rows.schema, settings)
     before = files_on_disk(table)
-    with thread_pool(settings) as pool:
-        found = plan_on_driver(checked, keyed(rows, table_keygen(state)), checked.files_of({"p9"}), pool)
+    found = MemoryBatch(keyed(rows, table_keygen(state))).locate(checked, checked.files_of({"p9"}))
     (task,) = found.planned.plan.tasks
     assert task.group.file_id in first_ring("p9", 2).file_ids
     assert files_on_disk(table) == before

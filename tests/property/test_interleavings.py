@@ -33,10 +33,11 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import abandoned_on_error
+from hoodie.writing.held import TaskResults
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import TaskResults
+from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, action_of, check, with_transaction, writable_state
 from support.background import by_hand
 from support.nightly import nightly
@@ -162,7 +163,7 @@ class Writer:
         with abandoned_on_error(write):
             self.job = write
             yield "begun"
-            self.job, self.outcome = write_on_driver(self.job, rows, Phases())
+            self.job, self.outcome = write_batch(self.job, MemoryBatch(rows), Phases())
             yield "written"
             publish(self.job.begun, self.metadata())
         self.acknowledged = True

@@ -28,8 +28,8 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, load_state, table_keygen
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.arrow_batch import ArrowRows
-from hoodie.writing.driver import check_keys, thread_pool
+from hoodie.writing.arrow_batch import ArrowRows, check_keys
+from hoodie.writing.memory import thread_pool
 
 #: The file group that a key is in, and the base instant of its file slice.
 FILE_ID = "_hoodie_file_id"

@@ -16,7 +16,6 @@ from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
-from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.run import IncomingBatch
 
@@ -85,7 +84,6 @@ class Engine(Generic[Frame]):
     """What a table asks of the one who moves its rows.
 
     check         see that a batch fits its table; takes what people have as rows
-    explain       the plan of an upsert
     read          rows
     keys          asks about keys
     after_commit  the services that run automatically after a commit
@@ -96,7 +94,6 @@ class Engine(Generic[Frame]):
     """
 
     check: Checker
-    explain: Callable[[IncomingBatch], WriteExplanation]
     read: Reader[Frame]
     keys: Callable[[Storage, Options], KeyQueries[Frame]]
     after_commit: AfterCommit

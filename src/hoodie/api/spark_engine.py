@@ -30,7 +30,6 @@ from hoodie.spark.index_repair import put_again
 from hoodie.spark.read import incremental, snapshot
 from hoodie.spark.read.change_data import change_data
 from hoodie.spark.read.route import route_to
-from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
@@ -52,7 +51,6 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
     """Reads and writes by a session."""
     return Engine(
         partial(check, session),
-        explain,
         partial(read, session),
         partial(SparkKeys, session),
         partial(after_commit, session),

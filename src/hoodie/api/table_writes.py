@@ -15,7 +15,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.selection import Filters
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
-from hoodie.writing.explanation import WriteExplanation
+from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.finish import delete_partitions
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.result import WriteResult
@@ -87,7 +87,7 @@ class TableWrites(TableHandle[Frame]):
         Raises as `upsert`
         """
         batch = self.engine.check(self.storage, WriteOperation.UPSERT, df, self._options(options))
-        return self.engine.explain(batch)
+        return explain(batch)
 
     def _write(self, operation: WriteOperation, rows: Rowset, options: Options | None) -> WriteResult:
         with failures_heard(self.storage, operation):

@@ -29,8 +29,8 @@ from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.held import DRIVER, TaskResults
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import DRIVER, TaskResults
 from hoodie.writing.tasks import run_task
 from hoodie.writing.write import check, start, writable_state
 

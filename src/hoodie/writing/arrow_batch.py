@@ -1,4 +1,4 @@
-"""A batch of Arrow rows that fits its table, and its rows with their keys."""
+"""A batch of Arrow rows that fits its table, its rows with their keys, and those of them that cannot be written."""
 
 from __future__ import annotations
 
@@ -10,16 +10,21 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
+from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
 from hoodie.keygen.arrow_text import type_at
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
+from hoodie.merge.ordering import require_ordering
+from hoodie.merge.rules import Survivor
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, with_types_of, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
+from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
+from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, writable_state
 
 
@@ -120,3 +125,41 @@ def require_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[
     refuse_lacking(schema.names, lambda name: type_at(schema, name) is not None, keygen, ordering, table)
     for name in ordering:
         require_order(type_at(schema, name), name)
+
+
+def partitions_of(rows: pa.Table) -> frozenset[str]:
+    """The partition paths of keyed rows."""
+    return frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
+
+
+def check_keys(rows: pa.Table) -> None:
+    """Refuse rows without a record key, a partition path, or a folder to be in. Raises InvalidInput saying how many."""
+    refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count)
+    require_partition_paths(partitions_of(rows))
+
+
+def refuse_bad_keys(keys: int, paths: int) -> None:
+    """Raises InvalidInput unless both counts of bad rows are zero."""
+    if keys:
+        raise InvalidInput(
+            f"{keys} rows have a record key that is null or empty. Filter them out, or fill the key columns."
+        )
+    if paths:
+        raise InvalidInput(
+            f"{paths} rows have a partition value that cannot be read as the time it should be; see the formats in "
+            "hoodie.keygen.timebased.input.dateformat."
+        )
+
+
+def sound_rows(rows: pa.Table, write: Write) -> pa.Table:
+    """The keyed rows. Raises InvalidInput on some that cannot be written."""
+    check_keys(rows)
+    if ordered := ordering_needed(write):
+        require_ordering(rows, ordered, RECORD_KEY)
+    return rows
+
+
+def ordering_needed(write: Write) -> Sequence[str]:
+    """The ordering columns that must have a value in each row of the batch."""
+    ordered = write.operation_rules.combine is Combine.ORDERED and write.rule.survivor is not Survivor.OLDEST
+    return write.rule.ordering if ordered else ()

@@ -5,15 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
-from hoodie.writing.driver import partitions_of, plan_on_driver, thread_pool
-from hoodie.writing.planning import BatchPlan
-from hoodie.writing.write import Write
+from hoodie.writing.held import EXECUTORS
+from hoodie.writing.planning import fits_driver
+from hoodie.writing.result import Phases
+from hoodie.writing.run import IncomingBatch
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -61,14 +60,16 @@ def _what(task: WriteTask) -> str:
     return "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
 
 
-def plan_of_rows(write: Write, rows: pa.Table) -> BatchPlan:
-    """Locate and plan keyed rows, as driver threads would write them."""
-    files = write.files_of(partitions_of(rows))
-    with thread_pool(write.settings) as pool:
-        return plan_on_driver(write, rows, files, pool).planned
-
-
-def explained(write: Write, planned: BatchPlan, route: str) -> WriteExplanation:
-    """A plan as people see it."""
-    index, why = write.index.name, write.why
-    return WriteExplanation(planned.profile, planned.plan, route, index, planned.index, why)
+def explain(batch: IncomingBatch) -> WriteExplanation:
+    """Acquire, locate and plan, as the write would."""
+    write = batch.write
+    held = batch.acquire(write, Phases())
+    try:
+        located = held.locate(write, write.files_of(held.partitions))
+        located.release()
+        planned = located.planned
+        spreads = held.spread is not None and not fits_driver(write, planned.plan)
+        route = EXECUTORS if spreads else held.route
+        return WriteExplanation(planned.profile, planned.plan, route, write.index.name, planned.index, write.why)
+    finally:
+        held.release()

@@ -10,8 +10,8 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.commit.clustering_check import clustered_groups
-from hoodie.config.console import ConsoleOptions
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.index_choice import prepare_index
 from hoodie.model.commit import WriteStat
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
@@ -77,6 +77,22 @@ def plan_batch(
     return BatchPlan(profile, plan, index, files.unmarked)
 
 
+def prepared_files(write: Write, partitions: frozenset[str]) -> TableFiles:
+    """What the write sees of the partitions of its batch, as far as its plan asks. The index makes ready for them."""
+    needed = write.operation_rules.locate or write.settings.sizing.small_limit > 0
+    files = write.files_of(partitions) if needed else TableFiles()
+    prepare_index(write.index, write.state, partitions, files if needed else None)
+    return files
+
+
+def fits_driver(write: Write, plan: WritePlan) -> bool:
+    """Whether driver threads are to carry a plan out, by the bytes of base files that it reads.
+
+    An index that finds keys by itself, in whatever partition, says only with the plan how much that is.
+    """
+    return not write.operation_rules.match or plan.bytes_read <= write.settings.engine.driver_rewrite
+
+
 def announce(write: Write, planned: BatchPlan) -> Write:
     """Put the plan on the timeline, before any task writes."""
     write = write.with_plan(planned.plan)
@@ -90,16 +106,6 @@ def task_runner(write: Write, spec: WriteSpec) -> TaskRunner:
     spec  the write's, its storage perhaps one that remembers
     """
     return partial(run_and_record, partial(run_task, spec, write.rule, write.operation_rules), write.recorder)
-
-
-def what_runs(write: Write) -> str:
-    """A write as its progress bar names it."""
-    return f"{write.operation} {write.state.config.name}"
-
-
-def shows_progress(write: Write) -> bool:
-    """Whether the options of a write want a progress bar."""
-    return write.settings.given.read(ConsoleOptions).progress
 
 
 def written(stats: Iterable[WriteStat]) -> tuple[int, int]:

@@ -5,34 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Protocol
 
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
+from hoodie.config.console import ConsoleOptions
+from hoodie.display.progress import progress
 from hoodie.errors import WriteConflict
+from hoodie.index.pruning import IndexStats
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
 from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
+from hoodie.writing.held import DRIVER, HeldBatch, TaskResults
+from hoodie.writing.planning import announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import earlier_result, with_retries
-from hoodie.writing.stage import Stage
-from hoodie.writing.task_results import TaskResults
 from hoodie.writing.write import Write, check, start, with_transaction, writable_state
-
-
-class Acquired(Protocol):
-    """A batch at hand: its source is not asked again, however many attempts a write takes."""
-
-    @property
-    def staged(self) -> Stage | None:
-        """Where it lies in files; None: it is elsewhere."""
-
-    def write(self, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
-        """Write it as data files. Nothing is published yet."""
-
-    def release(self) -> None:
-        """Let go of what holds it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +31,7 @@ class IncomingBatch:
     """
 
     write: Write
-    acquire: Callable[[Write, Phases], Acquired]
+    acquire: Callable[[Write, Phases], HeldBatch]
     after_commit: AfterCommit
     phases: Phases = field(default_factory=Phases)
 
@@ -82,27 +70,27 @@ def run(
             abandon(transaction)
         return earlier_result(known)
     with batch.phases.time("collect"):
-        acquired = batch.acquire(write, batch.phases)
+        held = batch.acquire(write, batch.phases)
     try:
         if transaction is not None:
-            result = _run(batch, with_transaction(write, transaction), acquired, commit)
+            result = _run(batch, with_transaction(write, transaction), held, commit)
         elif replacing is not None:
             with batch.phases.time("begin"):
                 begun = replacing.start(write)
-            result = _run(batch, begun, acquired, commit)
+            result = _run(batch, begun, held, commit)
             replacing.finish()
         elif made_of is not None:
-            result = _attempts(batch, acquired, commit, made=False, made_of=made_of)()
+            result = _attempts(batch, held, commit, made=False, made_of=made_of)()
         else:
             if make_table is not None:
                 with batch.phases.time("begin"):
                     make_table()
-            result = with_retries(settings, _attempts(batch, acquired, commit, made=make_table is not None))
+            result = with_retries(settings, _attempts(batch, held, commit, made=make_table is not None))
     except BatchKnown as known:
         return earlier_result(known)
     finally:
-        with batch.phases.time("stage" if acquired.staged is not None else "collect"):
-            acquired.release()
+        with batch.phases.time("stage" if held.staged is not None else "collect"):
+            held.release()
     if commit:
         with batch.phases.time("services"):
             batch.after_commit(write.storage, settings.given, result.instant, result.after)
@@ -110,7 +98,7 @@ def run(
 
 
 def _attempts(
-    batch: IncomingBatch, acquired: Acquired, commit: bool, *, made: bool, made_of: TableState | None = None
+    batch: IncomingBatch, held: HeldBatch, commit: bool, *, made: bool, made_of: TableState | None = None
 ) -> Callable[[], WriteResult]:
     """One attempt after the other, each on the table as it is then. The batch is at hand.
 
@@ -124,7 +112,7 @@ def _attempts(
         if made_of is not None:
             with abandoned_on_error(write):
                 _require_same_table(made_of, write.state)
-        return _run(batch, write, acquired, commit)
+        return _run(batch, write, held, commit)
 
     return attempt
 
@@ -135,7 +123,39 @@ def _require_same_table(before: TableState, now: TableState) -> None:
         raise WriteConflict("another writer has committed since the rows of this write were read; write them again")
 
 
-def _run(batch: IncomingBatch, write: Write, acquired: Acquired, commit: bool) -> WriteResult:
+def _run(batch: IncomingBatch, write: Write, held: HeldBatch, commit: bool) -> WriteResult:
     with abandoned_on_error(write):
-        write, outcome = acquired.write(write, batch.phases)
+        write, outcome = write_batch(write, held, batch.phases)
         return finish(write, outcome, batch.phases, commit=commit)
+
+
+def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, TaskResults]:
+    """Write the rows as data files: locate, plan, announce the plan, run its tasks. Nothing is published yet."""
+    if write.operation_rules.bulk:
+        with phases.time("plan"):
+            write = write.with_plan(None)
+        with phases.time("write"):
+            reports = batch.stream(write)
+        partitions = batch.partitions.union(stat.partition or "" for stat in reports.stats)
+        return write, TaskResults(reports.stats, partitions, IndexStats(), batch.route, reports.later)
+    with phases.time("locate"):
+        located = batch.locate(write, prepared_files(write, batch.partitions))
+    try:
+        planned = located.planned
+        if batch.spread is not None and not fits_driver(write, planned.plan):
+            with phases.time("stage"):
+                further = batch.spread(write)
+            try:
+                return write_batch(write, further, phases)
+            finally:
+                further.release()
+        with phases.time("plan"):
+            write = announce(write, planned)
+        where = "" if batch.route == DRIVER else " on executors"
+        title = f"{write.operation} {write.state.config.name}{where}"
+        show = write.settings.given.read(ConsoleOptions).progress
+        with phases.time("write"), progress(title, len(planned.plan.tasks), show=show) as advance:
+            reports = located.run(write, advance)
+        return write, TaskResults(reports.stats, batch.partitions, planned.index, batch.route, reports.later)
+    finally:
+        located.release()

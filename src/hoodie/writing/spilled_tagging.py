@@ -23,7 +23,7 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
-from hoodie.writing.driver import TaggedBatch, tag_on_driver, tagger, thread_pool
+from hoodie.writing.memory import TaggedBatch, tag_on_driver, tagger, thread_pool
 from hoodie.writing.stage import Stage, StagedHits
 from hoodie.writing.staging import Piece, hits_path, read_pieces, stage_rows, write_hits
 from hoodie.writing.write import Write

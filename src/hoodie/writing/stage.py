@@ -18,7 +18,7 @@ from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.driver import refuse_bad_keys
+from hoodie.writing.arrow_batch import refuse_bad_keys
 from hoodie.writing.precombine import in_order_of_arrival
 from hoodie.writing.staging import (
     LookupCall,

@@ -24,8 +24,8 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.tables import keyed
 from hoodie.writing.finish import finish
+from hoodie.writing.held import TaskResults
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import new_file_id, run_task, write_stream
 from hoodie.writing.write import Write, check, start
 

@@ -27,10 +27,10 @@ from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.transition import create_requested
-from hoodie.writing.driver import plan_on_driver, thread_pool
 from hoodie.writing.finish import finish
+from hoodie.writing.held import TaskResults
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import run_task
 from hoodie.writing.write import Write, check, start, writable_state
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
@@ -438,8 +438,7 @@ class Attempts:
         given = batch(rows)
         job = start(check(state, WriteOperation.UPSERT, given.schema, settings))
         given = keyed(given, table_keygen(state))
-        with thread_pool(settings) as pool:
-            plan = plan_on_driver(job, given, job.state.files({"oslo"}), pool).planned.plan
+        plan = MemoryBatch(given).locate(job, job.state.files({"oslo"})).planned.plan
         (task,) = plan.tasks
         assert task.kind is TaskKind.APPEND
         return cls(job.with_plan(plan), task, given)

@@ -29,10 +29,11 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
-from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import abandoned_on_error, finish
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
 from hoodie.writing.retry import KNOWN
+from hoodie.writing.run import write_batch
 from hoodie.writing.write import Write, check, start, writable_state
 from support.trips import TRIPS
 
@@ -524,7 +525,7 @@ def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
             if name == "list_tree" and path.endswith(first.transaction.time):
                 self.looks += 1
                 if self.looks == 2:
-                    work.append(write_on_driver(first, batch, Phases()))
+                    work.append(write_batch(first, MemoryBatch(batch), Phases()))
             return call()
 
         def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:

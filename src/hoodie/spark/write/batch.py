@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
@@ -13,10 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
-from hoodie.display.progress import progress
+from hoodie.display.progress import Advance
 from hoodie.errors import HoodieError
-from hoodie.index.pruning import IndexStats
-from hoodie.lookup.index_choice import prepare_index
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, new_group_sizes
 from hoodie.spark.keyed import KeyedFrame
@@ -26,25 +24,22 @@ from hoodie.spark.types import to_spark
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
-from hoodie.writing.arrow_batch import ArrowRows
-from hoodie.writing.driver import partitions_of, write_on_driver
-from hoodie.writing.local import ordering_needed, sound_rows, stage_batches, take_rows
+from hoodie.table.state import TableFiles
+from hoodie.writing.arrow_batch import ArrowRows, ordering_needed, partitions_of, sound_rows
+from hoodie.writing.held import EXECUTORS, HeldBatch, TaskReports
+from hoodie.writing.local import stage_batches, take_rows
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import (
     BatchPlan,
-    TaskRunner,
-    announce,
     plan_batch,
-    shows_progress,
     task_runner,
-    what_runs,
     written,
 )
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
 from hoodie.writing.stage import StagedHits, lies_deleted, profile, reads_stay_few, require_sound
 from hoodie.writing.staging import new_stage, remove_stale
-from hoodie.writing.task_results import EXECUTORS, TaskResults
 from hoodie.writing.tasks import write_stream
 from hoodie.writing.write import Write
 
@@ -54,39 +49,112 @@ _TRUSTED_SHARE = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Acquired:
-    """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`batch`) to stream by.
+class ExecutorPlan:
+    """A staged batch with the plan for it, and where the keys are that the table holds.
 
-    schema  of the keyed rows, in Spark's types
-    staged  lies in files of the table; `batch`, if there is one, reads them
+    hits  of its rows, where tasks read them from the staged files
+    rows  with their file groups, where Spark shuffles them to their tasks; else None
     """
 
     session: SparkSession
-    schema: StructType
-    rows: pa.Table | None = None
+    staged: SparkStage
+    planned: BatchPlan
+    hits: StagedHits
+    rows: LocatedRows | None = None
+
+    def run(self, write: Write, advance: Advance) -> TaskReports:
+        plan, delete = self.planned.plan, write.operation_rules.delete
+        if not plan.tasks:
+            return TaskReports()
+        run = task_runner(write, write.spec(lingering=True))
+        if self.rows is None:
+            done = staging.run_tasks(self.session, self.staged, plan, self.hits, run, delete=delete)
+        else:
+            placed = executors.place(self.session, self.rows.frame, plan)
+            done = executors.run_tasks(placed, (*plan.tasks, *plan.spare), run)
+            total = self.rows.total
+            if done.rows < total and not delete:  # a row whose key the table has several times arrives as often
+                raise HoodieError(
+                    f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published"
+                )
+        advance(len(plan.tasks), *written(done.stats))  # Spark tells the driver nothing before its job ends
+        return done
+
+    def release(self) -> None:
+        if self.rows is not None:
+            self.rows.release()
+
+
+@dataclass(frozen=True, slots=True)
+class SparkBatch:
+    """A batch that executors write: staged in files of the table, or still with Spark (`batch`) to stream by.
+
+    batch  reads the staged files, if there are both
+    """
+
+    session: SparkSession
     staged: SparkStage | None = None
     batch: KeyedFrame | None = None
+    spread: Callable[[Write], HeldBatch] | None = None
+    route: str = EXECUTORS
 
-    def write(self, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
-        """Write the batch as data files. Nothing is published yet."""
-        if self.rows is not None:
-            return write_on_driver(write, self.rows, phases, partial(self._hand_over, self.rows, write, phases))
-        if self.batch is not None:
-            return _bulk_on_executors(self.batch, write, phases)
-        assert self.staged is not None
-        return _write_on_executors(self.session, self.staged, write, phases)
+    @property
+    def partitions(self) -> frozenset[str]:
+        return frozenset() if self.staged is None else frozenset(self.staged.measured().rows)
 
-    def _hand_over(self, rows: pa.Table, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
-        """Have executors write a batch that is here: it is small, but what it changes is not."""
-        with phases.time("stage"):
-            check_workers(self.session)
-            batch = KeyedFrame.local(self.session, rows, self.schema)
-            # Its ordering values are checked already.
-            staged = staging.stage(self.session, write.state.storage, batch, ())
+    def locate(self, write: Write, files: TableFiles) -> ExecutorPlan:
+        session, staged = self.session, self.staged
+        assert staged is not None
+        operation_rules, settings, measured = write.operation_rules, write.settings, staged.measured()
+        record_size = write.state.record_size(settings.sizing)
+        most_tasks = {
+            partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
+            for partition, count in measured.rows.items()
+        }
+        readable = (write.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
+        tagged: LocatedRows | None = None
+        hits = StagedHits()
+        start = time.perf_counter()
+        if readable and operation_rules.locate and files.bases:
+            hits = staging.locate(session, staged, write, files.bases)
+            if lies_deleted(write.state, files, staged, hits):
+                readable, hits = False, StagedHits()
+        rows: Mapping[str, PartitionProfile]
+        if readable:
+            rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
+        else:
+            tagged = tag_rows(session, staged, write, files)
+            files, rows, index = tagged.files, tagged.profile, tagged.cost
+        index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
+        return ExecutorPlan(session, staged, plan_batch(write, files, rows, index), hits, tagged)
+
+    def stream(self, write: Write) -> TaskReports:
+        options, keys = write.settings.write, (PARTITION_PATH, RECORD_KEY)
+        count = options.bulk_parallelism
+        assert self.batch is not None
+        frame, make_keys = self.batch.frame, self.batch.make_keys
+        combines = write.operation_rules.combine is not Combine.ALL
+        if combines or options.bulk_sort is not BulkInsertSort.NONE:
+            frame, make_keys = self.batch.with_columns(), None
+        if combines:
+            frame = executors.by_key(frame, partial(combine, rule=write.rule, operation_rules=write.operation_rules))
+        kept: DataFrame | None = None
+        if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
+            kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
+            ranges = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else None
+            frame = frame.orderBy(*keys) if ranges is None else ranges
+        else:
+            # As Hudi's row writer does: never more partitions than there are. Jobs of 200 are common.
+            frame = frame.coalesce(count) if count else frame
+            if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
+                frame = frame.sortWithinPartitions(*keys)
         try:
-            return _write_on_executors(self.session, staged, write, phases)
+            stream = partial(write_stream, write.spec(lingering=True), write.rule)
+            stats = executors.run_stream(frame, make_keys, stream).stats
+            return TaskReports(stats, record_executor_writes(frame.sparkSession, write, stats))
         finally:
-            staged.release()
+            if kept is not None:
+                kept.unpersist()
 
     def release(self) -> None:
         """Remove what was staged."""
@@ -94,7 +162,18 @@ class Acquired:
             self.staged.release()
 
 
-def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phases) -> Acquired:
+def _in_memory(session: SparkSession, rows: pa.Table, schema: StructType) -> MemoryBatch:
+    """Rows here, of a schema in Spark's types: they are few, but what they change may be too much for the driver."""
+
+    def spread(write: Write) -> SparkBatch:
+        check_workers(session)
+        # Its ordering values are checked already.
+        return SparkBatch(session, staging.stage(session, write.storage, KeyedFrame.local(session, rows, schema), ()))
+
+    return MemoryBatch(rows, spread)
+
+
+def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phases) -> HeldBatch:
     """Bring the batch over if it is small, else stage it. Its source is evaluated once.
 
     Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
@@ -107,11 +186,11 @@ def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phas
             rows = batch.rows()
         sound_rows(rows, write)
         if rows.nbytes <= most and _rewrite_fits(partitions_of(rows), write):
-            return Acquired(session, batch.schema, rows)
+            return _in_memory(session, rows, batch.schema)
         batch = KeyedFrame.local(session, rows, batch.schema)  # else times without zone become instants
     check_workers(session)
     if write.operation_rules.bulk:
-        return Acquired(session, batch.schema, batch=batch)
+        return SparkBatch(session, batch=batch)
     with phases.time("stage"):
         staged = staging.stage(session, write.state.storage, batch, ordering)
     try:
@@ -121,14 +200,14 @@ def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phas
             with phases.time("collect"):
                 rows = staged.rows() if staged.pieces else batch.rows(0)
             staged.release()
-            return Acquired(session, batch.schema, rows)
+            return _in_memory(session, rows, batch.schema)
     except BaseException:
         staged.release()
         raise
-    return Acquired(session, batch.schema, staged=staged)
+    return SparkBatch(session, staged)
 
 
-def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: Phases) -> Acquired:
+def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: Phases) -> HeldBatch:
     """As `acquire`, of Arrow rows that this process has: it stages a large batch itself.
 
     Raises  as `acquire`
@@ -140,7 +219,7 @@ def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: 
     if rest is None:
         table = sound_rows(pa.Table.from_batches(held, rows.schema), write)
         if most and _rewrite_fits(partitions_of(table), write):
-            return Acquired(session, schema, table)
+            return _in_memory(session, table, schema)
         held, rest = iter(table.to_batches()), iter(())
     check_workers(session)
     storage, folder = write.state.storage, new_stage()
@@ -149,7 +228,7 @@ def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: 
         found = stage_batches(storage, folder, chain(held, rest), write)
     staged = SparkStage(storage, folder, found.pieces, schema)
     batch = KeyedFrame(staged.frame(session), None, schema) if write.operation_rules.bulk else None
-    return Acquired(session, schema, staged=staged, batch=batch)
+    return SparkBatch(session, staged, batch)
 
 
 def _rewrite_fits(partitions: Collection[str], write: Write) -> bool:
@@ -162,115 +241,3 @@ def _rewrite_fits(partitions: Collection[str], write: Write) -> bool:
     slices = write.state.slices(None if everywhere else partitions)
     size = sum(slice_.base.size for part in slices.values() for slice_ in part if slice_.base is not None)
     return size <= write.settings.engine.driver_rewrite
-
-
-@dataclass(frozen=True, slots=True)
-class ExecutorPlan:
-    """A staged batch with the plan for it, and where the keys are that the table holds.
-
-    hits  of its rows, where tasks read them from the staged files
-    rows  with their file groups, where Spark shuffles them to their tasks; else None
-    """
-
-    planned: BatchPlan
-    hits: StagedHits
-    rows: LocatedRows | None = None
-
-    def release(self) -> None:
-        if self.rows is not None:
-            self.rows.release()
-
-
-def plan_on_executors(session: SparkSession, staged: SparkStage, write: Write) -> ExecutorPlan:
-    """Look keys up, decide which task each row goes to."""
-    operation_rules, settings, measured = write.operation_rules, write.settings, staged.measured()
-    files = write.files_of(set(measured.rows))
-    record_size = write.state.record_size(settings.sizing)
-    most_tasks = {
-        partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
-        for partition, count in measured.rows.items()
-    }
-    readable = (write.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
-    tagged: LocatedRows | None = None
-    hits = StagedHits()
-    start = time.perf_counter()
-    if readable and operation_rules.locate and files.bases:
-        hits = staging.locate(session, staged, write, files.bases)
-        if lies_deleted(write.state, files, staged, hits):
-            readable, hits = False, StagedHits()
-    rows: Mapping[str, PartitionProfile]
-    if readable:
-        rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
-    else:
-        tagged = tag_rows(session, staged, write, files)
-        files, rows, index = tagged.files, tagged.profile, tagged.cost
-    index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
-    return ExecutorPlan(plan_batch(write, files, rows, index), hits, tagged)
-
-
-def _write_on_executors(
-    session: SparkSession, staged: SparkStage, write: Write, phases: Phases
-) -> tuple[Write, TaskResults]:
-    delete = write.operation_rules.delete
-    with phases.time("locate"):
-        prepare_index(write.index, write.state, set(staged.measured().rows))
-        found = plan_on_executors(session, staged, write)
-    try:
-        with phases.time("plan"):
-            write = announce(write, found.planned)
-        with phases.time("write"):
-            count = len(found.planned.plan.tasks)
-            with progress(f"{what_runs(write)} on executors", count, show=shows_progress(write)) as advance:
-                done = _run_on_executors(session, staged, found, task_runner(write, write.spec(lingering=True)), delete)
-                advance(count, *written(done.stats))  # Spark tells the driver nothing before its job ends
-        partitions = frozenset(staged.measured().rows)
-        return write, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
-    finally:
-        found.release()
-
-
-def _run_on_executors(
-    session: SparkSession, staged: SparkStage, found: ExecutorPlan, run: TaskRunner, delete: bool
-) -> executors.TaskReports:
-    plan = found.planned.plan
-    if not plan.tasks:
-        return executors.TaskReports((), 0, ())
-    if found.rows is None:
-        return staging.run_tasks(session, staged, plan, found.hits, run, delete=delete)
-    done = executors.run_tasks(executors.place(session, found.rows.frame, plan), (*plan.tasks, *plan.spare), run)
-    total = found.rows.total
-    if done.rows < total and not delete:  # a row whose key the table has several times arrives as often
-        raise HoodieError(f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published")
-    return done
-
-
-def _bulk_on_executors(batch: KeyedFrame, write: Write, phases: Phases) -> tuple[Write, TaskResults]:
-    options = write.settings.write
-    keys = (PARTITION_PATH, RECORD_KEY)
-    frame, make_keys = batch.frame, batch.make_keys
-    combines = write.operation_rules.combine is not Combine.ALL
-    if combines or options.bulk_sort is not BulkInsertSort.NONE:
-        frame, make_keys = batch.with_columns(), None
-    if combines:
-        frame = executors.by_key(frame, partial(combine, rule=write.rule, operation_rules=write.operation_rules))
-    kept: DataFrame | None = None
-    if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
-        kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
-        count = options.bulk_parallelism
-        frame = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else frame.orderBy(*keys)
-    else:
-        # As Hudi's row writer does: never more partitions than there are. Jobs of 200 are common, for few rows, too.
-        frame = frame.coalesce(options.bulk_parallelism) if options.bulk_parallelism else frame
-        if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
-            frame = frame.sortWithinPartitions(*keys)
-    with phases.time("plan"):
-        write = write.with_plan(None)
-    try:
-        with phases.time("write"):
-            stream = partial(write_stream, write.spec(lingering=True), write.rule)
-            stats = executors.run_stream(frame, make_keys, stream).stats
-            later = record_executor_writes(frame.sparkSession, write, stats)
-    finally:
-        if kept is not None:
-            kept.unpersist()
-    return write, TaskResults(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), EXECUTORS, later)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -24,6 +23,7 @@ from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
+from hoodie.writing.held import TaskReports
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import TaskRunner
 from hoodie.writing.precombine import ARRIVAL
@@ -41,19 +41,6 @@ STATS = StructType(
 )
 
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskReports:
-    """What the winning attempts of a job's tasks did.
-
-    rows   that they took
-    later  what the index is to be given once the write is published
-    """
-
-    stats: tuple[WriteStat, ...]
-    rows: int
-    later: tuple[pa.Table, ...]
 
 
 def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame:
@@ -131,7 +118,7 @@ def reports_of(tasks: DataFrame) -> TaskReports:
     found = [decode_commit(row["stats"].encode(), "task report") for row in rows]
     stats = tuple(stat for part in found for group in part.stats.values() for stat in group)
     later = tuple(pa.ipc.open_stream(row["later"]).read_all() for row in rows if row["later"] is not None)
-    return TaskReports(stats, sum(row["rows"] for row in rows), later)
+    return TaskReports(stats, later, sum(row["rows"] for row in rows))
 
 
 def _run_placed(

@@ -23,8 +23,9 @@ from hoodie.spark.keyed import KeyedFrame, MakeKeys, keyed_batches
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, TaskReports, report, reports_of, write_token
+from hoodie.spark.write.executors import STATS, report, reports_of, write_token
 from hoodie.storage.protocol import Storage
+from hoodie.writing.held import TaskReports
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import TaskRunner
 from hoodie.writing.precombine import ARRIVAL

@@ -1,4 +1,4 @@
-"""A write by threads of this process: the whole batch is here as Arrow, and each task rewrites one file group."""
+"""A batch in memory, written by threads of this process: each task rewrites one file group."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from hoodie.config.write import BulkInsertSort
-from hoodie.display.progress import progress
-from hoodie.errors import InvalidInput
+from hoodie.display.progress import Advance
 from hoodie.index.contract import ByFile, TagKeys
-from hoodie.index.pruning import ABSENT, IndexStats
+from hoodie.index.pruning import ABSENT
 from hoodie.lookup.batch import (
     Batch,
     KeyLocations,
@@ -27,23 +26,22 @@ from hoodie.lookup.batch import (
     unlocated,
     without_rows,
 )
-from hoodie.lookup.index_choice import index_context, prepare_index
+from hoodie.lookup.index_choice import index_context
 from hoodie.lookup.key_status import KeyStatus, KeyStatuses, take_statuses, with_statuses
 from hoodie.lookup.row_positions import with_positions
 from hoodie.merge.row_action import NOT_INSERTED, NOT_MATCHED, actions_of
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.plan.write import WritePlan
+from hoodie.storage.protocol import Storage
 from hoodie.storage.remembering import remembering
-from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles
-from hoodie.writing.base_file_writer import WriteSpec
+from hoodie.writing.arrow_batch import partitions_of
+from hoodie.writing.held import DRIVER, HeldBatch, TaskReports
 from hoodie.writing.index_updates import TaskResult, record_files
-from hoodie.writing.planning import BatchPlan, announce, plan_batch, shows_progress, task_runner, what_runs, written
+from hoodie.writing.planning import BatchPlan, plan_batch, task_runner, written
 from hoodie.writing.precombine import combine
 from hoodie.writing.relocation import resolve_locations, with_stored
-from hoodie.writing.result import Phases
-from hoodie.writing.task_results import DRIVER, TaskResults
+from hoodie.writing.stage import Stage
 from hoodie.writing.tasks import write_stream
 from hoodie.writing.write import Write
 
@@ -65,54 +63,72 @@ class TaggedBatch:
 
 
 @dataclass(frozen=True, slots=True)
-class DriverPlan:
-    """A batch in memory with the plan for it."""
+class MemoryPlan:
+    """A batch in memory with the plan for it.
+
+    storage  the table's, which remembers the files in which keys were found: these are rewritten
+    """
 
     planned: BatchPlan
     tagged: TaggedBatch
+    storage: Storage
+
+    def run(self, write: Write, advance: Advance) -> TaskReports:
+        """The first failure is raised once the tasks that had begun have ended."""
+        plan, tagged = self.planned.plan, self.tagged
+        run, rows = task_runner(write, replace(write.spec(), storage=self.storage)), tagged.batch.rows
+
+        def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
+            number, part = numbered
+            done = run(plan.tasks[number], part, f"{number}-0-0")
+            advance(1, *written(done.stats))
+            return done
+
+        parts = (
+            (number, rows if len(positions) == len(rows) else rows.take(pa.array(positions)))
+            for number, positions in assign(tagged.batch, tagged.located, tagged.insert, plan)
+        )
+        with thread_pool(write.settings) as pool:
+            return TaskReports.of(pool.map(run_one, parts))
+
+    def release(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryBatch:
+    """Keyed rows in memory, written by threads.
+
+    spread  as of `HeldBatch`
+    """
+
+    rows: pa.Table
+    spread: Callable[[Write], HeldBatch] | None = None
+    staged: Stage | None = None
+    route: str = DRIVER
+
+    @property
+    def partitions(self) -> frozenset[str]:
+        return partitions_of(self.rows)
+
+    def locate(self, write: Write, files: TableFiles) -> MemoryPlan:
+        remembers = replace(write, state=replace(write.state, storage=remembering(write.storage)))
+        with thread_pool(write.settings) as pool:
+            tag = tagger(remembers, self.partitions, files)
+            tagged = tag_on_driver(remembers, self.rows, files, pool, tag)
+        profiled = profile(tagged.batch, tagged.located, tagged.insert)
+        planned = plan_batch(write, tagged.files, profiled, tagged.located.stats)
+        return MemoryPlan(planned, tagged, remembers.storage)
+
+    def stream(self, write: Write) -> TaskReports:
+        return write_bulk(write, iter(bulk_rows(write, self.rows).to_batches()))
+
+    def release(self) -> None:
+        pass
 
 
 def thread_pool(settings: Settings) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(settings.engine.threads, thread_name_prefix="hoodie")
-
-
-def partitions_of(rows: pa.Table) -> frozenset[str]:
-    """The partition paths of keyed rows."""
-    return frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
-
-
-def fits_driver(write: Write, plan: WritePlan) -> bool:
-    """Whether driver threads are to carry a plan out, by the bytes of base files that it reads.
-
-    An index that finds keys by itself, in whatever partition, says only with the plan how much that is.
-    """
-    return not write.operation_rules.match or plan.bytes_read <= write.settings.engine.driver_rewrite
-
-
-def check_keys(rows: pa.Table) -> None:
-    """Refuse rows without a record key, a partition path, or a folder to be in. Raises InvalidInput saying how many."""
-    refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count)
-    require_partition_paths(partitions_of(rows))
-
-
-def refuse_bad_keys(keys: int, paths: int) -> None:
-    """Raises InvalidInput unless both counts of bad rows are zero."""
-    if keys:
-        raise InvalidInput(
-            f"{keys} rows have a record key that is null or empty. Filter them out, or fill the key columns."
-        )
-    if paths:
-        raise InvalidInput(
-            f"{paths} rows have a partition value that cannot be read as the time it should be; see the formats in "
-            "hoodie.keygen.timebased.input.dateformat."
-        )
-
-
-def plan_on_driver(write: Write, rows: pa.Table, files: TableFiles, pool: ThreadPoolExecutor) -> DriverPlan:
-    """Decide which task each row goes to. Arguments as of `tag_on_driver`."""
-    tagged = tag_on_driver(write, rows, files, pool, tagger(write, partitions_of(rows), files))
-    profiled = profile(tagged.batch, tagged.located, tagged.insert)
-    return DriverPlan(plan_batch(write, tagged.files, profiled, tagged.located.stats), tagged)
 
 
 def tagger(write: Write, partitions: Iterable[str], files: TableFiles) -> TagKeys | None:
@@ -194,42 +210,6 @@ def _resolve(
     return replace(ordered, rows=rows), located, statuses
 
 
-def write_on_driver(
-    write: Write, rows: pa.Table, phases: Phases, hand_over: Callable[[], tuple[Write, TaskResults]] | None = None
-) -> tuple[Write, TaskResults]:
-    """Write the keyed rows as data files. Nothing is published yet.
-
-    hand_over  writes them otherwise: called in place of a plan that is too large for driver threads (`fits_driver`);
-               None: they carry out any
-    """
-    write = write
-    partitions = partitions_of(rows)
-    if write.operation_rules.bulk:
-        with phases.time("plan"):
-            rows = bulk_rows(write, rows)
-        return write_bulk(write, iter(rows.to_batches()), partitions, phases)
-    # Rewritten is a file in which a key was found.
-    remembers = replace(write, state=replace(write.state, storage=remembering(write.storage)))
-    with thread_pool(write.settings) as pool:
-        with phases.time("locate"):
-            found = plan_on_driver(remembers, rows, prepared_files(remembers, partitions), pool)
-        if hand_over is not None and not fits_driver(write, found.planned.plan):
-            return hand_over()
-        with phases.time("plan"):
-            write = announce(write, found.planned)
-        with phases.time("write"):
-            done = _run(write, remembers.spec(), found, pool)
-    return write, TaskResults.on_driver(done, partitions, found.planned.index)
-
-
-def prepared_files(write: Write, partitions: frozenset[str]) -> TableFiles:
-    """What the write sees of the partitions of its batch, as far as its plan asks. The index makes ready for them."""
-    needed = write.operation_rules.locate or write.settings.sizing.small_limit > 0
-    files = write.files_of(partitions) if needed else TableFiles()
-    prepare_index(write.index, write.state, partitions, files if needed else None)
-    return files
-
-
 def bulk_rows(write: Write, rows: pa.Table) -> pa.Table:
     """The rows of a bulk insert as they are written: combined and sorted as options say."""
     rows = combine(rows, write.rule, write.operation_rules, write.key)
@@ -238,32 +218,7 @@ def bulk_rows(write: Write, rows: pa.Table) -> pa.Table:
     return rows.sort_by([(PARTITION_PATH, "ascending"), (RECORD_KEY, "ascending")])
 
 
-def write_bulk(
-    write: Write, batches: Iterator[pa.RecordBatch], partitions: frozenset[str], phases: Phases
-) -> tuple[Write, TaskResults]:
+def write_bulk(write: Write, batches: Iterator[pa.RecordBatch]) -> TaskReports:
     """Write keyed rows into new file groups as they come. Nothing is published yet."""
-    with phases.time("plan"):
-        write = write.with_plan(None)
-    with phases.time("write"):
-        stats = write_stream(write.spec(), write.rule, batches, "0-0-0")
-        told = record_files(write.storage, write.begun.time, stats, write.index.record_writes)
-    return write, TaskResults(stats, partitions, IndexStats(), DRIVER, tuple(told))
-
-
-def _run(write: Write, spec: WriteSpec, found: DriverPlan, pool: ThreadPoolExecutor) -> list[TaskResult]:
-    """Run the tasks. The first failure is raised once the tasks that had begun have ended."""
-    plan, tagged, run = found.planned.plan, found.tagged, task_runner(write, spec)
-    rows = tagged.batch.rows
-    with progress(what_runs(write), len(plan.tasks), show=shows_progress(write)) as advance:
-
-        def run_one(numbered: tuple[int, pa.Table]) -> TaskResult:
-            number, part = numbered
-            done = run(plan.tasks[number], part, f"{number}-0-0")
-            advance(1, *written(done.stats))
-            return done
-
-        parts = (
-            (number, rows if len(positions) == len(rows) else rows.take(pa.array(positions)))
-            for number, positions in assign(tagged.batch, tagged.located, tagged.insert, plan)
-        )
-        return list(pool.map(run_one, parts))
+    stats = write_stream(write.spec(), write.rule, batches, "0-0-0")
+    return TaskReports(stats, tuple(record_files(write.storage, write.begun.time, stats, write.index.record_writes)))
