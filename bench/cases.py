@@ -74,8 +74,8 @@ class Bench:
 
     def case(self, name: str) -> Iterator[Case]:
         """The case of that name; those of queries give several."""
-        if name == "bulk":
-            yield self._bulk()
+        if name in ("bulk", "bulk-sort"):
+            yield self._bulk(name)
         elif name in SNAPSHOTS:
             yield from self._snapshots(name)
         elif name == "query":
@@ -85,18 +85,19 @@ class Bench:
         else:
             yield self._upsert(name)
 
-    def _bulk(self) -> Case:
-        orders = self.spark.read.parquet(str(self.workload.orders))
+    def _bulk(self, name: str) -> Case:
+        orders, sort = self.spark.read.parquet(str(self.workload.orders)), name == "bulk-sort"
+        options = {"hoodie.bulkinsert.sort.mode": "GLOBAL_SORT"} if sort else {}
 
         def insert(folder: Path) -> Phases:
-            return self.create(folder / "table", "ds", {}).bulk_insert(orders).seconds
+            return self.create(folder / "table", "ds", options).bulk_insert(orders).seconds
 
         def write(folder: Path) -> Phases:
-            normaliser.bulk(orders, folder / "table")
+            normaliser.bulk(orders, folder / "table", sort=sort)
             return {}
 
         return Case(
-            "bulk",
+            name,
             size(self.workload.orders),
             (
                 Contender(PLAIN, _nothing, write, self._checksum_plain),

@@ -14,9 +14,10 @@ def rewrite(spark: SparkSession, base: Path, changes: DataFrame, into: Path, par
     rows.repartition(partition_by).write.partitionBy(partition_by).parquet(str(into))
 
 
-def bulk(rows: DataFrame, into: Path) -> None:
-    """All rows written for the first time."""
-    rows.repartition("ds").write.partitionBy("ds").parquet(str(into))
+def bulk(rows: DataFrame, into: Path, *, sort: bool = False) -> None:
+    """All rows written for the first time; sort: by partition and key."""
+    rows = rows.orderBy("ds", "order_id") if sort else rows.repartition("ds")
+    rows.write.partitionBy("ds").parquet(str(into))
 
 
 def read(spark: SparkSession, path: Path) -> DataFrame:

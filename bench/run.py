@@ -26,7 +26,19 @@ SMALL = ("tiny", "recent")
 NO_SMALL_FILES = {"hoodie.parquet.small.file.limit": 0}
 #: In processes of their own.
 APART = ("memory", "memory-snapshot", "growth")
-CASES = ("bulk", *UPSERTS, "peers", "floor", "query", *SNAPSHOTS, "incremental", "keys", "compaction", *APART)
+CASES = (
+    "bulk",
+    "bulk-sort",
+    *UPSERTS,
+    "peers",
+    "floor",
+    "query",
+    *SNAPSHOTS,
+    "incremental",
+    "keys",
+    "compaction",
+    *APART,
+)
 OF_LOGS = (*SNAPSHOTS, "compaction", "memory-snapshot")
 MiB = 2**20
 

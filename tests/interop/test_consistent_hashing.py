@@ -43,9 +43,9 @@ from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.layout import parse_name
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import create_requested
-from hoodie.writing import job
-from hoodie.writing.driver import plan_on_driver, thread_pool
-from hoodie.writing.job import check
+from hoodie.writing import write as write_module
+from hoodie.writing.memory import MemoryBatch
+from hoodie.writing.write import check
 from support.oracles import META, assert_same_rows, read_hudi_rs
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "buckets"
@@ -380,13 +380,13 @@ def test_rows_are_not_written_to_buckets_that_a_pending_clustering_resizes(table
 
 
 def test_rows_are_not_written_to_a_bucket_that_was_replaced(table: ArrowTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    choose = job.choose_index
+    choose = write_module.choose_index
 
     def careless(*arguments: object) -> object:
         chosen = choose(*arguments)  # type: ignore[arg-type]
         return dataclasses.replace(chosen, index=dataclasses.replace(chosen.index, replaceable=True))
 
-    monkeypatch.setattr(job, "choose_index", careless)  # as a writer that does not know better
+    monkeypatch.setattr(write_module, "choose_index", careless)  # as a writer that does not know better
     table.delete_partitions(["p1"])
     monkeypatch.undo()
     refused(table, UnsupportedTable, "of a bucket was replaced at")
@@ -409,8 +409,7 @@ def test_reads_and_checks_begin_no_partition(table: ArrowTable) -> None:
     rows = rows_of("1", part="p9")
     checked = check(state, WriteOperation.UPSERT, rows.schema, settings)
     before = files_on_disk(table)
-    with thread_pool(settings) as pool:
-        found = plan_on_driver(checked, state, keyed(rows, table_keygen(state)), checked.files(state, {"p9"}), pool)
+    found = MemoryBatch(keyed(rows, table_keygen(state))).locate(checked, checked.files_of({"p9"}))
     (task,) = found.planned.plan.tasks
     assert task.group.file_id in first_ring("p9", 2).file_ids
     assert files_on_disk(table) == before

@@ -33,11 +33,12 @@ from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import abandoned_on_error
-from hoodie.writing.job import WriteJob, action_of, check, with_transaction, writable_state
+from hoodie.writing.held import TaskResults
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import TaskResults
+from hoodie.writing.run import write_batch
+from hoodie.writing.write import Write, action_of, check, with_transaction, writable_state
 from support.background import by_hand
 from support.nightly import nightly
 from support.trips import TRIPS
@@ -142,7 +143,7 @@ class Writer:
     options: dict[str, str]
     clock: float = 0.0
     told: BaseException | None = None
-    job: WriteJob | None = None
+    job: Write | None = None
     outcome: TaskResults | None = None
     acknowledged: bool = False
 
@@ -158,18 +159,19 @@ class Writer:
         yield "checked"
         action = action_of(WriteOperation.UPSERT, checked.kind)
         begun = begin(state, WriteOperation.UPSERT, action, self.now, settings.writers)
-        with abandoned_on_error(begun):
-            self.job = with_transaction(checked, begun)
+        write = with_transaction(checked, begun)
+        with abandoned_on_error(write):
+            self.job = write
             yield "begun"
-            self.job, self.outcome = write_on_driver(self.job, rows, Phases())
+            self.job, self.outcome = write_batch(self.job, MemoryBatch(rows), Phases())
             yield "written"
-            publish(self.job.transaction, self.metadata())
+            publish(self.job.begun, self.metadata())
         self.acknowledged = True
 
     def metadata(self) -> CommitMetadata:
         assert self.job is not None
         assert self.outcome is not None
-        return describe(self.job.transaction, self.outcome.stats, {}, {"schema": self.job.checked.avro_schema})
+        return describe(self.job.begun, self.outcome.stats, {}, {"schema": self.job.avro_schema})
 
     def run(self) -> None:
         """All phases that are left."""
@@ -369,7 +371,7 @@ def publishing(prepared: Prepared, world: World) -> tuple[list[Writer], list[Cal
     for old in prepared.writers:
         gate = Gate(world.storage)
         assert old.job is not None
-        begun = old.job.transaction
+        begun = old.job.begun
         heart = begun.heart and Heartbeat(
             world.storage, begun.time, 60, 120, monotonic=lambda: world.now, run=by_hand, _last=world.now
         )
@@ -378,11 +380,11 @@ def publishing(prepared: Prepared, world: World) -> tuple[list[Writer], list[Cal
 
         def run(writer: Writer = writer) -> None:
             assert writer.job is not None
-            if writer.job.transaction.heart is not None:
-                HEARTS[threading.get_ident()] = writer.job.transaction.heart
+            if writer.job.begun.heart is not None:
+                HEARTS[threading.get_ident()] = writer.job.begun.heart
             try:
-                with abandoned_on_error(writer.job.transaction):
-                    publish(writer.job.transaction, writer.metadata())
+                with abandoned_on_error(writer.job):
+                    publish(writer.job.begun, writer.metadata())
                 writer.acknowledged = True
             except TOLD as error:
                 writer.told = error
@@ -431,8 +433,8 @@ def test_a_writer_that_sleeps_in_its_publication_wakes_up_to_a_table_that_went_o
             for _ in range(4):
                 world.sleep(50)
                 assert awake.job is not None
-                assert awake.job.transaction.heart is not None
-                assert awake.job.transaction.heart.beat()
+                assert awake.job.begun.heart is not None
+                assert awake.job.begun.heart.beat()
 
         mixed(world, writers, work, [*[0] * calls, night, *[1] * 400])
         assert sum(writer.acknowledged for writer in writers) == 1, [writer.told for writer in writers]
@@ -510,6 +512,6 @@ def test_errors_name_instants_file_groups_and_what_to_do(world):
     assert isinstance(writers[1].told, HoodieError)
     text = str(writers[1].told)
     assert writers[0].job is not None
-    assert writers[0].job.transaction.time in text
+    assert writers[0].job.begun.time in text
     assert "file group oslo/" in text
     assert "hoodie.write.num.retries.on.conflict.failures" in text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,7 +15,8 @@ from hoodie.api.inputs import arrow_stream
 from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.errors import SchemaMismatch, UnsupportedTable
-from hoodie.keygen.arrow_keys import missing_columns
+from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.keygen import KeyGenerator, lacking_columns, refuse_lacking
 from hoodie.lookup.context import LookupContext, lookup_for_read
 from hoodie.lookup.point_read import LocatedKeys, held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -27,8 +28,8 @@ from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import in_units_of, key_samples, load_state, table_keygen
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.arrow_batch import ArrowRows, require_columns
-from hoodie.writing.driver import check_keys, thread_pool
+from hoodie.writing.arrow_batch import ArrowRows, check_keys
+from hoodie.writing.memory import thread_pool
 
 #: The file group that a key is in, and the base instant of its file slice.
 FILE_ID = "_hoodie_file_id"
@@ -98,20 +99,30 @@ def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table
     if {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names):
         rows = ArrowRows(source, None, None)
     else:
-        state, schema = context.state, without_meta_fields(source.schema)
-        keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
-        require_columns(schema, replace(keygen, partition_fields=()), (), state.config.name)
-        lacking = missing_columns(schema, replace(keygen, record_keys=()))
-        if lacking and not context.index.is_global:
-            raise SchemaMismatch(
-                f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
-                f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
-                f"{PARTITION_PATH} as reads have them."
-            )
-        rows = ArrowRows(source, None, replace(keygen, partition_fields=()) if lacking else keygen)
+        schema = without_meta_fields(source.schema)
+        rows = ArrowRows(source, None, keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None))
     found = pa.Table.from_batches(rows.batches(), rows.schema)
     check_keys(found)
     return found
+
+
+def keygen_of(context: LookupContext, names: Sequence[str], has: Callable[[str], bool]) -> KeyGenerator:
+    """What makes the keys of rows that a table is asked about; names, has: as of `lacking_columns`.
+
+    Raises SchemaMismatch naming columns that are missing. A global index does not look at the partition path
+    """
+    state = context.state
+    keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
+    unpartitioned = replace(keygen, partition_fields=())
+    refuse_lacking(names, has, unpartitioned, (), state.config.name)
+    lacking = lacking_columns(names, has, replace(keygen, record_keys=()))
+    if lacking and not context.index.is_global:
+        raise SchemaMismatch(
+            f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
+            f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
+            f"{PARTITION_PATH} as reads have them."
+        )
+    return unpartitioned if lacking else keygen
 
 
 def located_rows(places: LocatedKeys) -> pa.Table:

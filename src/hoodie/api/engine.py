@@ -18,9 +18,8 @@ from hoodie.services.compaction.job import RunTasks
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
-from hoodie.writing.explanation import WriteExplanation
 from hoodie.writing.finish import AfterCommit
-from hoodie.writing.run import CheckedBatch
+from hoodie.writing.run import IncomingBatch
 from hoodie.writing.validation import Validate
 
 #: What an engine gives rows as: `Rows`, or a DataFrame of Spark's.
@@ -69,7 +68,7 @@ class Checker(Protocol):
         rows: Any,
         options: Options,
         new: TableState | None = None,
-    ) -> CheckedBatch: ...
+    ) -> IncomingBatch: ...
 
 
 class KeyQueries(Protocol[Frame]):
@@ -88,7 +87,6 @@ class Engine(Generic[Frame]):
     """What a table asks of the one who moves its rows.
 
     check         see that a batch fits its table; takes what people have as rows
-    explain       the plan of an upsert
     read          rows
     keys          asks about keys
     after_commit  the services that run automatically after a commit
@@ -101,7 +99,6 @@ class Engine(Generic[Frame]):
     """
 
     check: Checker
-    explain: Callable[[CheckedBatch], WriteExplanation]
     read: Reader[Frame]
     keys: Callable[[Storage, Options], KeyQueries[Frame]]
     after_commit: AfterCommit

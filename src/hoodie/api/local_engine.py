@@ -15,39 +15,19 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.storage.protocol import Storage
 from hoodie.sync.after_commit import after_commit
 from hoodie.table.state import TableState
-from hoodie.writing.explanation import WriteExplanation, explained, plan_of_rows
-from hoodie.writing.local import LocalRows, SpilledRows, check_batch
-from hoodie.writing.result import Phases
-from hoodie.writing.run import CheckedBatch
-from hoodie.writing.task_results import DRIVER
+from hoodie.writing.local import check_batch
+from hoodie.writing.run import IncomingBatch
 
 
 def check(
     storage: Storage, operation: WriteOperation, rows: Any, options: Options, new: TableState | None = None
-) -> CheckedBatch:
+) -> IncomingBatch:
     """See that rows fit their table. A DataFrame of Spark's is written by its own session."""
     if is_spark_frame(rows):
         from hoodie.api.spark_engine import check as check_on_spark  # PySpark is there: the frame is one of its own
 
         return check_on_spark(rows.sparkSession, storage, operation, rows, options, new)
     return check_batch(storage, operation, arrow_stream(rows), options, after_commit, new)
-
-
-def explain(batch: CheckedBatch) -> WriteExplanation:
-    """Acquire, locate and plan, as the write would."""
-    acquired = batch.acquire(batch.checked, Phases())
-    try:
-        if isinstance(acquired, SpilledRows):
-            rows = acquired.staged.rows()  # the plan is the same; the write holds less at a time
-        elif isinstance(acquired, LocalRows):
-            rows = acquired.rows
-        else:
-            from hoodie.spark.write.explain import explain as explain_on_spark  # a DataFrame was given
-
-            return explain_on_spark(batch)
-        return explained(batch.checked, plan_of_rows(batch.checked, rows), DRIVER)
-    finally:
-        acquired.release()
 
 
 def read(state: TableState, read: Read, options: Options) -> Rows:
@@ -78,4 +58,4 @@ def engine_of(session: Any) -> Engine[Any]:
     return spark_engine(session)
 
 
-LOCAL: Engine[Rows] = Engine(check, explain, read, ArrowKeys, after_commit, Rows.of_table)
+LOCAL: Engine[Rows] = Engine(check, read, ArrowKeys, after_commit, Rows.of_table)

@@ -33,12 +33,11 @@ from hoodie.spark.read.change_data import change_data
 from hoodie.spark.read.route import route_to
 from hoodie.spark.types import to_spark
 from hoodie.spark.validate import validate
-from hoodie.spark.write.explain import explain
 from hoodie.spark.write.run import check_arrow, check_batch
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.run import CheckedBatch
+from hoodie.writing.run import IncomingBatch
 
 _COMPARE: Mapping[str, Callable[[Column, Column], Column]] = {
     "=": operator.eq,
@@ -55,7 +54,6 @@ def spark_engine(session: SparkSession) -> Engine[DataFrame]:
     """Reads and writes by a session."""
     return Engine(
         partial(check, session),
-        explain,
         partial(read, session),
         partial(SparkKeys, session),
         partial(after_commit, session),
@@ -75,7 +73,7 @@ def check(
     rows: Any,
     options: Options,
     new: TableState | None = None,
-) -> CheckedBatch:
+) -> IncomingBatch:
     """See that rows fit their table: a DataFrame, or anything that `arrow_stream` takes."""
     if is_spark_frame(rows):
         return check_batch(session, storage, operation, rows, options, new)

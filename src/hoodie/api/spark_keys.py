@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -11,12 +10,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
-from hoodie.api.arrow_keys import INSTANT, key_lookup, located_rows
+from hoodie.api.arrow_keys import INSTANT, key_lookup, keygen_of, located_rows
 from hoodie.api.engine import KeyedRows
 from hoodie.api.inputs import arrow_stream, is_spark_frame
 from hoodie.config.options import Options
 from hoodie.errors import SchemaMismatch
 from hoodie.index.contract import ByFile
+from hoodie.keygen.arrow_keys import RowKeys
+from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.point_read import held, locate_keys, read_rows, reader_for
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
@@ -24,21 +25,21 @@ from hoodie.reading.filters.selection import check_columns
 from hoodie.reading.table_schema import read_schema
 from hoodie.schema.conform import conform
 from hoodie.schema.types import stored_type
-from hoodie.spark import record_keys
 from hoodie.spark.columns import quoted
+from hoodie.spark.keyed import KeyedFrame, has_keys, keys_of, user_schema
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.lookup.large_batch import ask, rows_of, slices_of
 from hoodie.spark.lookup.locate import FILE_ID, match_columns
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.read import snapshot
-from hoodie.spark.types import nullable, to_spark
+from hoodie.spark.types import nullable, to_spark, type_at
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.spark.write.batch import require_columns, to_arrow_table, user_schema
 from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
+from hoodie.table.state import TableState
 from hoodie.view.slices import FileSystemView
-from hoodie.writing.driver import check_keys, refuse_bad_keys, thread_pool
+from hoodie.writing.arrow_batch import check_keys, refuse_bad_keys
+from hoodie.writing.memory import thread_pool
 
 #: A batch is brought to the driver if Spark takes it to be this many times smaller than the limit: its statistics may
 #: be of compressed files.
@@ -65,15 +66,15 @@ class SparkKeys:
     def filter_exists(self, rows: Any) -> DataFrame:
         df = self._frame_of(rows)
         context = self._lookup()
-        frame = self._keyed(df, context, df.columns)
-        frame, rows = self._near(frame)
-        if rows is None:
-            return self._absent_on_executors(frame, context).select(*map(quoted, df.columns))
+        batch = self._keyed(df, context, df.columns)
+        near = self._near(batch)
+        if not isinstance(near, pa.Table):
+            return self._absent_on_executors(near, context).select(*map(quoted, df.columns))
         with thread_pool(self.settings) as pool:
-            places = locate_keys(context, rows, pool)
+            places = locate_keys(context, near, pool)
             reader = reader_for(context.state, self._schema(context.state), places.slices.values(), self.options)
             new = ~held(places, self.storage, reader, pool)
-        return self._frame(places.batch.rows.filter(pa.array(new)), frame).select(*map(quoted, df.columns))
+        return self._frame(places.batch.rows.filter(pa.array(new)), batch).select(*map(quoted, df.columns))
 
     def read(self, keys: Any, columns: Sequence[str] | None = None) -> KeyedRows[DataFrame]:
         """As `HoodieReadClient.read`. Of keys that were not brought to the driver the rows are not read yet."""
@@ -81,12 +82,12 @@ class SparkKeys:
         schema = self._schema(context.state)
         wanted = schema.names if columns is None else list(columns)
         check_columns(wanted, schema)
-        asked, rows = self._near(self._keyed(self._frame_of(keys), context, []))
-        if rows is None:
-            batch = ask(self.session, context, asked, self._counts(asked))
-            return KeyedRows(*rows_of(self.session, batch, schema, wanted, self.options))
+        near = self._near(self._keyed(self._frame_of(keys), context, []))
+        if not isinstance(near, pa.Table):
+            lookup = ask(self.session, context, near, self._counts(near))
+            return KeyedRows(*rows_of(self.session, lookup, schema, wanted, self.options))
         with thread_pool(self.settings) as pool:
-            places = locate_keys(context, rows, pool)
+            places = locate_keys(context, near, pool)
             reader = reader_for(context.state, schema, places.slices.values(), self.options)
             found, stats = read_rows(places, self.storage, schema, wanted, reader, pool)
         target = nullable(to_spark(found.schema))
@@ -95,17 +96,17 @@ class SparkKeys:
     def tag_location(self, rows: Any) -> DataFrame:
         df = self._frame_of(rows)
         context = self._lookup()
-        frame = self._keyed(df, context, df.columns)
+        batch = self._keyed(df, context, df.columns)
         names = list(dict.fromkeys([*df.columns, RECORD_KEY, PARTITION_PATH]))
         if taken := {FILE_ID, INSTANT} & set(names):
             raise SchemaMismatch(f"columns {sorted(taken)} are there already: drop them")
-        frame, rows = self._near(frame)
-        if rows is None:
-            tagged = self._tag_on_executors(frame, context)
+        near = self._near(batch)
+        if not isinstance(near, pa.Table):
+            tagged = self._tag_on_executors(near, context)
         else:
             with thread_pool(self.settings) as pool:
-                places = locate_keys(context, rows, pool)
-            tagged = self._frame(located_rows(places), frame, FILE_ID, INSTANT)
+                places = locate_keys(context, near, pool)
+            tagged = self._frame(located_rows(places), batch, FILE_ID, INSTANT)
         return tagged.select(*map(quoted, names), FILE_ID, INSTANT)
 
     # --- what the calls share ---
@@ -127,32 +128,19 @@ class SparkKeys:
     def _schema(self, state: TableState) -> pa.Schema:
         return read_schema(state, FileSystemView(state.timeline))
 
-    def _keyed(self, df: DataFrame, context: LookupContext, kept: Sequence[str]) -> DataFrame:
+    def _keyed(self, df: DataFrame, context: LookupContext, columns: Sequence[str]) -> KeyedFrame:
         """Columns of the rows, then record key and partition path; columns of these names are taken as they are."""
-        state = context.state
-        others = [quoted(name) for name in kept if name not in (RECORD_KEY, PARTITION_PATH)]
-        if {RECORD_KEY, PARTITION_PATH} <= set(df.columns):
-            return df.select(*others, RECORD_KEY, PARTITION_PATH)
-        schema = user_schema(df.schema)
-        keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
-        unpartitioned = replace(keygen, partition_fields=())
-        require_columns(schema, unpartitioned, (), state.config.name)
-        key = record_keys.record_key(schema, keygen)
-        lacking = record_keys.missing_columns(schema, replace(keygen, record_keys=()))
-        if not lacking:
-            path = record_keys.partition_path(schema, keygen)
-            return df.select(*others, key.alias(RECORD_KEY), path.alias(PARTITION_PATH))
-        if not context.index.is_global:
-            raise SchemaMismatch(
-                f"The keys do not fit table {state.config.name!r}: {'; '.join(lacking)}. The index "
-                f"{context.index.name} finds a key within its partition only: add the column, or take {RECORD_KEY} and "
-                f"{PARTITION_PATH} as reads have them."
-            )
-        # A global index does not look at the path.
-        return df.select(*others, key.alias(RECORD_KEY), F.lit("").alias(PARTITION_PATH))
+        others = tuple(name for name in columns if name not in (RECORD_KEY, PARTITION_PATH))
+        keygen: KeyGenerator | None = None
+        if not has_keys(df):
+            schema = user_schema(df.schema)
+            keygen = keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None)
+        if not others:
+            return keys_of(df, keygen)
+        return KeyedFrame.of(df.select(*map(quoted, df.columns)), RowKeys(others, keygen), others)
 
-    def _near(self, frame: DataFrame) -> tuple[DataFrame, pa.Table | None]:
-        """The frame, and its rows as Arrow if they are few enough for driver threads to look up.
+    def _near(self, batch: KeyedFrame) -> pa.Table | DataFrame:
+        """The keyed rows as Arrow if they are few enough for driver threads to look up, else as a frame.
 
         Spark knows no size of many frames, those made of Python rows among them: then the first rows tell. An estimate
         may be wrong (files compress, joins multiply), so what was brought over is measured; if it is too large, the
@@ -160,16 +148,16 @@ class SparkKeys:
         """
         near = self.settings.engine.driver_batch
         if near == 0:
-            return frame, None
-        guess = estimated_bytes(frame)
+            return batch.with_columns()
+        guess = estimated_bytes(batch.frame)
         trusted = guess is not None and guess * _TRUSTED_SHARE <= near
-        rows = to_arrow_table(frame if trusted else frame.limit(_FEW + 1))
+        rows = batch.rows(None if trusted else _FEW + 1)
         if rows.nbytes > near or (not trusted and rows.num_rows > _FEW):
-            return (local_frame(self.session, rows, nullable(frame.schema)) if trusted else frame), None
+            return (KeyedFrame.local(self.session, rows, batch.schema) if trusted else batch).with_columns()
         check_keys(rows)
-        return frame, rows
+        return rows
 
-    def _frame(self, rows: pa.Table, like: DataFrame, *more: str) -> DataFrame:
+    def _frame(self, rows: pa.Table, like: KeyedFrame, *more: str) -> DataFrame:
         """Arrow rows as a DataFrame of the same types; `more` are columns of text."""
         return local_frame(self.session, rows, nullable(StructType([*like.schema.fields, *map(_text, more)])))
 

@@ -16,7 +16,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import Filters
 from hoodie.storage.faults import typed_calls
 from hoodie.table.state import load_state
-from hoodie.writing.explanation import WriteExplanation
+from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.finish import delete_partitions
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.result import WriteResult
@@ -99,8 +99,7 @@ class TableWrites(TableHandle[Frame]):
         Raises as `upsert`
         """
         given = self._options(with_missing(options, missing))
-        batch = self.engine.check(self.storage, WriteOperation.UPSERT, df, given)
-        return self.engine.explain(batch)
+        return explain(self.engine.check(self.storage, WriteOperation.UPSERT, df, given))
 
     def _write(
         self, operation: WriteOperation, rows: Rowset, options: Options | None, missing: str | None = None

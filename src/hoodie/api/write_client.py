@@ -36,7 +36,6 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.duplicates import drops_existing, once_dropped
 from hoodie.writing.index_updates import finalize_index
-from hoodie.writing.job import action_of, bring_up_to_date, writable_state
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.operations import TableKind, kind_of
@@ -44,6 +43,7 @@ from hoodie.writing.replacement import replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.retry import earlier_result
 from hoodie.writing.run import run
+from hoodie.writing.write import action_of, bring_up_to_date, writable_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -1,9 +1,9 @@
-"""Record keys and partition paths of rows in Arrow: the counterpart of `hoodie.spark.record_keys`, with the very same
-strings."""
+"""Record keys and partition paths of rows, as Hudi's key generators make them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -14,7 +14,7 @@ from pyarrow import types as arrow
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.keygen import arrow_times as times
 from hoodie.keygen import joda
-from hoodie.keygen.arrow_text import column_at, is_text, number_of_time, text_of, type_at
+from hoodie.keygen.arrow_text import column_at, is_text, number_of_time, text_of
 from hoodie.keygen.keygen import (
     EMPTY_KEY_PART,
     NULL_KEY_PART,
@@ -23,10 +23,40 @@ from hoodie.keygen.keygen import (
     KeyGenerator,
     PartitionField,
     escape_path,
-    lacking_columns,
 )
 from hoodie.keygen.timebased import TimestampSettings
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.schema.types import spark_name
+
+#: Bytes of rows that are keyed at once.
+_PART_BYTES = 32 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class RowKeys:
+    """Gives rows their record key and partition path; pickles to executors.
+
+    columns  of the rows that stay, before the keys
+    keygen   makes the keys; None: the rows have them, as reads give them
+    """
+
+    columns: tuple[str, ...]
+    keygen: KeyGenerator | None
+
+    def __call__(self, rows: pa.Table) -> pa.Table:
+        """Raises SchemaMismatch, InvalidInput and InvalidOption as `record_key` and `partition_path`"""
+        if self.keygen is None:
+            return rows.select([*self.columns, RECORD_KEY, PARTITION_PATH])
+        keys = [make(rows, self.keygen).cast(pa.string()) for make in (record_key, partition_path)]
+        names = [*self.columns, RECORD_KEY, PARTITION_PATH]
+        return pa.Table.from_arrays([*rows.select(list(self.columns)).columns, *keys], names)
+
+
+def parts_of(rows: pa.Table) -> Iterator[pa.Table]:
+    """The rows in parts of bounded size, at least one: keys of a part fit into one array."""
+    step = max(1, rows.num_rows * _PART_BYTES // max(rows.nbytes, _PART_BYTES))
+    for start in range(0, max(1, rows.num_rows), step):
+        yield rows.slice(start, step)
 
 
 def record_key(rows: pa.Table, keygen: KeyGenerator) -> pa.Array:
@@ -75,14 +105,8 @@ def partition_path(rows: pa.Table, keygen: KeyGenerator) -> pa.Array:
     return pc.binary_join_element_wise(*pieces, pa.scalar("", pa.large_string()))
 
 
-def missing_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str] = ()) -> list[str]:
-    """What the rows lack, one line for each column: empty if they have all that keys, paths and ordering need."""
-    return lacking_columns(schema.names, lambda name: type_at(schema, name) is not None, keygen, ordering)
-
-
-def require_order(schema: pa.Schema, name: str) -> None:
+def require_order(kind: pa.DataType | None, name: str) -> None:
     """Raises SchemaMismatch on an ordering column without an order: arrays, maps, structs."""
-    kind = type_at(schema, name)
     if kind is not None and arrow.is_nested(kind):
         raise SchemaMismatch(f"ordering column {name!r} is {spark_name(kind)}: expected a number, text or time")
 

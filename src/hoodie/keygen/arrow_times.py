@@ -1,7 +1,6 @@
 """Times as epoch milliseconds in Arrow columns: numbers and text read as times, and printed in Joda patterns.
 
-The counterpart of `hoodie.spark.times`, of which it gives the very same strings. Work in Python is done once for each
-text, day or second that occurs, whichever the pattern needs.
+Work in Python is done once for each text, day or second that occurs, whichever the pattern needs.
 """
 
 from __future__ import annotations

@@ -335,13 +335,11 @@ def lacking_columns(
 
 
 def refuse_lacking(
-    lacking: Sequence[str], names: Sequence[str], keygen: KeyGenerator, ordering: Sequence[str], table: str
+    names: Sequence[str], has: Callable[[str], bool], keygen: KeyGenerator, ordering: Sequence[str], table: str
 ) -> None:
-    """Refuse a batch without what keys, partition paths and ordering are made of.
+    """Refuse a batch without what keys, partition paths and ordering are made of. Arguments as of `lacking_columns`.
 
-    lacking  as `lacking_columns`
-    names    of the top-level columns
-    Raises   SchemaMismatch naming all columns that are missing or there more than once
+    Raises  SchemaMismatch naming all columns that are missing or there more than once
     """
     counts = Counter(name.lower() for name in names)
     needed = [*keygen.record_keys, *(field.name for field in keygen.partition_fields), *ordering]
@@ -350,5 +348,5 @@ def refuse_lacking(
         for name in dict.fromkeys(path.partition(".")[0] for path in needed)
         if counts[name.lower()] > 1
     ]
-    if problems := [*lacking, *twice]:
+    if problems := [*lacking_columns(names, has, keygen, ordering), *twice]:
         raise SchemaMismatch(f"The batch does not fit table {table!r}: {'; '.join(problems)}.")

@@ -48,26 +48,25 @@ class LookupContext:
         """Whether a key is for certain in the file groups that the index names."""
         return self.by_file and self.state.config.type is TableType.COPY_ON_WRITE
 
-    def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
+    def files(self, partitions: Collection[str]) -> TableFiles:
         """The files of some partitions; with a global index that looks into files, of all.
 
-        state    of the table now: a write looks keys up once it has its instant
         Raises   UnsupportedTable when a file group holds keys where the index does not look; as `TableState.files`
         """
-        files = state.files(None if self.by_file and self.index.is_global else partitions, self.reading)
+        files = self.state.files(None if self.by_file and self.index.is_global else partitions, self.reading)
         if self.by_file:
             refuse_groups_of_logs(files, self.index)
-            if late := compacted_logs(state, files.compacted):
-                reader = slice_reader(state, with_meta_fields(self.schema), options=self.settings.given)
+            if late := compacted_logs(self.state, files.compacted):
+                reader = slice_reader(self.state, with_meta_fields(self.schema), options=self.settings.given)
                 files = with_log_only_keys(files, late, reader)
         return files
 
-    def with_partitions(self, state: TableState, files: TableFiles, partitions: Collection[str]) -> TableFiles:
+    def with_partitions(self, files: TableFiles, partitions: Collection[str]) -> TableFiles:
         """The files, those of further partitions included."""
         missing = set(partitions) - files.slices.keys()
         if not missing:
             return files
-        more = state.files(missing, self.reading)
+        more = self.state.files(missing, self.reading)
         return replace(
             files,
             slices={**files.slices, **more.slices},

@@ -85,7 +85,7 @@ def locate_keys(context: LookupContext, rows: pa.Table, pool: ThreadPoolExecutor
     """
     state, index = context.state, context.index
     batch = order_by_partition(rows)
-    files = context.files(state, batch.partitions)
+    files = context.files(batch.partitions)
     if isinstance(index.look_up, ByFile):
         located = locate(state.storage, batch, files.bases, index, context.settings.bloom, pool)
     else:

@@ -29,10 +29,10 @@ from hoodie.table.state import TableState
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
 from hoodie.writing.finish import abandoned_on_error, finish
-from hoodie.writing.job import check, start, writable_state
+from hoodie.writing.held import DRIVER, TaskResults
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import DRIVER, TaskResults
 from hoodie.writing.tasks import run_task
+from hoodie.writing.write import check, start, writable_state
 
 _GROUP = "_hoodie_group"
 Doubled = Mapping[str, tuple[FileGroupId, ...]]
@@ -49,19 +49,19 @@ def mend(storage: Storage, options: Options, doubled: Doubled) -> WriteResult:
     settings = Settings.read(options)
     phases = Phases()
     with phases.time("check"):
-        checked = check(writable_state(storage, settings), WriteOperation.DELETE, None, settings)
-    job = start(checked)
-    with abandoned_on_error(job.transaction, checked.index):
+        write = check(writable_state(storage, settings), WriteOperation.DELETE, None, settings)
+    write = start(write)
+    with abandoned_on_error(write):
         with phases.time("locate"):
-            going = _choose(job.state, options, doubled)
-            slices = job.state.slices({group.partition for group in going})
+            going = _choose(write.state, options, doubled)
+            slices = write.state.slices({group.partition for group in going})
             newest = {slice_.group: slice_ for part in slices.values() for slice_ in part}
             tasks = tuple(
-                WriteTask(number, group, checked.operation_rules.kinds.update, newest[group], len(going[group]), 0)
+                WriteTask(number, group, write.operation_rules.kinds.update, newest[group], len(going[group]), 0)
                 for number, group in enumerate(going)
             )
-        job = job.with_plan(WritePlan(tasks, {}, 0))
-        stats = []
+        write = write.with_plan(WritePlan(tasks, {}, 0))
+        spec, stats = write.spec(), []
         with phases.time("write"):
             for task in tasks:
                 keys = going[task.group]
@@ -69,9 +69,9 @@ def mend(storage: Storage, options: Options, doubled: Doubled) -> WriteResult:
                 rows = with_statuses(
                     pa.table({RECORD_KEY: keys, PARTITION_PATH: paths}), np.full(len(keys), KeyStatus.UPDATE, np.int8)
                 )
-                stats += run_task(job.spec, checked.rule, checked.operation_rules, task, rows, f"{task.number}-0-0")
+                stats += run_task(spec, write.rule, write.operation_rules, task, rows, f"{task.number}-0-0")
         outcome = TaskResults(stats, frozenset(group.partition for group in going), IndexStats(), DRIVER)
-        return finish(job, outcome, phases, options)
+        return finish(write, outcome, phases)
 
 
 def _choose(state: TableState, options: Options, doubled: Doubled) -> dict[FileGroupId, pa.Array]:

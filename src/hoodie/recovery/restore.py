@@ -44,7 +44,7 @@ from hoodie.timeline.archive import newest_archived
 from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.transition import complete, create_requested, instant_path, to_inflight
 from hoodie.view.load import data_files, list_partitions
-from hoodie.writing.job import writable_state
+from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
 

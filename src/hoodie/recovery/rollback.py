@@ -50,7 +50,7 @@ from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending
 from hoodie.view.load import data_files, discover_partitions, list_partitions
-from hoodie.writing.job import writable_state
+from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
 

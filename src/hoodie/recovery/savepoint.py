@@ -38,7 +38,7 @@ from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import complete, instant_path, remove_pending, to_inflight, uncomplete
 from hoodie.view.load import load_view
 from hoodie.view.slices import FileSystemView, merged_slices
-from hoodie.writing.job import writable_state
+from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
 

@@ -55,7 +55,7 @@ from hoodie.timeline.load import load_timeline, read_commit, read_compaction_pla
 from hoodie.timeline.memory import Memory
 from hoodie.timeline.transition import complete, create_requested, instant_path, remove_pending, to_inflight
 from hoodie.view.load import METAFILES, load_view
-from hoodie.writing.job import writable_state
+from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
 

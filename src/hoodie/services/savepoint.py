@@ -16,7 +16,7 @@ from hoodie.storage.protocol import Storage
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.timeline.archive import newest_archived_entry
-from hoodie.writing.job import writable_state
+from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
 

@@ -80,6 +80,16 @@ def with_types_of(table: pa.Schema | None, schema: sql.StructType) -> sql.Struct
     return sql.StructType(fields)
 
 
+def type_at(schema: sql.StructType, path: str) -> sql.DataType | None:
+    """The type of a column, which may be nested ("a.b"); None: it is missing."""
+    kind: sql.DataType = schema
+    for name in path.split("."):
+        if not isinstance(kind, sql.StructType) or name not in kind.names:
+            return None
+        kind = kind[name].dataType
+    return kind
+
+
 def nullable(schema: sql.StructType) -> sql.StructType:
     """The same columns, every level nullable, as Spark's file sources have them.
 

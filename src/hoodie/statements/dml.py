@@ -14,12 +14,13 @@ from hoodie.api.table import HoodieTable
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.keygen.arrow_keys import partition_path
 from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.columns import quoted
+from hoodie.spark.keyed import to_arrow_table
 from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.assign import column_of, in_types
 from hoodie.spark.merge.clauses import MergeClause, MergeRequest
-from hoodie.spark.record_keys import partition_path
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
@@ -119,9 +120,7 @@ def _one_partition(
     values = _read(values, schema.names, schema)
     typed = values.select(*in_types({name: quoted(name) for name in schema.names}, values.schema, schema))
     keygen = in_units_of(table_keygen(state), to_arrow(schema))
-    row = typed.select(partition_path(schema, keygen)).first()
-    assert row is not None  # a range of one
-    path: str = row[0]
+    path: str = partition_path(to_arrow_table(typed), keygen)[0].as_py()
     return path
 
 

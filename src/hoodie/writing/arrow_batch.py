@@ -1,4 +1,4 @@
-"""A batch of Arrow rows that fits its table, and its rows with their keys."""
+"""A batch of Arrow rows that fits its table, its rows with their keys, and those of them that cannot be written."""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.keygen.arrow_keys import missing_columns, partition_path, record_key, require_order
+from hoodie.errors import InvalidInput
+from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
+from hoodie.keygen.arrow_text import type_at
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
+from hoodie.merge.ordering import require_ordering
+from hoodie.merge.rules import Survivor
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.schema.conform import conform
 from hoodie.schema.schema import stored_form, with_types_of, without_meta_fields
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
+from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, declared_schema, in_units_of, key_samples, table_keygen
-from hoodie.writing.job import Checked, check, writable_state
-
-#: Bytes of rows that are keyed at once.
-_PART_BYTES = 32 * 1024 * 1024
+from hoodie.writing.operations import Combine
+from hoodie.writing.write import Write, check, writable_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +36,7 @@ class ArrowRows:
     columns those that are written, in stored form; of a delete those of a compound key, which are compared with the
             stored rows'. None: the keys are taken alone
     keygen  makes record keys and partition paths; None: the rows have them, as reads give them
+    deleting  the rows have columns beside `columns`: the path is made of them
     """
 
     source: pa.RecordBatchReader
@@ -51,25 +55,13 @@ class ArrowRows:
 
         Raises SchemaMismatch on values that the table's types cannot hold, InvalidInput as key generators
         """
+        key = RowKeys(tuple(() if self.columns is None else self.columns.names), self.keygen)
         for batch in self.source:
-            step = max(1, len(batch) * _PART_BYTES // max(batch.nbytes, _PART_BYTES))
-            for start in range(0, len(batch), step):
-                yield from self._keyed(pa.Table.from_batches([batch.slice(start, step)])).to_batches()
-
-    def _keyed(self, rows: pa.Table) -> pa.Table:
-        if self.keygen is None:
-            return rows.select([RECORD_KEY, PARTITION_PATH]).cast(self.schema)
-        kept = [name for name in rows.schema.names if name not in META_COLUMNS]
-        rows = rows.select(kept)
-        if self.columns is not None and not self.deleting:
-            rows = conform(rows, self.columns)
-        key = record_key(rows, self.keygen).cast(pa.string())
-        path = partition_path(rows, self.keygen).cast(pa.string())
-        if self.columns is None:
-            columns = []
-        else:
-            columns = (conform(rows, self.columns, drop_extra=True) if self.deleting else rows).columns
-        return pa.Table.from_arrays([*columns, key, path], schema=self.schema)
+            for rows in parts_of(pa.Table.from_batches([batch])):
+                if self.columns is not None:
+                    rows = rows.select([name for name in rows.schema.names if name not in META_COLUMNS])
+                    rows = rows if self.deleting else conform(rows, self.columns)
+                yield from key(rows).cast(self.schema).to_batches()
 
 
 def check_rows(
@@ -78,7 +70,7 @@ def check_rows(
     source: pa.RecordBatchReader,
     options: Options,
     new: TableState | None = None,
-) -> tuple[Checked, ArrowRows]:
+) -> tuple[Write, ArrowRows]:
     """See whether the table may be written and the batch fits it. No row is read yet.
 
     new     the table as it will be, when it is not made yet
@@ -87,7 +79,7 @@ def check_rows(
     schema = without_meta_fields(source.schema)
     has_keys = {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names)
     require = partial(require_columns, schema)
-    checked, columns, keygen = check_against(
+    write = check_against(
         storage,
         operation,
         options,
@@ -96,13 +88,11 @@ def check_rows(
         require=require,
         has_keys=has_keys,
     )
-    if columns is None and has_keys:
-        return checked, ArrowRows(source, None, None)
-    if operation is WriteOperation.DELETE and len(keygen.record_keys) > 1:
-        parts = {name.partition(".")[0] for name in keygen.record_keys}
+    if operation is WriteOperation.DELETE and write.keygen is not None and len(write.keygen.record_keys) > 1:
+        parts = {name.partition(".")[0] for name in write.keygen.record_keys}
         columns = stored_form(pa.schema([field for field in schema if field.name in parts]))
-        return checked, ArrowRows(source, columns, keygen, deleting=True)
-    return checked, ArrowRows(source, columns, keygen)
+        return write, ArrowRows(source, columns, write.keygen, deleting=True)
+    return write, ArrowRows(source, write.columns, write.keygen)
 
 
 def check_against(
@@ -114,13 +104,12 @@ def check_against(
     columns: Callable[[pa.Schema | None], pa.Schema],
     require: Callable[[KeyGenerator, Sequence[str], str], None],
     has_keys: bool,
-) -> tuple[Checked, pa.Schema | None, KeyGenerator]:
+) -> Write:
     """See whether a table may be written and a batch of some columns fits it. Arguments and errors as `check_rows`.
 
     columns   gives the user's, by those that the table has (None: none yet); not asked for a delete
     require   refuses a batch that lacks what a key generator, and ordering columns, need; last the table's name
     has_keys  rows have record key and partition path: all that a delete needs
-    returns   also the columns, None of a delete, and what makes the keys
     """
     settings = Settings.read(options)
     state = completed(new or writable_state(storage, settings), options)
@@ -128,17 +117,56 @@ def check_against(
     deleting = operation is WriteOperation.DELETE
     if not deleting:
         require(keygen, state.config.ordering, state.config.name)
-    given = None if deleting else columns(declared_schema(state))
-    checked = check(state, operation, given, settings)
-    if deleting and not has_keys:
-        if checked.index.is_global:  # the index says where the keys are
+    write = check(state, operation, None if deleting else columns(declared_schema(state)), settings)
+    if deleting and has_keys:
+        return write
+    if deleting:
+        if write.index.is_global:  # the index says where the keys are
             keygen = replace(keygen, partition_fields=())
         require(keygen, (), state.config.name)
-    return checked, given, in_units_of(keygen, checked.schema)
+    return replace(write, keygen=in_units_of(keygen, write.schema))
 
 
 def require_columns(schema: pa.Schema, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
     """As `refuse_lacking`, and refuses an ordering column without an order."""
-    refuse_lacking(missing_columns(schema, keygen, ordering), schema.names, keygen, ordering, table)
+    refuse_lacking(schema.names, lambda name: type_at(schema, name) is not None, keygen, ordering, table)
     for name in ordering:
-        require_order(schema, name)
+        require_order(type_at(schema, name), name)
+
+
+def partitions_of(rows: pa.Table) -> frozenset[str]:
+    """The partition paths of keyed rows."""
+    return frozenset(rows.column(PARTITION_PATH).unique().to_pylist())
+
+
+def check_keys(rows: pa.Table) -> None:
+    """Refuse rows without a record key, a partition path, or a folder to be in. Raises InvalidInput saying how many."""
+    refuse_bad_keys(rows.column(RECORD_KEY).null_count, rows.column(PARTITION_PATH).null_count)
+    require_partition_paths(partitions_of(rows))
+
+
+def refuse_bad_keys(keys: int, paths: int) -> None:
+    """Raises InvalidInput unless both counts of bad rows are zero."""
+    if keys:
+        raise InvalidInput(
+            f"{keys} rows have a record key that is null or empty. Filter them out, or fill the key columns."
+        )
+    if paths:
+        raise InvalidInput(
+            f"{paths} rows have a partition value that cannot be read as the time it should be; see the formats in "
+            "hoodie.keygen.timebased.input.dateformat."
+        )
+
+
+def sound_rows(rows: pa.Table, write: Write) -> pa.Table:
+    """The keyed rows. Raises InvalidInput on some that cannot be written."""
+    check_keys(rows)
+    if ordered := ordering_needed(write):
+        require_ordering(rows, ordered, RECORD_KEY)
+    return rows
+
+
+def ordering_needed(write: Write) -> Sequence[str]:
+    """The ordering columns that must have a value in each row of the batch."""
+    ordered = write.operation_rules.combine is Combine.ORDERED and write.rule.survivor is not Survivor.OLDEST
+    return write.rule.ordering if ordered else ()

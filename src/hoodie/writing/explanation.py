@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import pyarrow as pa
-
 from hoodie.display.displayed import Displayed
 from hoodie.display.summary import Column, Kind, Summary, summary
 from hoodie.index.pruning import IndexStats
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference
-from hoodie.writing.driver import partitions_of, plan_on_driver, thread_pool
-from hoodie.writing.job import Checked
-from hoodie.writing.planning import BatchPlan
+from hoodie.writing.held import EXECUTORS
+from hoodie.writing.planning import fits_driver
+from hoodie.writing.result import Phases
+from hoodie.writing.run import IncomingBatch
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,14 +73,18 @@ def _what(task: WriteTask) -> str:
     return "new file group" if task.slice is None else f"{task.kind} {task.group.file_id}"
 
 
-def plan_of_rows(checked: Checked, rows: pa.Table) -> BatchPlan:
-    """Locate and plan keyed rows, as driver threads would write them."""
-    files = checked.files(checked.state, partitions_of(rows))
-    with thread_pool(checked.settings) as pool:
-        return plan_on_driver(checked, checked.state, rows, files, pool).planned
-
-
-def explained(checked: Checked, planned: BatchPlan, route: str) -> WriteExplanation:
-    """A plan as people see it."""
-    index, why = checked.index.name, checked.lookup.why
-    return WriteExplanation(planned.profile, planned.plan, route, index, planned.index, why, checked.difference)
+def explain(batch: IncomingBatch) -> WriteExplanation:
+    """Acquire, locate and plan, as the write would."""
+    write = batch.write
+    held = batch.acquire(write, Phases())
+    try:
+        located = held.locate(write, write.files_of(held.partitions))
+        located.release()
+        planned = located.planned
+        spreads = held.spread is not None and not fits_driver(write, planned.plan)
+        route = EXECUTORS if spreads else held.route
+        return WriteExplanation(
+            planned.profile, planned.plan, route, write.index.name, planned.index, write.why, write.difference
+        )
+    finally:
+        held.release()

@@ -8,11 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from hoodie.commit.batch_ids import require_new
-from hoodie.commit.transaction import Transaction, abandon, describe, publish_seen
+from hoodie.commit.transaction import abandon, describe, publish_seen
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import HoodieError, InvalidInput
-from hoodie.index.contract import Index
 from hoodie.lookup.index_notify import notify_of_rollbacks
 from hoodie.model.files import FileGroupId
 from hoodie.storage.faults import typed_errors
@@ -21,13 +20,13 @@ from hoodie.table.overrides import completed
 from hoodie.table.replacement import NOT_YET, REPLACES
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
+from hoodie.writing.held import DRIVER, TaskResults
 from hoodie.writing.index_updates import finalize_index
-from hoodie.writing.job import WriteJob, check, replaced_groups, start, writable_state
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken, with_retries
-from hoodie.writing.task_results import DRIVER, TaskResults
 from hoodie.writing.validation import Validate, validator
+from hoodie.writing.write import Write, check, replaced_groups, start, writable_state
 
 _log = logging.getLogger("hoodie.write")
 
@@ -36,10 +35,9 @@ AfterCommit = Callable[[Storage, Options, str, TableState | None], object]
 
 
 def finish(
-    job: WriteJob,
+    write: Write,
     outcome: TaskResults,
     phases: Phases,
-    options: Options,
     *,
     commit: bool = True,
     replaced: Mapping[str, Collection[str]] | None = None,
@@ -47,41 +45,40 @@ def finish(
 ) -> WriteResult:
     """Publish the files that a write's tasks left.
 
-    options   of the write: what the commit's metadata keeps
     commit    False: only describe what would be published
     replaced  file groups that it takes away; None: as its operation says
     validate  checks the commit first; None: nothing does
     """
-    replaced = replaced_groups(job, outcome.partitions) if replaced is None else replaced
-    job.keep_clear({FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids})
+    replaced = replaced_groups(write, outcome.partitions) if replaced is None else replaced
+    write.keep_clear({FileGroupId(partition, file_id) for partition, ids in replaced.items() for file_id in ids})
     with phases.time("commit"):
         told: Mapping[str, str] = {}
-        if job.checked.index.announce is not None:
-            told = job.checked.index.announce(job.transaction.time, outcome.stats, outcome.later)
-        metadata = describe(job.transaction, outcome.stats, replaced, {**_extra(job, options), **told})
+        if write.index.announce is not None:
+            told = write.index.announce(write.begun.time, outcome.stats, outcome.later)
+        metadata = describe(write.begun, outcome.stats, replaced, {**_extra(write), **told})
         after: TableState | None = None
-        if job.checked.operation_rules.new_keys and (there := metadata.updated + metadata.deleted):
+        if write.operation_rules.new_keys and (there := metadata.updated + metadata.deleted):
             raise InvalidInput(
-                f"{there} rows of the insert have keys that {job.state.config.name} has already: upsert them, or leave "
-                "them out (HoodieReadClient.filter_exists). Nothing has changed"
+                f"{there} rows of the insert have keys that {write.state.config.name} has already: upsert them, or "
+                "leave them out (HoodieReadClient.filter_exists). Nothing has changed"
             )
         if validate is not None:
-            validate(job.transaction, metadata, options)
+            validate(write.begun, metadata, write.settings.given)
         if commit:
-            metadata, after = publish_seen(job.transaction, metadata, lingering=outcome.route != DRIVER)
-            finalize_index(job.checked.index, job.transaction.time, outcome.later)
+            metadata, after = publish_seen(write.begun, metadata, lingering=outcome.route != DRIVER)
+            finalize_index(write.index, write.begun.time, outcome.later)
     later = () if commit else outcome.later
     result = WriteResult(
-        job.transaction.time,
+        write.begun.time,
         metadata,
         outcome.index,
         outcome.route,
         phases.whole(),
         later,
         after,
-        table=job.state.config.name,
-        path=redacted(job.state.storage.root),
-        difference=job.checked.difference,
+        table=write.state.config.name,
+        path=redacted(write.state.storage.root),
+        difference=write.difference,
     )
     if commit:
         notify_committed(result)
@@ -90,25 +87,25 @@ def finish(
     return result
 
 
-def _extra(job: WriteJob, options: Options) -> dict[str, str]:
+def _extra(write: Write) -> dict[str, str]:
     """What a commit's metadata keeps besides statistics: the schema, and options with the prefix for that."""
-    prefix = job.checked.settings.write.metadata_prefix
-    kept = {key: value for key, value in options.items() if prefix and key.startswith(prefix)}
-    if job.checked.state.config.replaced_at == NOT_YET:
+    prefix = write.settings.write.metadata_prefix
+    kept = {key: value for key, value in write.settings.given.items() if prefix and key.startswith(prefix)}
+    if write.state.config.replaced_at == NOT_YET:
         kept = {**kept, REPLACES: "true"}
     # Keys deleted from a table without rows tell nothing about its columns: the first rows decide.
-    if not job.checked.schema.names:
+    if not write.schema.names:
         return kept
-    return {**kept, "schema": job.checked.avro_schema, **job.checked.by_id}
+    return {**kept, "schema": write.avro_schema, **write.by_id}
 
 
 @contextmanager
-def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> Iterator[None]:
-    """A write that fails is rolled back at once; if that fails too, the next write does it.
+def abandoned_on_error(write: Write) -> Iterator[None]:
+    """A write that fails is rolled back at once, and its index hears of it; if that fails too, the next write does it.
 
-    index   that is to hear of it
     Raises  what it failed with; WriteConflict where that was a file which other writers' commits made obsolete
     """
+    transaction = write.begun
     try:
         yield
     except Exception as error:
@@ -122,8 +119,8 @@ def abandoned_on_error(transaction: Transaction, index: Index | None = None) -> 
                 error.add_note(
                     f"Instant {transaction.time} is not pending: see the table's history for what became of it."
                 )
-            elif index is not None:
-                notify_of_rollbacks(index, [transaction.time])
+            else:
+                notify_of_rollbacks(write.index, [transaction.time])
         except HoodieError as second:
             error.add_note(f"Rolling instant {transaction.time} back failed, too; the next write will. ({second})")
         if conflict is not None:
@@ -153,9 +150,7 @@ def delete_partitions(
         raise InvalidInput(f"expected a list of partition paths, not the text {partitions!r}")
     settings = Settings.read(options)
     phases, validate = Phases(), validator(options, validate)
-    result = with_retries(
-        settings, lambda: _delete_partitions(storage, partitions, options, settings, phases, validate)
-    )
+    result = with_retries(settings, lambda: _delete_partitions(storage, partitions, settings, phases, validate))
     if after_commit is not None:
         with phases.time("services"):
             after_commit(storage, options, result.instant, result.after)
@@ -163,25 +158,20 @@ def delete_partitions(
 
 
 def _delete_partitions(
-    storage: Storage,
-    partitions: Sequence[str],
-    options: Options,
-    settings: Settings,
-    phases: Phases,
-    validate: Validate | None,
+    storage: Storage, partitions: Sequence[str], settings: Settings, phases: Phases, validate: Validate | None
 ) -> WriteResult:
     with phases.time("check"):
-        state = completed(writable_state(storage, settings), options)
-        checked = check(state, WriteOperation.DELETE_PARTITION, None, settings)
+        state = completed(writable_state(storage, settings), settings.given)
+        write = check(state, WriteOperation.DELETE_PARTITION, None, settings)
         require_new(state, settings.writers.batch)  # its partitions are gone, else
         _require_partitions(state, partitions)
     with phases.time("begin"):
-        job = start(checked)
-    with abandoned_on_error(job.transaction, job.checked.index):
-        there = _require_partitions(job.state, partitions)
-        job = job.with_plan(None)
+        write = start(write)
+    with abandoned_on_error(write):
+        there = _require_partitions(write.state, partitions)
+        write = write.with_plan(None)
         nothing = TaskResults.nothing(frozenset(partitions))
-        return finish(job, nothing, phases, options, replaced=there, validate=validate)
+        return finish(write, nothing, phases, replaced=there, validate=validate)
 
 
 def _require_partitions(state: TableState, partitions: Sequence[str]) -> dict[str, list[str]]:

@@ -14,22 +14,20 @@ import pyarrow as pa
 
 from hoodie.config.options import Options
 from hoodie.config.write import BulkInsertSort, WriteOperation
-from hoodie.merge.ordering import require_ordering
-from hoodie.merge.rules import Survivor
-from hoodie.model.meta import RECORD_KEY
+from hoodie.display.progress import Advance
 from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableState
-from hoodie.writing.arrow_batch import ArrowRows, check_rows
-from hoodie.writing.driver import bulk_rows, check_keys, prepared_files, write_bulk, write_on_driver
+from hoodie.table.state import TableFiles, TableState
+from hoodie.writing.arrow_batch import ArrowRows, check_rows, ordering_needed, sound_rows
 from hoodie.writing.finish import AfterCommit
+from hoodie.writing.held import DRIVER, HeldBatch, TaskReports
 from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.job import Checked, WriteJob
+from hoodie.writing.memory import MemoryBatch, bulk_rows, write_bulk
 from hoodie.writing.operations import Combine
-from hoodie.writing.planning import TaskRunner, announce, plan_batch, task_runner
+from hoodie.writing.planning import BatchPlan, TaskRunner, plan_batch, task_runner, written
 from hoodie.writing.result import Phases
-from hoodie.writing.run import Acquired, CheckedBatch
+from hoodie.writing.run import IncomingBatch
 from hoodie.writing.spilled_tagging import tag_staged
 from hoodie.writing.stage import (
     Stage,
@@ -50,7 +48,7 @@ from hoodie.writing.staging import (
     stage_rows,
     without_arrivals,
 )
-from hoodie.writing.task_results import TaskResults
+from hoodie.writing.write import Write
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -59,31 +57,51 @@ _FOLDER = "batch"
 
 
 @dataclass(frozen=True, slots=True)
-class LocalRows:
-    """A batch in memory."""
+class SpilledPlan:
+    """A batch in files with the plan for it.
 
-    rows: pa.Table
-    staged: Stage | None = None
+    stage  the rows as tasks take them: perhaps staged once more
+    """
 
-    def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-        return write_on_driver(job, self.rows, phases)
+    planned: BatchPlan
+    stage: Stage
+    hits: StagedHits
+
+    def run(self, write: Write, advance: Advance) -> TaskReports:
+        work = staged_tasks(self.stage, self.planned.plan, self.hits, write.operation_rules.delete)
+        run_task = partial(_run_task, self.stage, task_runner(write, write.spec()), advance)
+        return TaskReports.of(_on_threads(run_task, work, _threads(write, work)))
 
     def release(self) -> None:
         pass
 
 
 @dataclass(frozen=True, slots=True)
-class SpilledRows:
+class SpilledBatch:
     """A batch in files of this process's own: no more of it is in memory than the tasks at work take."""
 
     staged: Stage
     folder: tempfile.TemporaryDirectory[str]
+    spread: Callable[[Write], HeldBatch] | None = None
+    route: str = DRIVER
 
-    def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-        if not job.checked.operation_rules.bulk:
-            return _write_spilled(job, self.staged, phases)
-        batches = _bulk_batches(job.checked, self.staged)
-        return write_bulk(job, batches, frozenset(self.staged.measured().rows), phases)
+    @property
+    def partitions(self) -> frozenset[str]:
+        return frozenset(self.staged.measured().rows)
+
+    def locate(self, write: Write, files: TableFiles) -> SpilledPlan:
+        rules, stage, hits = write.operation_rules, self.staged, StagedHits()
+        if write.locates_staged:
+            calls = lookup_calls(stage, files.bases)
+            costs = _on_threads(staged_lookup(write, stage), calls, write.settings.engine.threads)
+            hits = staged_hits(stage, calls, enumerate(costs))
+        if rules.locate and (not write.locates_staged or lies_deleted(write.state, files, stage, hits)):
+            stage, hits, files = tag_staged(write, stage, files)
+        rows = profile(stage.measured(), hits.updates, not rules.delete)
+        return SpilledPlan(plan_batch(write, files, rows, hits.cost), stage, hits)
+
+    def stream(self, write: Write) -> TaskReports:
+        return write_bulk(write, _bulk_batches(write, self.staged))
 
     def release(self) -> None:
         self.folder.cleanup()
@@ -96,31 +114,31 @@ def check_batch(
     options: Options,
     after_commit: AfterCommit,
     new: TableState | None = None,
-) -> CheckedBatch:
+) -> IncomingBatch:
     """See whether the table may be written and the batch fits it. Arguments and errors as `check_rows`."""
     phases = Phases()
     with phases.time("check"):
-        checked, rows = check_rows(storage, operation, source, options, new)
-    return CheckedBatch(checked, rows.columns, options, partial(acquire, rows), after_commit, phases)
+        write, rows = check_rows(storage, operation, source, options, new)
+    return IncomingBatch(write, partial(acquire, rows), after_commit, phases)
 
 
-def acquire(rows: ArrowRows, checked: Checked, phases: Phases) -> Acquired:
+def acquire(rows: ArrowRows, write: Write, phases: Phases) -> HeldBatch:
     """Take the batch over: into memory up to `hoodie.spark.driver.max.batch.bytes`, else into temporary files.
 
     Raises InvalidInput on rows without key, partition path or an ordering value that is asked for
     """
     with phases.time("collect"):
-        held, rest = take_rows(rows.batches(), checked.settings.engine.driver_batch)
+        held, rest = take_rows(rows.batches(), write.settings.engine.driver_batch)
         if rest is None:
-            return LocalRows(sound_rows(pa.Table.from_batches(held, rows.schema), checked))
+            return MemoryBatch(sound_rows(pa.Table.from_batches(held, rows.schema), write))
     with phases.time("stage"):
         folder = tempfile.TemporaryDirectory(prefix="hoodie-batch-")
         try:
-            stage = stage_batches(LocalStorage(folder.name), _FOLDER, chain(held, rest), checked)
+            stage = stage_batches(LocalStorage(folder.name), _FOLDER, chain(held, rest), write)
         except BaseException:
             folder.cleanup()
             raise
-        return SpilledRows(stage, folder)
+        return SpilledBatch(stage, folder)
 
 
 def take_rows(
@@ -144,63 +162,29 @@ def _handed_over(held: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield held.pop()
 
 
-def sound_rows(rows: pa.Table, checked: Checked) -> pa.Table:
-    """The keyed rows. Raises InvalidInput on some that cannot be written."""
-    check_keys(rows)
-    if ordered := ordering_needed(checked):
-        require_ordering(rows, ordered, RECORD_KEY)
-    return rows
-
-
-def ordering_needed(checked: Checked) -> Sequence[str]:
-    """The ordering columns that must have a value in each row of the batch."""
-    ordered = checked.operation_rules.combine is Combine.ORDERED and checked.rule.survivor is not Survivor.OLDEST
-    return checked.rule.ordering if ordered else ()
-
-
-def stage_batches(storage: Storage, folder: str, batches: Iterator[pa.RecordBatch], checked: Checked) -> Stage:
+def stage_batches(storage: Storage, folder: str, batches: Iterator[pa.RecordBatch], write: Write) -> Stage:
     """Stage keyed rows. Raises InvalidInput as `sound_rows`: the stage is gone then."""
     try:
-        pieces = stage_rows(storage, f"{folder}/rows.arrow", batches, ordering_needed(checked), 0)
+        pieces = stage_rows(storage, f"{folder}/rows.arrow", batches, ordering_needed(write), 0)
         stage = Stage(storage, folder, tuple(pieces))
-        require_sound(stage.measured(), checked.rule.ordering)
+        require_sound(stage.measured(), write.rule.ordering)
     except BaseException:
         storage.delete_tree(folder)
         raise
     return stage
 
 
-def _write_spilled(job: WriteJob, stage: Stage, phases: Phases) -> tuple[WriteJob, TaskResults]:
-    checked, rules = job.checked, job.checked.operation_rules
-    partitions = frozenset(stage.measured().rows)
-    with phases.time("locate"):
-        files = prepared_files(checked, job.state, partitions)
-        hits = StagedHits()
-        if checked.locates_staged:
-            calls = lookup_calls(stage, files.bases)
-            costs = _on_threads(staged_lookup(checked, stage), calls, checked.settings.engine.threads)
-            hits = staged_hits(stage, calls, enumerate(costs))
-        if rules.locate and (not checked.locates_staged or lies_deleted(job.state, files, stage, hits)):
-            stage, hits, files = tag_staged(job, stage, files)
-        rows = profile(stage.measured(), hits.updates, not rules.delete)
-        planned = plan_batch(checked, job.state, files, rows, hits.cost)
-    job = announce(job, planned)
-    with phases.time("write"):
-        work = staged_tasks(stage, planned.plan, hits, rules.delete)
-        run = partial(_run_task, stage, task_runner(job, job.spec))
-        done = _on_threads(run, work, _threads(checked, work))
-    return job, TaskResults.on_driver(done, partitions, planned.index)
-
-
-def _run_task(stage: Stage, run: TaskRunner, work: tuple[WriteTask, StagedTask]) -> TaskResult:
+def _run_task(stage: Stage, run: TaskRunner, advance: Advance, work: tuple[WriteTask, StagedTask]) -> TaskResult:
     task, staged = work
     rows = rows_of(stage.storage, staged)
-    return run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
+    done = run(task, rows, f"{task.number}-0-0") if rows.num_rows else TaskResult(())
+    advance(1, *written(done.stats))
+    return done
 
 
-def _threads(checked: Checked, work: Sequence[tuple[WriteTask, StagedTask]]) -> int:
+def _threads(write: Write, work: Sequence[tuple[WriteTask, StagedTask]]) -> int:
     """Threads whose rows together stay within a few times what a batch in memory may take."""
-    engine = checked.settings.engine
+    engine = write.settings.engine
     most = engine.threads
     row_bytes = max((sum(p.bytes for p in s.pieces) / sum(p.rows for p in s.pieces) for _, s in work), default=0.0)
     largest = max((task.inserts + task.updates for task, _ in work), default=0) * row_bytes
@@ -213,13 +197,13 @@ def _on_threads(run: Callable[[T], R], work: Sequence[T], threads: int) -> list[
         return list(pool.map(run, work))
 
 
-def _bulk_batches(checked: Checked, stage: Stage) -> Iterator[pa.RecordBatch]:
+def _bulk_batches(write: Write, stage: Stage) -> Iterator[pa.RecordBatch]:
     """The rows as they are to be written; where they are sorted or combined, a partition of them at a time."""
-    unsorted = checked.settings.write.bulk_sort is BulkInsertSort.NONE
-    if unsorted and checked.operation_rules.combine is Combine.ALL:
+    unsorted = write.settings.write.bulk_sort is BulkInsertSort.NONE
+    if unsorted and write.operation_rules.combine is Combine.ALL:
         for _, batch in read_pieces(stage.storage, stage.pieces):
             yield without_arrivals(batch)
         return
     for _, pieces in sorted(by_partition(stage.pieces).items()):
         rows = pa.Table.from_batches([batch for _, batch in read_pieces(stage.storage, pieces)])
-        yield from bulk_rows(checked, rows).to_batches()
+        yield from bulk_rows(write, rows).to_batches()

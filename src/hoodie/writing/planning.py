@@ -10,16 +10,16 @@ from functools import partial
 import pyarrow as pa
 
 from hoodie.commit.clustering_check import clustered_groups
-from hoodie.config.console import ConsoleOptions
 from hoodie.index.pruning import IndexStats
+from hoodie.lookup.index_choice import prepare_index
 from hoodie.model.commit import WriteStat
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
-from hoodie.table.state import TableFiles, TableState
+from hoodie.table.state import TableFiles
 from hoodie.writing.base_file_writer import WriteSpec
 from hoodie.writing.index_updates import TaskResult, run_and_record
-from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.tasks import new_file_id, run_task
+from hoodie.writing.write import Write
 
 _log = logging.getLogger("hoodie.index")
 
@@ -42,18 +42,14 @@ class BatchPlan:
 
 
 def plan_batch(
-    checked: Checked,
-    state: TableState,
-    files: TableFiles,
-    profile: Mapping[str, PartitionProfile],
-    index: IndexStats,
+    write: Write, files: TableFiles, profile: Mapping[str, PartitionProfile], index: IndexStats
 ) -> BatchPlan:
     """Decide which tasks there are.
 
-    files    what the write sees: `Checked.files`
+    files    what the write sees: `Write.files_of`
     profile  rows to insert and to update, by partition path
     """
-    rules, sizing = checked.operation_rules, checked.settings.sizing
+    rules, sizing, state = write.operation_rules, write.settings.sizing, write.state
     clustered = clustered_groups(state)  # rows that come into these would be lost
     plan = plan_write(
         profile,
@@ -65,13 +61,13 @@ def plan_batch(
         state.record_size(sizing),
         new_file_id,
         rules.kinds,
-        names_new=checked.lookup.names_new,
+        names_new=write.names_new,
     )
     if rules.locate:
         _log.info(
             "%s: index %s found %d of %d looked-up pairs of key and file; %d files read, %d left out, %.3f s",
             state.config.name,
-            checked.index.name,
+            write.index.name,
             index.hits,
             index.candidates,
             index.files_read,
@@ -81,30 +77,35 @@ def plan_batch(
     return BatchPlan(profile, plan, index, files.unmarked)
 
 
-def announce(job: WriteJob, planned: BatchPlan) -> WriteJob:
+def prepared_files(write: Write, partitions: frozenset[str]) -> TableFiles:
+    """What the write sees of the partitions of its batch, as far as its plan asks. The index makes ready for them."""
+    needed = write.operation_rules.locate or write.settings.sizing.small_limit > 0
+    files = write.files_of(partitions) if needed else TableFiles()
+    prepare_index(write.index, write.state, partitions, files if needed else None)
+    return files
+
+
+def fits_driver(write: Write, plan: WritePlan) -> bool:
+    """Whether driver threads are to carry a plan out, by the bytes of base files that it reads.
+
+    An index that finds keys by itself, in whatever partition, says only with the plan how much that is.
+    """
+    return not write.operation_rules.match or plan.bytes_read <= write.settings.engine.driver_rewrite
+
+
+def announce(write: Write, planned: BatchPlan) -> Write:
     """Put the plan on the timeline, before any task writes."""
-    job = job.with_plan(planned.plan)
-    restore_metafiles(job.spec.storage, planned.unmarked, job.spec.instant)
-    return job
+    write = write.with_plan(planned.plan)
+    restore_metafiles(write.storage, planned.unmarked, write.begun.time)
+    return write
 
 
-def task_runner(job: WriteJob, spec: WriteSpec) -> TaskRunner:
+def task_runner(write: Write, spec: WriteSpec) -> TaskRunner:
     """What runs each task: it writes the rows of one file group, then tells the index. Pickles to executors.
 
-    spec  the job's, or of tasks on executors its `executor_spec`
+    spec  the write's, its storage perhaps one that remembers
     """
-    write = partial(run_task, spec, job.checked.rule, job.checked.operation_rules)
-    return partial(run_and_record, write, job.recorder)
-
-
-def what_runs(job: WriteJob) -> str:
-    """A write as its progress bar names it."""
-    return f"{job.checked.operation} {job.state.config.name}"
-
-
-def shows_progress(job: WriteJob) -> bool:
-    """Whether the options of a write want a progress bar."""
-    return job.checked.settings.given.read(ConsoleOptions).progress
+    return partial(run_and_record, partial(run_task, spec, write.rule, write.operation_rules), write.recorder)
 
 
 def written(stats: Iterable[WriteStat]) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from hoodie.table.replacement import NOT_YET, let_wait, settle, taking_over
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
 from hoodie.writing.finish import abandoned_on_error
-from hoodie.writing.job import Checked, WriteJob, start, writable_state
+from hoodie.writing.write import Write, start, writable_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,19 +29,19 @@ class Replacement:
     state: TableState
     properties: Mapping[str, str]
 
-    def start(self, checked: Checked) -> WriteJob:
+    def start(self, write: Write) -> Write:
         """Take the instant of the replace commit, and let the new settings wait for it.
 
-        Raises InvalidInput when a savepoint or a planned compaction forbids it; as `job.start`
+        Raises InvalidInput when a savepoint or a planned compaction forbids it; as `write.start`
         """
-        job = start(checked)
-        storage, transaction = checked.state.storage, job.transaction
-        with abandoned_on_error(transaction, checked.index), transaction.writers.lock_on(storage):
+        write = start(write)
+        storage, transaction = write.storage, write.begun
+        with abandoned_on_error(write), transaction.writers.lock_on(storage):
             old = load_state(storage)
             _refuse_kept(old)
             let_wait(storage, transaction.time, self.properties)
         # What goes is told from the table as it is; its own settings say where that lies.
-        return replace(job, transaction=replace(transaction, state=old))
+        return replace(write, transaction=replace(transaction, state=old))
 
     def finish(self) -> None:
         """Put the new settings in place, after the commit. If it dies before, the next write does it."""

@@ -5,71 +5,53 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from itertools import count
-from typing import Protocol
-
-import pyarrow as pa
 
 from hoodie.commit.batch_ids import BatchKnown, require_new
 from hoodie.commit.transaction import Transaction, abandon
-from hoodie.config.options import Options
+from hoodie.config.console import ConsoleOptions
+from hoodie.display.progress import progress
 from hoodie.errors import WriteConflict
+from hoodie.index.pruning import IndexStats
 from hoodie.table.overrides import completed
 from hoodie.table.state import TableState
 from hoodie.writing.duplicates import refuse_dropping
 from hoodie.writing.finish import AfterCommit, abandoned_on_error, finish
-from hoodie.writing.job import Checked, WriteJob, check, start, with_transaction, writable_state
+from hoodie.writing.held import DRIVER, HeldBatch, TaskResults
+from hoodie.writing.planning import announce, fits_driver, prepared_files
 from hoodie.writing.replacement import Replacement
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import earlier_result, with_retries
-from hoodie.writing.stage import Stage
-from hoodie.writing.task_results import TaskResults
 from hoodie.writing.validation import Validate, validator
-
-
-class Acquired(Protocol):
-    """A batch at hand: its source is not asked again, however many attempts a write takes."""
-
-    @property
-    def staged(self) -> Stage | None:
-        """Where it lies in files; None: it is elsewhere."""
-
-    def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-        """Write it as data files. Nothing is published yet."""
-
-    def release(self) -> None:
-        """Let go of what holds it."""
+from hoodie.writing.write import Write, check, start, with_transaction, writable_state
 
 
 @dataclass(frozen=True, slots=True)
-class CheckedBatch:
-    """A batch that fits its table. Nothing is on disk yet.
+class IncomingBatch:
+    """A write that fits its table, and how its rows are had. Nothing is on disk yet.
 
-    columns  the user's; None: of a delete
-    options  all of the write, for what the commit's metadata keeps
     acquire  has the engine bring the batch over; raises InvalidInput on rows that cannot be written
     adapt    what the rows ask for beyond their operation; checking them again asks for it again
     validate of the engine
     """
 
-    checked: Checked
-    columns: pa.Schema | None
-    options: Options
-    acquire: Callable[[Checked, Phases], Acquired]
+    write: Write
+    acquire: Callable[[Write, Phases], HeldBatch]
     after_commit: AfterCommit
     phases: Phases = field(default_factory=Phases)
-    adapt: Callable[[Checked], Checked] = lambda checked: checked
+    adapt: Callable[[Write], Write] = lambda write: write
     validate: Validate | None = None
 
 
-def _check_again(batch: CheckedBatch) -> Checked:
-    """The batch against the table as it is now."""
-    settings = batch.checked.settings
-    state = completed(writable_state(batch.checked.state.storage, settings), batch.options)
-    return batch.adapt(check(state, batch.checked.operation, batch.columns, settings))
+def _check_again(batch: IncomingBatch) -> Write:
+    """The write, compared with the table as it is now."""
+    write, settings = batch.write, batch.write.settings
+    state = completed(writable_state(write.storage, settings), settings.given)
+    require_new(state, settings.writers.batch)
+    return batch.adapt(check(state, write.operation, write.columns, settings))
 
 
 def run(
-    batch: CheckedBatch,
+    batch: IncomingBatch,
     transaction: Transaction | None = None,
     *,
     commit: bool = True,
@@ -86,46 +68,45 @@ def run(
     made_of      the table that the rows of the batch were read from: one attempt is made, and only on this very table
     Raises       WriteConflict, when there were commits since `made_of`, among others
     """
-    settings = batch.checked.settings
-    validator(batch.options, batch.validate)
-    refuse_dropping(batch.checked.operation, batch.options)
+    write, settings = batch.write, batch.write.settings
+    validator(settings.given, batch.validate)
+    refuse_dropping(write.operation, settings.given)
     try:
-        require_new(batch.checked.state, settings.writers.batch)
+        require_new(write.state, settings.writers.batch)
     except BatchKnown as known:  # its rows are not even looked at
         if transaction is not None:
             abandon(transaction)
         return earlier_result(known)
     with batch.phases.time("collect"):
-        acquired = batch.acquire(batch.checked, batch.phases)
+        held = batch.acquire(write, batch.phases)
     try:
         if transaction is not None:
-            job = with_transaction(batch.checked, transaction)
-            result = _run(batch, job, acquired, commit)
+            result = _run(batch, with_transaction(write, transaction), held, commit)
         elif replacing is not None:
             with batch.phases.time("begin"):
-                job = replacing.start(batch.checked)
-            result = _run(batch, job, acquired, commit)
+                begun = replacing.start(write)
+            result = _run(batch, begun, held, commit)
             replacing.finish()
         elif made_of is not None:
-            result = _attempts(batch, acquired, commit, made=False, made_of=made_of)()
+            result = _attempts(batch, held, commit, made=False, made_of=made_of)()
         else:
             if make_table is not None:
                 with batch.phases.time("begin"):
                     make_table()
-            result = with_retries(settings, _attempts(batch, acquired, commit, made=make_table is not None))
+            result = with_retries(settings, _attempts(batch, held, commit, made=make_table is not None))
     except BatchKnown as known:
         return earlier_result(known)
     finally:
-        with batch.phases.time("stage" if acquired.staged is not None else "collect"):
-            acquired.release()
+        with batch.phases.time("stage" if held.staged is not None else "collect"):
+            held.release()
     if commit:
         with batch.phases.time("services"):
-            batch.after_commit(batch.checked.state.storage, batch.options, result.instant, result.after)
+            batch.after_commit(write.storage, settings.given, result.instant, result.after)
     return replace(result, seconds=batch.phases.whole())
 
 
 def _attempts(
-    batch: CheckedBatch, acquired: Acquired, commit: bool, *, made: bool, made_of: TableState | None = None
+    batch: IncomingBatch, held: HeldBatch, commit: bool, *, made: bool, made_of: TableState | None = None
 ) -> Callable[[], WriteResult]:
     """One attempt after the other, each on the table as it is then. The batch is at hand.
 
@@ -135,11 +116,11 @@ def _attempts(
 
     def attempt() -> WriteResult:
         with batch.phases.time("begin"):
-            job = start(batch.checked if next(numbers) == 0 else _check_again(batch))
+            write = start(batch.write if next(numbers) == 0 else _check_again(batch))
         if made_of is not None:
-            with abandoned_on_error(job.transaction, job.checked.index):
-                _require_same_table(made_of, job.state)
-        return _run(batch, job, acquired, commit)
+            with abandoned_on_error(write):
+                _require_same_table(made_of, write.state)
+        return _run(batch, write, held, commit)
 
     return attempt
 
@@ -150,8 +131,40 @@ def _require_same_table(before: TableState, now: TableState) -> None:
         raise WriteConflict("another writer has committed since the rows of this write were read; write them again")
 
 
-def _run(batch: CheckedBatch, job: WriteJob, acquired: Acquired, commit: bool) -> WriteResult:
-    with abandoned_on_error(job.transaction, job.checked.index):
-        job, outcome = acquired.write(job, batch.phases)
-        validate = validator(batch.options, batch.validate)
-        return finish(job, outcome, batch.phases, batch.options, commit=commit, validate=validate)
+def _run(batch: IncomingBatch, write: Write, held: HeldBatch, commit: bool) -> WriteResult:
+    with abandoned_on_error(write):
+        write, outcome = write_batch(write, held, batch.phases)
+        validate = validator(write.settings.given, batch.validate)
+        return finish(write, outcome, batch.phases, commit=commit, validate=validate)
+
+
+def write_batch(write: Write, batch: HeldBatch, phases: Phases) -> tuple[Write, TaskResults]:
+    """Write the rows as data files: locate, plan, announce the plan, run its tasks. Nothing is published yet."""
+    if write.operation_rules.bulk:
+        with phases.time("plan"):
+            write = write.with_plan(None)
+        with phases.time("write"):
+            reports = batch.stream(write)
+        partitions = batch.partitions.union(stat.partition or "" for stat in reports.stats)
+        return write, TaskResults(reports.stats, partitions, IndexStats(), batch.route, reports.later)
+    with phases.time("locate"):
+        located = batch.locate(write, prepared_files(write, batch.partitions))
+    try:
+        planned = located.planned
+        if batch.spread is not None and not fits_driver(write, planned.plan):
+            with phases.time("stage"):
+                further = batch.spread(write)
+            try:
+                return write_batch(write, further, phases)
+            finally:
+                further.release()
+        with phases.time("plan"):
+            write = announce(write, planned)
+        where = "" if batch.route == DRIVER else " on executors"
+        title = f"{write.operation} {write.state.config.name}{where}"
+        show = write.settings.given.read(ConsoleOptions).progress
+        with phases.time("write"), progress(title, len(planned.plan.tasks), show=show) as advance:
+            reports = located.run(write, advance)
+        return write, TaskResults(reports.stats, batch.partitions, planned.index, batch.route, reports.later)
+    finally:
+        located.release()

@@ -23,33 +23,33 @@ from hoodie.model.files import FileGroupId
 from hoodie.model.meta import RECORD_KEY
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles
-from hoodie.writing.driver import TaggedBatch, tag_on_driver, tagger, thread_pool
-from hoodie.writing.job import WriteJob
+from hoodie.writing.memory import TaggedBatch, tag_on_driver, tagger, thread_pool
 from hoodie.writing.stage import Stage, StagedHits
 from hoodie.writing.staging import Piece, hits_path, read_pieces, stage_rows, write_hits
+from hoodie.writing.write import Write
 
 _PARTS = 128  # files that are open at once
 _PARTS_OF_ANY = 3  # where no size is given that fits into memory
 
 
-def tag_staged(job: WriteJob, stage: Stage, files: TableFiles) -> tuple[Stage, StagedHits, TableFiles]:
+def tag_staged(write: Write, stage: Stage, files: TableFiles) -> tuple[Stage, StagedHits, TableFiles]:
     """Tag a batch part by part, and stage it once more. Raises as `tag_on_driver`
 
-    files    `Checked.files` of the batch's partitions
+    files    `Write.files_of` of the batch's partitions
     returns  the rows where they go, without those that have no effect; which of them a file group holds; and what a
              writer sees of the partitions that the rows, and their keys, are in
     """
-    most = job.checked.settings.engine.driver_batch
+    most = write.settings.engine.driver_batch
     size = sum(piece.bytes for piece in stage.pieces)
     count = max(1, min(_PARTS, ceil(size / most))) if most else _PARTS_OF_ANY
     pieces: list[Piece] = []
     laid: dict[str, int] = {}  # rows by partition path
     hits: dict[FileGroupId, list[np.ndarray]] = {}
     cost = IndexStats()
-    tag = tagger(job.checked, job.state, stage.measured().rows, files)
-    with thread_pool(job.checked.settings) as pool:
+    tag = tagger(write, stage.measured().rows, files)
+    with thread_pool(write.settings) as pool:
         for number, rows in enumerate(_parts(stage, count)):
-            tagged = _with_effect(tag_on_driver(job.checked, job.state, rows, files, pool, tag))
+            tagged = _with_effect(tag_on_driver(write, rows, files, pool, tag))
             files, cost = tagged.files, cost + tagged.located.stats
             batch = tagged.batch
             starts = dict(zip(batch.partitions, batch.offsets.tolist(), strict=False))

@@ -18,8 +18,7 @@ from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask
 from hoodie.storage.protocol import Storage
 from hoodie.table.partition_metadata import require_partition_paths
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.driver import refuse_bad_keys
-from hoodie.writing.job import Checked
+from hoodie.writing.arrow_batch import refuse_bad_keys
 from hoodie.writing.precombine import in_order_of_arrival
 from hoodie.writing.staging import (
     LookupCall,
@@ -31,6 +30,7 @@ from hoodie.writing.staging import (
     read_hits,
     read_pieces,
 )
+from hoodie.writing.write import Write
 
 #: Staged bytes that the tasks of a write may read in all, as a multiple of the batch, or at least this many.
 _FEW_READS = 4
@@ -152,18 +152,18 @@ def lookup_calls(stage: Stage, bases: Mapping[str, Sequence[BaseFile]]) -> list[
     return [LookupCall(number, base, pieces[base.group.partition]) for number, base in enumerate(files)]
 
 
-def staged_lookup(checked: Checked, stage: Stage) -> Callable[[LookupCall], IndexStats]:
+def staged_lookup(write: Write, stage: Stage) -> Callable[[LookupCall], IndexStats]:
     """What looks the keys of a partition up in one base file, and stages the hits; picklable. As `locate_staged`."""
-    look_up = checked.index.look_up
+    look_up = write.index.look_up
     assert isinstance(look_up, ByFile)
     return partial(
         locate_staged,
-        checked.state.storage,
+        write.state.storage,
         stage.storage,
         stage.folder,
         look_up.pruned,
-        checked.settings.bloom,
-        checked.keeps_positions,
+        write.settings.bloom,
+        write.keeps_positions,
     )
 
 

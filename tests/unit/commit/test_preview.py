@@ -18,9 +18,10 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.load import COMMITS
-from hoodie.writing.driver import write_on_driver
-from hoodie.writing.job import check, replaced_groups, start, writable_state
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
+from hoodie.writing.run import write_batch
+from hoodie.writing.write import check, replaced_groups, start, writable_state
 from support.trips import TRIPS, rows
 
 
@@ -39,14 +40,14 @@ def test_it_has_the_commit_and_all_others_do_not(kind: str, operation: WriteOper
     table.upsert(rows("a", "b"))
     settings = Settings.read(Options())
     batch = rows("b", "c", ts=2)
-    job = start(check(writable_state(storage, settings), operation, batch.schema, settings))
+    write = start(check(writable_state(storage, settings), operation, batch.schema, settings))
     keys = {"_hoodie_record_key": ["b", "c"], "_hoodie_partition_path": ["oslo", "oslo"]}
     keyed = pa.table({**{name: batch.column(name) for name in batch.column_names}, **keys})
-    job, outcome = write_on_driver(job, keyed, Phases())
-    extra = {"schema": job.checked.avro_schema}
-    metadata = describe(job.transaction, outcome.stats, replaced_groups(job, outcome.partitions), extra)
+    write, outcome = write_batch(write, MemoryBatch(keyed), Phases())
+    extra = {"schema": write.avro_schema}
+    metadata = describe(write.begun, outcome.stats, replaced_groups(write, outcome.partitions), extra)
     COMMITS.forget()
-    seen = preview(job.transaction, metadata)
+    seen = preview(write.begun, metadata)
     assert ids(seen) == expected
     assert ids(storage) == ["a", "b"]
     again = pickle.loads(pickle.dumps((seen.path, seen.data)))  # type: ignore[attr-defined]

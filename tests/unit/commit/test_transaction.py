@@ -31,10 +31,11 @@ from hoodie.timeline.clock import new_time
 from hoodie.timeline.transition import create_requested
 from hoodie.view.load import load_view
 from hoodie.view.slices import merged_slices
-from hoodie.writing.driver import write_on_driver
-from hoodie.writing.job import WriteJob, check, replaced_groups, start, with_transaction, writable_state
+from hoodie.writing.held import TaskResults
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import TaskResults
+from hoodie.writing.run import write_batch
+from hoodie.writing.write import Write, check, replaced_groups, start, with_transaction, writable_state
 from support import undoing
 from support.oracles import read_hudi_rs
 from support.trips import TRIPS
@@ -55,7 +56,7 @@ def batch(rows: Rows) -> pa.Table:
     return pa.table(columns | {"_hoodie_record_key": keys, "_hoodie_partition_path": cities})
 
 
-def prepared(storage: Storage, rows: Rows, operation: WriteOperation = WriteOperation.UPSERT) -> WriteJob:
+def prepared(storage: Storage, rows: Rows, operation: WriteOperation = WriteOperation.UPSERT) -> Write:
     """A write that has its instant and no more."""
     settings = Settings.read(Options({"hoodie.spark.driver.threads": "1"}))
     state = writable_state(storage, settings)
@@ -65,14 +66,14 @@ def prepared(storage: Storage, rows: Rows, operation: WriteOperation = WriteOper
 def write(storage: Storage, rows: Rows, operation: WriteOperation = WriteOperation.UPSERT) -> str:
     """A whole write; its instant."""
     job = prepared(storage, rows, operation)
-    job, outcome = write_on_driver(job, batch(rows), Phases())
+    job, outcome = write_batch(job, MemoryBatch(batch(rows)), Phases())
     finish(job, outcome)
-    return job.transaction.time
+    return job.begun.time
 
 
-def finish(job: WriteJob, outcome: TaskResults) -> None:
+def finish(job: Write, outcome: TaskResults) -> None:
     groups = replaced_groups(job, outcome.partitions)
-    publish(job.transaction, describe(job.transaction, outcome.stats, groups, {"schema": job.checked.avro_schema}))
+    publish(job.begun, describe(job.begun, outcome.stats, groups, {"schema": job.avro_schema}))
 
 
 def read(storage: Storage) -> Rows:
@@ -160,8 +161,8 @@ def test_the_next_write_leaves_nothing_of_a_dead_one_but_a_rollback(dying):
 def test_a_rollback_that_died_anywhere_is_taken_up_and_ends_as_one(dying):
     dead = table(BEFORE)
     job = prepared(dead, CHANGES)
-    write_on_driver(job, batch(CHANGES), Phases())  # data files and markers, not published
-    failed = job.transaction.time
+    write_batch(job, MemoryBatch(batch(CHANGES)), Phases())  # data files and markers, not published
+    failed = job.begun.time
     assert len(leftovers(dead, failed)) > 6
     left = undoing.dying(dying, dead, lambda storage: clean_up(load_state(storage)))
     assert len(left) > 8
@@ -177,7 +178,7 @@ def test_a_rollback_that_died_anywhere_is_taken_up_and_ends_as_one(dying):
 def test_rolling_back_twice_is_as_once():
     storage = table(BEFORE)
     job = prepared(storage, CHANGES)
-    job, _ = write_on_driver(job, batch(CHANGES), Phases())
+    job, _ = write_batch(job, MemoryBatch(batch(CHANGES)), Phases())
     clean_up(load_state(storage))
     once = storage.snapshot()
     clean_up(load_state(storage))
@@ -196,7 +197,7 @@ def test_several_dead_writes_are_rolled_back_one_by_one():
             storage, new_time(state.timeline, state.config.timezone, lambda: dt.datetime.now(dt.UTC)), Action.COMMIT
         )
         job = with_transaction(checked, Transaction(state, requested, WriteOperation.UPSERT))
-        write_on_driver(job, batch(rows), Phases())
+        write_batch(job, MemoryBatch(batch(rows)), Phases())
         dead.append(requested.requested)
     write(storage, LATER)
     assert read(storage) == BEFORE | LATER
@@ -207,21 +208,21 @@ def test_several_dead_writes_are_rolled_back_one_by_one():
 def test_a_writer_that_fails_rolls_itself_back():
     storage = table(BEFORE)
     job = prepared(storage, CHANGES)
-    write_on_driver(job, batch(CHANGES), Phases())
-    assert abandon(job.transaction)
-    assert not abandon(job.transaction)  # another writer may have been faster
+    write_batch(job, MemoryBatch(batch(CHANGES)), Phases())
+    assert abandon(job.begun)
+    assert not abandon(job.begun)  # another writer may have been faster
     assert read(storage) == BEFORE
-    assert leftovers(storage, job.transaction.time) == []
+    assert leftovers(storage, job.begun.time) == []
 
 
 def test_a_write_that_was_published_is_not_rolled_back_by_its_own_writer():
     # The answer to the publication got lost: the writer sees an error, readers see the commit.
     storage = table(BEFORE)
     job = prepared(storage, CHANGES)
-    job, outcome = write_on_driver(job, batch(CHANGES), Phases())
+    job, outcome = write_batch(job, MemoryBatch(batch(CHANGES)), Phases())
     finish(job, outcome)
     published = storage.snapshot()
-    assert not abandon(job.transaction)
+    assert not abandon(job.begun)
     assert storage.snapshot() == published
     assert read(storage) == AFTER
 
@@ -261,7 +262,7 @@ def test_two_writers_that_take_the_same_instant_do_not_both_go_on():
 def test_files_of_a_lost_task_attempt_are_gone_before_the_commit():
     storage = table(BEFORE)
     job = prepared(storage, CHANGES)
-    job, outcome = write_on_driver(job, batch(CHANGES), Phases())
+    job, outcome = write_batch(job, MemoryBatch(batch(CHANGES)), Phases())
     (won,) = [stat for stat in outcome.stats if stat.path and stat.path.startswith("bern/")]
     assert won.path is not None
     lost = won.path.replace("_2-0-0_", "_2-0-9_").replace("_0-0-0_", "_0-0-9_")
@@ -277,9 +278,9 @@ def test_files_of_a_lost_task_attempt_are_gone_before_the_commit():
 def test_statistics_that_name_a_file_group_twice_are_not_published():
     storage = table(BEFORE)
     job = prepared(storage, CHANGES)
-    job, outcome = write_on_driver(job, batch(CHANGES), Phases())
+    job, outcome = write_batch(job, MemoryBatch(batch(CHANGES)), Phases())
     with pytest.raises(HoodieError, match="written twice"):
-        describe(job.transaction, [*outcome.stats, outcome.stats[0]], {}, {})
+        describe(job.begun, [*outcome.stats, outcome.stats[0]], {}, {})
     assert read(storage) == BEFORE
 
 

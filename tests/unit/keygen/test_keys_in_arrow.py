@@ -19,8 +19,9 @@ from hypothesis import strategies as st
 from hoodie.config.keygen import TimestampType, TimeUnit
 from hoodie.errors import InvalidInput, InvalidOption, SchemaMismatch
 from hoodie.keygen import calendar
-from hoodie.keygen.arrow_keys import missing_columns, partition_path, record_key
-from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, PartitionField
+from hoodie.keygen.arrow_keys import partition_path, record_key
+from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.keygen import FieldKind, KeyGenerator, Kind, PartitionField, lacking_columns
 from hoodie.keygen.timebased import TimestampSettings
 from support.keygen_vectors import GENERATORS, timestamp_settings
 
@@ -103,7 +104,7 @@ def test_columns_that_a_timestamp_type_cannot_read_are_refused() -> None:
 def test_all_missing_columns_are_named_at_once() -> None:
     schema = pa.schema([("ID", pa.int32()), ("city", pa.string()), ("st", pa.struct([("x", pa.int32())]))])
     keygen = KeyGenerator(Kind.COMPLEX, ("id", "st.y"), (PartitionField("city"), PartitionField("day")))
-    assert missing_columns(schema, keygen, ("st.x", "ts")) == [
+    assert lacking_columns(schema.names, lambda name: type_at(schema, name) is not None, keygen, ("st.x", "ts")) == [
         "record key column 'id' is missing (there is 'ID')",
         "record key column 'st.y' is missing (there is 'st')",
         "partition column 'day' is missing",

@@ -18,8 +18,8 @@ from hoodie.table.create import create
 from hoodie.table.settings import Settings
 from hoodie.testing.storage import MemoryStorage
 from hoodie.writing import tasks
-from hoodie.writing.job import check, start, writable_state
 from hoodie.writing.tasks import write_stream
+from hoodie.writing.write import check, start, writable_state
 
 T = TypeVar("T")
 OPTIONS = {
@@ -45,7 +45,7 @@ def bulk_insert(storage: Storage, batches: Iterable[pa.RecordBatch], **options: 
     schema = rows(0, 1, "").schema.remove(4).remove(3)
     checked = check(writable_state(storage, settings), WriteOperation.BULK_INSERT, schema, settings)
     job = start(checked).with_plan(None)
-    return write_stream(job.spec, checked.rule, iter(batches), "0-0-0")
+    return write_stream(job.spec(), checked.rule, iter(batches), "0-0-0")
 
 
 class OpenFiles(WrappedStorage):

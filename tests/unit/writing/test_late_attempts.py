@@ -24,10 +24,10 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.tables import keyed
 from hoodie.writing.finish import finish
-from hoodie.writing.job import WriteJob, check, start
+from hoodie.writing.held import TaskResults
 from hoodie.writing.result import Phases
-from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import new_file_id, run_task, write_stream
+from hoodie.writing.write import Write, check, start
 
 OPTIONS = {
     "hoodie.table.name": "t",
@@ -52,18 +52,18 @@ class Meanwhile(WrappedStorage):
         return call()
 
 
-def begun(storage: Storage, operation: WriteOperation = WriteOperation.BULK_INSERT, **options: str) -> WriteJob:
+def begun(storage: Storage, operation: WriteOperation = WriteOperation.BULK_INSERT, **options: str) -> Write:
     """A write that is going to spread."""
     create(storage, {**OPTIONS, **options})
     state = load_state(storage)
     return start(check(state, operation, ROWS.schema, Settings.read(Options()))).with_plan(None)
 
 
-def attempt(job: WriteJob, number: int) -> TaskResults:
+def attempt(job: Write, number: int) -> TaskResults:
     """What one attempt of the only task writes: a file in each of two partitions."""
-    state = job.checked.state
+    state = job.state
     rows = keyed(ROWS, table_keygen(state, key_samples(state))).to_batches()
-    stats = write_stream(job.executor_spec, job.checked.rule, iter(rows), f"0-1-{number}")
+    stats = write_stream(job.spec(lingering=True), job.rule, iter(rows), f"0-1-{number}")
     return TaskResults(stats, frozenset("xy"), TaskResults.nothing(frozenset()).index, "executors")
 
 
@@ -73,15 +73,14 @@ def files(path: Path) -> set[str]:
     return {f for f in found if (not f.startswith(".hoodie/") and not f.endswith("_metadata")) or "/.temp/" in f}
 
 
-def with_storage(job: WriteJob, storage: Storage) -> WriteJob:
-    state = replace(job.state, storage=storage)
-    return replace(job, transaction=replace(job.transaction, state=state))
+def with_storage(job: Write, storage: Storage) -> Write:
+    return replace(job, transaction=replace(job.begun, state=replace(job.begun.state, storage=storage)))
 
 
 def test_an_attempt_that_begins_after_the_commit_leaves_nothing(tmp_path):
     job = begun(LocalStorage(tmp_path))
     outcome = attempt(job, 1)
-    finish(job, outcome, Phases(), Options())
+    finish(job, outcome, Phases())
     published = {stat.path for stat in outcome.stats}
     assert files(tmp_path) == published
     with pytest.raises(InstantNotFound, match="is over"):
@@ -92,7 +91,7 @@ def test_an_attempt_that_begins_after_the_commit_leaves_nothing(tmp_path):
 def test_an_attempt_that_goes_on_after_the_rollback_leaves_nothing(tmp_path):
     job = begun(LocalStorage(tmp_path))
     attempt(job, 1)
-    assert abandon(job.transaction)
+    assert abandon(job.begun)
     with pytest.raises(InstantNotFound, match="is over"):
         attempt(job, 2)
     assert files(tmp_path) == set()
@@ -102,7 +101,7 @@ def test_a_file_finished_right_before_the_commit_is_removed_after_it(tmp_path):
     job = begun(LocalStorage(tmp_path))
     outcome = attempt(job, 1)
     storage = Meanwhile(LocalStorage(tmp_path), "create_new", ".commit", lambda: attempt(job, 2))
-    finish(with_storage(job, storage), outcome, Phases(), Options())
+    finish(with_storage(job, storage), outcome, Phases())
     assert files(tmp_path) == {stat.path for stat in outcome.stats}
 
 
@@ -120,12 +119,12 @@ def test_a_log_file_finished_after_the_commit_does_not_stay(tmp_path):
         WriteOperation.UPSERT,
         **{"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
     )
-    finish(job, TaskResults.nothing(frozenset()), Phases(), Options())
-    state = job.checked.state
+    finish(job, TaskResults.nothing(frozenset()), Phases())
+    state = job.state
     rows = keyed(ROWS, table_keygen(state, key_samples(state))).slice(0, 1)
     task = WriteTask(0, FileGroupId("x", new_file_id()), TaskKind.APPEND, None, 1, 0)
     with pytest.raises(InstantNotFound, match="is over"):
-        run_task(job.executor_spec, job.checked.rule, job.checked.operation_rules, task, rows, "0-1-2")
+        run_task(job.spec(lingering=True), job.rule, job.operation_rules, task, rows, "0-1-2")
     assert files(tmp_path) == set()
 
 

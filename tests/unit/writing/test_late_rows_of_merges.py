@@ -20,9 +20,9 @@ from hoodie.merge import payloads
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.table.state import load_state
-from hoodie.writing.job import as_merge, as_update
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
+from hoodie.writing.write import as_merge, as_update
 from support.by_position import rows_by_position
 
 TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -57,11 +57,11 @@ def merge(
 ) -> WriteResult:
     """As a MERGE writes the rows that its clauses made."""
     frame = batch(*rows)
-    checked = check(table.storage, WriteOperation.UPSERT, frame, Options(table.options))
-    acquire = checked.acquire
+    incoming = check(table.storage, WriteOperation.UPSERT, frame, Options(table.options))
+    acquire = incoming.acquire
     if action is not None:
-        acquire = lambda *given: with_action(checked.acquire(*given), action)  # noqa: E731
-    return run(replace(checked, checked=adapt(checked.checked), adapt=adapt, acquire=acquire))
+        acquire = lambda *given: with_action(incoming.acquire(*given), action)  # noqa: E731
+    return run(replace(incoming, write=adapt(incoming.write), adapt=adapt, acquire=acquire))
 
 
 def update(table: Table, *rows: tuple[str, int, str]) -> WriteResult:

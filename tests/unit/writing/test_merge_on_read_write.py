@@ -10,7 +10,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog, UnsupportedTable
 from hoodie.formats.timeline.commit_json import decode_commit
@@ -28,12 +27,12 @@ from hoodie.table.state import table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
 from hoodie.timeline.transition import create_requested
-from hoodie.writing.driver import plan_on_driver, thread_pool
 from hoodie.writing.finish import finish
-from hoodie.writing.job import WriteJob, check, start, writable_state
+from hoodie.writing.held import TaskResults
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import TaskResults
 from hoodie.writing.tasks import run_task
+from hoodie.writing.write import Write, check, start, writable_state
 from support.oracles import read_hudi_rs, read_hudi_rs_optimized
 from support.own_indexes import EXACT
 from support.trips import TRIPS
@@ -428,7 +427,7 @@ def test_groups_whose_keys_an_index_cannot_see_are_not_written_with_it():
 class Attempts:
     """A write of one task, planned, to be run as often as asked."""
 
-    job: WriteJob
+    job: Write
     task: WriteTask
     rows: pa.Table
 
@@ -439,15 +438,14 @@ class Attempts:
         given = batch(rows)
         job = start(check(state, WriteOperation.UPSERT, given.schema, settings))
         given = keyed(given, table_keygen(state))
-        with thread_pool(settings) as pool:
-            plan = plan_on_driver(job.checked, job.state, given, job.state.files({"oslo"}), pool).planned.plan
+        plan = MemoryBatch(given).locate(job, job.state.files({"oslo"})).planned.plan
         (task,) = plan.tasks
         assert task.kind is TaskKind.APPEND
         return cls(job.with_plan(plan), task, given)
 
     def run(self, token: str) -> list[WriteStat]:
-        checked = self.job.checked
-        return run_task(self.job.spec, checked.rule, checked.operation_rules, self.task, self.rows, token)
+        job = self.job
+        return run_task(job.spec(), job.rule, job.operation_rules, self.task, self.rows, token)
 
 
 def test_a_retried_task_leaves_nothing_that_a_reader_counts_twice(tmp_path: Path):
@@ -461,11 +459,11 @@ def test_a_retried_task_leaves_nothing_that_a_reader_counts_twice(tmp_path: Path
     assert len(paths[0]) == len(paths[1]) > 1
     assert not set(paths[0]) & set(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == first  # nothing is published
-    finish(attempts.job, TaskResults(won, frozenset({"oslo"}), IndexStats(), "driver"), Phases(), Options())
+    finish(attempts.job, TaskResults(won, frozenset({"oslo"}), IndexStats(), "driver"), Phases())
     assert [table.storage.exists(path) for path in paths[0]] == [False] * len(paths[0])
     assert [table.storage.exists(path) for path in paths[1]] == [True] * len(paths[1])
     assert rows_of(table.snapshot()) == rows_of(read_hudi_rs(tmp_path)) == changes
-    assert not table.storage.list_tree(f".hoodie/.temp/{attempts.job.transaction.time}")
+    assert not table.storage.list_tree(f".hoodie/.temp/{attempts.job.begun.time}")
 
 
 def test_a_late_writer_of_another_instant_does_not_touch_published_files():

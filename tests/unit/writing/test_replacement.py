@@ -28,11 +28,11 @@ from hoodie.table.replacement import WAITING
 from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.job import start
 from hoodie.writing.local import check_batch
 from hoodie.writing.replacement import Replacement, replacement
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import _run
+from hoodie.writing.write import start
 from support.oracles import assert_same_rows, read_hudi_rs
 
 OLD = {
@@ -209,8 +209,8 @@ def begun(storage: Storage, options: dict[str, str], new: Replacement | None = N
     source = (NEW_ROWS if new else LATER).to_reader()
     state = new.state if new else None
     batch = check_batch(storage, operation, source, Options(options), after_commit, new=state)
-    job = new.start(batch.checked) if new else start(batch.checked)
-    return lambda: _run(batch, job, batch.acquire(batch.checked, batch.phases), True)
+    job = new.start(batch.write) if new else start(batch.write)
+    return lambda: _run(batch, job, batch.acquire(batch.write, batch.phases), True)
 
 
 LEFT_ALONE = {"hoodie.cleaner.policy.failed.writes": "NEVER"}

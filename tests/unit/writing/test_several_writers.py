@@ -29,11 +29,12 @@ from hoodie.table.state import load_state
 from hoodie.testing.storage import Crash, MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.timeline.transition import create_requested, instant_path, remove_pending, to_inflight
-from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import abandoned_on_error, finish
-from hoodie.writing.job import WriteJob, check, start, writable_state
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
 from hoodie.writing.retry import KNOWN
+from hoodie.writing.run import write_batch
+from hoodie.writing.write import Write, check, start, writable_state
 from support.trips import TRIPS
 
 TABLE = {
@@ -400,7 +401,7 @@ def test_a_heart_beats_while_its_writer_works_and_no_longer():
     assert there.storage.list(".hoodie/.heartbeat") == []
 
 
-def begun(there: ArrowTable) -> WriteJob:
+def begun(there: ArrowTable) -> Write:
     settings = Settings.read(there.options)
     state = writable_state(there.storage, settings)
     return start(check(state, WriteOperation.UPSERT, rows("a").schema, settings))
@@ -411,7 +412,7 @@ def test_an_interrupted_write_falls_silent():
     there = table({**LOCKED, "hoodie.client.heartbeat.interval_in_ms": "100"})
     there.upsert(rows("a"))
     job = begun(there)
-    with pytest.raises(KeyboardInterrupt), abandoned_on_error(job.transaction):
+    with pytest.raises(KeyboardInterrupt), abandoned_on_error(job):
         raise KeyboardInterrupt
     before = there.storage.list(".hoodie/.heartbeat")
     threading.Event().wait(0.4)
@@ -531,10 +532,10 @@ def test_a_commit_that_is_published_twice_is_refused():
     there = table()
     there.upsert(rows("a"))
     job = begun(there).with_plan(None)
-    metadata = describe(job.transaction, [], {}, {"schema": job.checked.avro_schema})
-    publish(job.transaction, metadata)
+    metadata = describe(job.begun, [], {}, {"schema": job.avro_schema})
+    publish(job.begun, metadata)
     with pytest.raises(WriteConflict, match="published already"):
-        publish(job.transaction, metadata)
+        publish(job.begun, metadata)
 
 
 def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
@@ -553,13 +554,13 @@ def test_a_rollback_that_sleeps_does_not_delete_what_was_published_meanwhile():
             if name == "list_tree" and path.endswith(first.transaction.time):
                 self.looks += 1
                 if self.looks == 2:
-                    work.append(write_on_driver(first, batch, Phases()))
+                    work.append(write_batch(first, MemoryBatch(batch), Phases()))
             return call()
 
         def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
             if len(work) == 1:
                 job, outcome = work[0]
-                work.append(finish(job, outcome, Phases(), Options()))
+                work.append(finish(job, outcome, Phases()))
             return call()
 
     ArrowTable(Slow(there.storage), there.options).upsert(rows("c", city="rome"))

@@ -13,10 +13,11 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import key_samples, load_state, table_keygen
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable, keyed
-from hoodie.writing.driver import write_on_driver
 from hoodie.writing.finish import finish
-from hoodie.writing.job import WriteJob, check, start
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.result import Phases
+from hoodie.writing.run import write_batch
+from hoodie.writing.write import Write, check, start
 
 OPTIONS = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
 LOCKED = {
@@ -45,11 +46,11 @@ def archive(storage: MemoryStorage, instant: Instant) -> None:
         storage.delete(path)
 
 
-def written(job: WriteJob, rows: pa.Table) -> None:
-    state = job.checked.state
+def written(job: Write, rows: pa.Table) -> None:
+    state = job.state
     phases = Phases()
-    job, outcome = write_on_driver(job, keyed(rows, table_keygen(state, key_samples(state))), phases)
-    finish(job, outcome, phases, Options(LOCKED))
+    job, outcome = write_batch(job, MemoryBatch(keyed(rows, table_keygen(state, key_samples(state)))), phases)
+    finish(job, outcome, phases)
 
 
 def ids(storage: MemoryStorage) -> set[str]:

@@ -35,11 +35,11 @@ from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState
 from hoodie.writing.base_file_writer import BaseFileWriter
+from hoodie.writing.held import DRIVER, EXECUTORS
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.planning import written
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.task_results import DRIVER, EXECUTORS
 
 _log = logging.getLogger("hoodie.services")
 

@@ -36,7 +36,7 @@ from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import read_compaction_plan, read_replace_plan
 from hoodie.timeline.transition import back_to_requested, create_requested, instant_path
 from hoodie.view.load import load_view
-from hoodie.writing.job import writable_state
+from hoodie.writing.write import writable_state
 
 _log = logging.getLogger("hoodie.services")
 

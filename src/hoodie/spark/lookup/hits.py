@@ -22,7 +22,7 @@ from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.spark.lookup.locate import COST, FILE_ID, HITS, join_cost, locate_on_executors, match_columns
 from hoodie.spark.tasks import collect, persist
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.table.state import TableFiles, TableState
+from hoodie.table.state import TableFiles
 
 TAGS = StructType([StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH, FILE_ID)])
 
@@ -101,7 +101,6 @@ class KeyLookup:
 def look_up_keys(
     session: SparkSession,
     context: LookupContext,
-    state: TableState,
     frame: DataFrame,
     rows: Mapping[str, int],
     files: TableFiles,
@@ -110,7 +109,6 @@ def look_up_keys(
 ) -> KeyLookup:
     """Look keys up. Nothing runs yet.
 
-    state   of the table now
     frame   with `_hoodie_record_key` and `_hoodie_partition_path`, no nulls
     rows    of it, by partition path
     files   `context.files` of these partitions
@@ -119,13 +117,13 @@ def look_up_keys(
     index = context.index
     keys = frame.select(RECORD_KEY, PARTITION_PATH)
     if isinstance(index.look_up, ByKey):
-        tag = index.look_up.tagger(index_context(state, rows, files))
+        tag = index.look_up.tagger(index_context(context.state, rows, files))
         hits = keys.dropDuplicates(match_columns(index)).mapInArrow(partial(_tag, tag), TAGS)
     elif files.bases:
         small = 100 * sum(rows.values()) <= BROADCAST_KEYS  # a key and its path take about 100 bytes as a row
         asked = _asked(context, rows, files)
         hits = locate_on_executors(
-            session, context, state, keys, asked, files.bases, broadcast=small, keeps_positions=keeps_positions
+            session, context, keys, asked, files.bases, broadcast=small, keeps_positions=keeps_positions
         )
     else:
         hits = session.createDataFrame([], HITS)

@@ -36,7 +36,7 @@ def ask(session: SparkSession, context: LookupContext, frame: DataFrame, rows: M
     rows    of it, by partition path
     Raises  UnsupportedTable where the index does not look
     """
-    return look_up_keys(session, context, context.state, frame, rows, context.files(context.state, rows))
+    return look_up_keys(session, context, frame, rows, context.files(rows))
 
 
 def slices_of(lookup: KeyLookup) -> tuple[dict[FileGroupId, FileSlice], IndexStats]:

@@ -33,7 +33,6 @@ from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.route import route_to
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableState
 
 FILE_ID = "_hoodie_file_id"
 COST = "_hoodie_index_cost"
@@ -60,7 +59,6 @@ HITS = StructType(
 def locate_on_executors(
     session: SparkSession,
     context: LookupContext,
-    state: TableState,
     keys: DataFrame,
     counts: Mapping[str, int],
     files: Files,
@@ -71,7 +69,6 @@ def locate_on_executors(
     """Where keys of the batch are: `_hoodie_record_key`, `_hoodie_partition_path`, file id; keys not found are absent.
 
     context    its index is one by file
-    state      of the table now
     keys       the batch's key and partition columns, persisted
     counts     keys asked for in the files of each partition path
     files      base files that a reader sees, per partition path: those of the batch, or with a global index all
@@ -80,7 +77,7 @@ def locate_on_executors(
                rows may then be as many hits of different positions
     returns    `HITS`; what look-ups cost is in rows of their own (key null)
     """
-    index, storage = context.index, state.storage
+    index, storage = context.index, context.state.storage
     assert isinstance(index.look_up, ByFile)
     on = match_columns(index)
     if index.look_up.pruned:

@@ -24,7 +24,7 @@ from hoodie.spark.merge.assign import assignments, column_of, first_that_holds
 from hoodie.spark.merge.clauses import Act, MergeClause, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.expressions import equal_columns, same_expression
 from hoodie.spark.merge.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
-from hoodie.writing.job import Checked
+from hoodie.writing.write import Write
 
 Values = Mapping[str, Any]
 
@@ -63,9 +63,9 @@ class TableShape:
         return self.keys if self.is_global else tuple(dict.fromkeys([*self.keys, *self.partitions]))
 
 
-def shape_of(checked: Checked, keygen: KeyGenerator, columns: StructType) -> TableShape:
-    fields, is_global = keygen.partition_fields, checked.index.is_global
-    by_file = isinstance(checked.index.look_up, ByFile) and not is_global
+def shape_of(write: Write, keygen: KeyGenerator, columns: StructType) -> TableShape:
+    fields, is_global = keygen.partition_fields, write.index.is_global
+    by_file = isinstance(write.index.look_up, ByFile) and not is_global
     types = {field.name: field.dataType for field in columns}
     shape = TableShape(
         types,
@@ -73,7 +73,7 @@ def shape_of(checked: Checked, keygen: KeyGenerator, columns: StructType) -> Tab
         tuple(field.name for field in fields),
         all(field.kind is FieldKind.SIMPLE for field in fields),
         is_global,
-        by_file and checked.state.config.type is TableType.COPY_ON_WRITE,
+        by_file and write.state.config.type is TableType.COPY_ON_WRITE,
         shared=shared_texts(keygen, types, is_global=is_global),
     )
     return replace(shape, one_text=equal_values_share_a_text(types, shape.identity))

@@ -15,35 +15,36 @@ from pyspark.sql.types import StructType
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import FileGone, InvalidInput, UnsupportedTable, WriteConflict
+from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import Scan
 from hoodie.reading.scan_plan import plan_scan
-from hoodie.spark import record_keys
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted, tick
+from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
 from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, refused
-from hoodie.spark.merge.by_key import IN_DOUBT, ByKeyPlan, plan_by_key
+from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
+from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, KeysOfSure, MergedKeys
 from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
 from hoodie.spark.validate import validate
 from hoodie.spark.worker_errors import raise_worker_errors
-from hoodie.spark.write.batch import acquire, require_columns
+from hoodie.spark.write.batch import acquire
 from hoodie.storage.protocol import Storage
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
 from hoodie.writing.duplicates import without_dropping
-from hoodie.writing.job import Checked, as_merge, as_update, check, writable_state
+from hoodie.writing.held import HeldBatch
 from hoodie.writing.result import Phases, WriteResult
 from hoodie.writing.retry import overtaken
-from hoodie.writing.run import Acquired, CheckedBatch, run
-
-_OLD_KEY, _OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"
+from hoodie.writing.run import IncomingBatch, run
+from hoodie.writing.write import Write, as_merge, as_update, check, writable_state
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +55,7 @@ class _Target:
     """
 
     session: SparkSession
-    options: Options
-    settings: Settings
-    state: TableState
-    checked: Checked
+    write: Write
     keygen: KeyGenerator
     declared: pa.Schema | None
     shape: TableShape
@@ -65,7 +63,7 @@ class _Target:
 
     def scan(self, conditions: Collection[str | Column | None], name: str) -> Scan:
         """Its rows where one of the conditions can be true."""
-        return pruned(self.session, plan_scan(self.state, options=self.options), conditions, name)
+        return pruned(self.session, plan_scan(self.write.state, options=self.write.settings.given), conditions, name)
 
 
 def merge(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
@@ -119,18 +117,18 @@ def _with_retries(
     session: SparkSession, storage: Storage, options: Options, attempt: Callable[[_Target], WriteResult]
 ) -> WriteResult:
     """Rows that were read before another writer's commit are read again: each attempt is a whole one."""
-    settings = Settings.read(options)
+    settings = Settings.read(without_dropping(options))
     for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
         target: _Target | None = None
         try:
             with raise_worker_errors():
-                target = _target(session, storage, settings, options)
+                target = _target(session, storage, settings)
                 return attempt(target)
         except WriteConflict:
             if not left:
                 raise
         except FileGone as gone:
-            conflict = None if target is None else overtaken(target.state, gone)
+            conflict = None if target is None else overtaken(target.write.state, gone)
             if conflict is None:
                 raise
             if not left:
@@ -138,29 +136,29 @@ def _with_retries(
     raise AssertionError  # the last attempt returns or raises
 
 
-def _target(session: SparkSession, storage: Storage, settings: Settings, options: Options) -> _Target:
+def _target(session: SparkSession, storage: Storage, settings: Settings) -> _Target:
     phases = Phases()
     with phases.time("check"):
-        state = completed(writable_state(storage, settings), options)
+        state = completed(writable_state(storage, settings), settings.given)
         if not state.config.meta_fields:
             raise UnsupportedTable(
                 f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): upsert or delete rows "
                 "by key instead"
             )
-        checked = check(state, WriteOperation.UPSERT, None, settings)
-        if checked.index.is_global and not checked.rule.takes_whole_rows:
+        write = check(state, WriteOperation.UPSERT, None, settings)
+        if write.index.is_global and not write.rule.takes_whole_rows:
             raise UnsupportedTable(
-                f"{state.config.name}: with a global index and the rule {checked.rule.name}, which makes one row of "
+                f"{state.config.name}: with a global index and the rule {write.rule.name}, which makes one row of "
                 "two, there is no merge; upsert the rows"
             )
-        keygen = in_units_of(table_keygen(state, key_samples(state)), checked.schema)
-        scan = None if checked.declared is not None else plan_scan(state, options=options)
-        declared = checked.declared
+        keygen = in_units_of(table_keygen(state, key_samples(state)), write.schema)
+        scan = None if write.declared is not None else plan_scan(state, options=settings.given)
+        declared = write.declared
         if scan is not None:  # columns that no commit names may be in a file
             found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
             declared = found if len(found) else None
-        shape = shape_of(checked, keygen, StructType([]) if declared is None else to_spark(declared))
-    return _Target(session, options, settings, state, checked, keygen, declared, shape, phases)
+        shape = shape_of(write, keygen, StructType([]) if declared is None else to_spark(declared))
+    return _Target(session, write, keygen, declared, shape, phases)
 
 
 # --- merge ---
@@ -193,39 +191,36 @@ class _RowsRefused(Exception):
         self.problem = problem
 
 
-def _by_key(session: SparkSession, frame: DataFrame, checked: Checked, phases: Phases) -> Acquired:
+def _by_key(session: SparkSession, rows: KeyedFrame, write: Write, phases: Phases) -> HeldBatch:
     """As `acquire`. Raises _RowsRefused"""
     try:
-        return acquire(session, frame, checked, phases)
+        return acquire(session, rows, write, phases)
     except InvalidInput as problem:
         raise _RowsRefused(problem) from problem
 
 
-def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, pa.Schema | None]:
+def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[KeyedFrame, pa.Schema | None]:
     names = list(plan.values)
     rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan)
     typed, schema = _typed(target, rows, names)
-    key, path = _key_columns(target, schema, target.keygen, plan)
-    actions = [] if plan.action is None else [ROW_ACTION]
-    return typed.select(*map(quoted, names), key, path, *actions), _columns(target, schema, names)
+    require_columns(schema, target.keygen, (), target.write.state.config.name)
+    columns = [*names, *([] if plan.action is None else [ROW_ACTION])]
+    if set(typed.columns) != set(columns):
+        typed = typed.select(*map(quoted, columns))
+    make_keys = RowKeys(tuple(columns), target.keygen)
+    keyed = keyed_rows(typed, make_keys if plan.action is None else KeysOfSure(make_keys), columns)
+    return keyed, _columns(target, schema, names)
 
 
-def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[DataFrame, None]:
+def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[KeyedFrame, None]:
     """The keys of the source rows that delete the row they match: a delete takes no other columns."""
     typed, schema = _typed(target, _made_rows(request, plan), list(plan.values))
     # A global index says where the keys are.
     keygen = replace(target.keygen, partition_fields=()) if target.shape.is_global else target.keygen
-    return typed.select(*_key_columns(target, schema, keygen, plan)), None
-
-
-def _key_columns(target: _Target, schema: StructType, keygen: KeyGenerator, plan: ByKeyPlan) -> tuple[Column, Column]:
-    """Record key and partition path of rows of some columns; a row in doubt has no key, and ends the write before it
-    begins. Raises SchemaMismatch when these columns are not enough"""
-    require_columns(schema, keygen, (), target.state.config.name)
-    key, path = record_keys.record_key(schema, keygen), record_keys.partition_path(schema, keygen)
-    if plan.action is not None:
-        key = F.when(F.col(ROW_ACTION) != IN_DOUBT, key)
-    return key.alias(RECORD_KEY), path.alias(PARTITION_PATH)
+    require_columns(schema, keygen, (), target.write.state.config.name)
+    if plan.action is None:
+        return keys_of(typed, keygen), None
+    return keyed_rows(typed, KeysOfSure(RowKeys((), keygen)), ()), None
 
 
 def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:
@@ -246,7 +241,7 @@ def _made_rows(request: MergeRequest, plan: ByKeyPlan) -> DataFrame:
     return source.select(*values, plan.action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
 
 
-def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[DataFrame, pa.Schema | None]:
+def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[KeyedFrame, pa.Schema | None]:
     joined = join_rows(request, target.shape, scan_rows(target.session, scan))
     columns = list(target.shape.columns) or [n for n in request.source.columns if n not in META_COLUMNS]
     old = tick(request.target_name)
@@ -268,8 +263,8 @@ def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[D
     rows = joined.frame.select(
         *values,
         action.cast("byte").alias(ROW_ACTION),
-        F.expr(f"{old}.{RECORD_KEY}").alias(_OLD_KEY),
-        F.expr(f"{old}.{PARTITION_PATH}").alias(_OLD_PATH),
+        F.expr(f"{old}.{RECORD_KEY}").alias(OLD_KEY),
+        F.expr(f"{old}.{PARTITION_PATH}").alias(OLD_PATH),
     )
     assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns}
     return _keyed(target, rows, columns, assigned)
@@ -296,38 +291,20 @@ def _in_tables_types(target: _Target, joined: DataFrame, assigned: Mapping[str, 
 
 def _keyed(
     target: _Target, rows: DataFrame, columns: list[str], assigned: Collection[str]
-) -> tuple[DataFrame, pa.Schema | None]:
-    """Rows with their key: that of the row of the table that they stand for, else that of their values.
+) -> tuple[KeyedFrame, pa.Schema | None]:
+    """Rows with their key: see `MergedKeys`.
 
     rows  columns, `ROW_ACTION`, and the key and partition path of the row of the table, null where it is a new one
     """
     typed, schema = _typed(target, rows, columns)
-    require_columns(schema, target.keygen, (), target.state.config.name)
-    key, path = record_keys.record_key(schema, target.keygen), record_keys.partition_path(schema, target.keygen)
-    is_new, deleted = F.col(_OLD_KEY).isNull(), F.col(ROW_ACTION) == int(RowAction.DELETE)
-    old_key, old_path = F.col(_OLD_KEY), F.col(_OLD_PATH)
-    fields = {name.partition(".")[0] for name in target.shape.keys}
-    if fields & set(assigned):
-        old_key = F.when(deleted | (key == old_key), old_key).otherwise(
-            refused("the merge gives rows another record key, which an update cannot do: delete and insert them")
-        )
-    if {name.partition(".")[0] for name in target.shape.partitions} & set(assigned):
-        moved = (
-            path
-            if target.shape.is_global
-            else refused(
-                "the merge gives rows another partition, which an update cannot do without a global index: name the "
-                "partition columns in its condition, delete and insert the rows, or write with a global index"
-            )
-        )
-        old_path = F.when(deleted | (path == old_path), old_path).otherwise(moved)
-    keyed = typed.select(
-        *map(quoted, columns),
-        F.when(is_new, key).otherwise(old_key).alias(RECORD_KEY),
-        F.when(is_new, path).otherwise(old_path).alias(PARTITION_PATH),
-        ROW_ACTION,
-    )
-    return keyed, _columns(target, schema, assigned)
+    require_columns(schema, target.keygen, (), target.write.state.config.name)
+
+    def sets(names: Collection[str]) -> bool:
+        return not set(assigned).isdisjoint(name.partition(".")[0] for name in names)
+
+    shape, names = target.shape, (*columns, ROW_ACTION)
+    make_keys = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    return keyed_rows(typed, make_keys, names), _columns(target, schema, assigned)
 
 
 def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFrame, StructType]:
@@ -349,11 +326,11 @@ def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa
 
 def _run(
     target: _Target,
-    frame: DataFrame,
+    rows: KeyedFrame,
     columns: pa.Schema | None,
     made_of: TableState | None = None,
-    adapt: Callable[[Checked], Checked] = as_merge,
-    bring: Callable[..., Acquired] = acquire,
+    adapt: Callable[[Write], Write] = as_merge,
+    bring: Callable[..., HeldBatch] = acquire,
 ) -> WriteResult:
     """One write of the rows, each with what it is for; without columns all are keys to delete.
 
@@ -361,26 +338,23 @@ def _run(
     """
     operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
     with target.phases.time("check"):
-        checked = adapt(check(target.state, operation, columns, target.settings))
-    return run(_batch(target, checked, columns, partial(bring, target.session, frame), adapt), made_of=made_of)
+        write = adapt(check(target.write.state, operation, columns, target.write.settings))
+    return run(_batch(target, write, partial(bring, target.session, rows), adapt), made_of=made_of)
 
 
 def _batch(
     target: _Target,
-    checked: Checked,
-    columns: pa.Schema | None,
-    acquires: Callable[[Checked, Phases], Acquired],
-    adapt: Callable[[Checked], Checked] = lambda checked: checked,
-) -> CheckedBatch:
+    write: Write,
+    acquires: Callable[[Write, Phases], HeldBatch],
+    adapt: Callable[[Write], Write] = lambda write: write,
+) -> IncomingBatch:
     session = target.session
-    return CheckedBatch(
-        checked,
-        columns,
-        without_dropping(target.options),
+    return IncomingBatch(
+        write,
         acquires,
         partial(after_commit, session),
         target.phases,
-        adapt,
+        adapt=adapt,
         validate=partial(validate, session),
     )
 
@@ -402,8 +376,8 @@ def _update(target: _Target, condition: str | Column | None, values: Mapping[str
     rows = table.select(
         *((as_column(given[column]) if column in given else quoted(column)).alias(column) for column in columns),
         F.lit(int(RowAction.WRITE)).cast("byte").alias(ROW_ACTION),
-        F.col(RECORD_KEY).alias(_OLD_KEY),
-        F.col(PARTITION_PATH).alias(_OLD_PATH),
+        F.col(RECORD_KEY).alias(OLD_KEY),
+        F.col(PARTITION_PATH).alias(OLD_PATH),
     )
     return _run(target, *_keyed(target, rows, columns, set(given)), made_of=scan.state, adapt=as_update)
 
@@ -413,8 +387,8 @@ def _delete(target: _Target, condition: str | Column | None, name: str) -> Write
     condition = condition if target.declared is not None else "false"
     scan = target.scan([condition], name)
     keys = scan_rows(target.session, scan).alias(name).where(holds(condition)).select(RECORD_KEY, PARTITION_PATH)
-    checked = check(target.state, WriteOperation.DELETE, None, target.settings)
-    if checked.index.is_global:
+    write = check(target.write.state, WriteOperation.DELETE, None, target.write.settings)
+    if write.index.is_global:
         keys = keys.withColumn(PARTITION_PATH, F.lit(""))
-    batch = _batch(target, checked, None, partial(acquire, target.session, keys))
+    batch = _batch(target, write, partial(acquire, target.session, keys_of(keys, None)))
     return run(batch, made_of=scan.state)

@@ -3,232 +3,49 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
-from hoodie.display.progress import progress
+from hoodie.display.progress import Advance
 from hoodie.errors import HoodieError
-from hoodie.index.pruning import IndexStats
-from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
-from hoodie.lookup.index_choice import prepare_index
-from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, new_group_sizes
-from hoodie.spark import record_keys
-from hoodie.spark.columns import quoted
-from hoodie.spark.local_frame import local_frame
+from hoodie.spark.keyed import KeyedFrame
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.tasks import check_workers, persist
-from hoodie.spark.types import nullable, sound, to_spark, with_types_of
+from hoodie.spark.types import to_spark
 from hoodie.spark.write import executors, staging
 from hoodie.spark.write.shuffled import LocatedRows, record_executor_writes, tag_rows
 from hoodie.spark.write.staging import SparkStage
-from hoodie.table.state import TableState
-from hoodie.writing.arrow_batch import ArrowRows
-from hoodie.writing.driver import partitions_of, write_on_driver
-from hoodie.writing.job import Checked, WriteJob
-from hoodie.writing.local import ordering_needed, sound_rows, stage_batches, take_rows
+from hoodie.table.state import TableFiles
+from hoodie.writing.arrow_batch import ArrowRows, ordering_needed, partitions_of, sound_rows
+from hoodie.writing.held import EXECUTORS, HeldBatch, TaskReports
+from hoodie.writing.local import stage_batches, take_rows
+from hoodie.writing.memory import MemoryBatch
 from hoodie.writing.operations import Combine
 from hoodie.writing.planning import (
     BatchPlan,
-    TaskRunner,
-    announce,
     plan_batch,
-    shows_progress,
     task_runner,
-    what_runs,
     written,
 )
 from hoodie.writing.precombine import combine
 from hoodie.writing.result import Phases
 from hoodie.writing.stage import StagedHits, lies_deleted, profile, reads_stay_few, require_sound
 from hoodie.writing.staging import new_stage, remove_stale
-from hoodie.writing.task_results import EXECUTORS, TaskResults
 from hoodie.writing.tasks import write_stream
+from hoodie.writing.write import Write
 
 #: A source that Spark takes to be this many times smaller than the driver's limit is collected without being
 #: measured: its statistics may be of compressed files.
 _TRUSTED_SHARE = 8
-
-
-@dataclass(frozen=True, slots=True)
-class Acquired:
-    """A batch at hand: here as Arrow (`rows`), staged in files, or still with Spark (`frame`) to stream by.
-
-    schema  of the keyed rows, in Spark's types
-    staged  lies in files of the table; `frame`, if there is one, reads them
-    """
-
-    session: SparkSession
-    schema: StructType
-    rows: pa.Table | None = None
-    staged: SparkStage | None = None
-    frame: DataFrame | None = None
-
-    def write(self, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-        """Write the batch as data files. Nothing is published yet."""
-        if self.rows is not None:
-            return write_on_driver(job, self.rows, phases, partial(self._hand_over, self.rows, job, phases))
-        if self.frame is not None:
-            return _bulk_on_executors(self.frame, job, phases)
-        assert self.staged is not None
-        return _write_on_executors(self.session, self.staged, job, phases)
-
-    def _hand_over(self, rows: pa.Table, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-        """Have executors write a batch that is here: it is small, but what it changes is not."""
-        with phases.time("stage"):
-            check_workers(self.session)
-            frame = local_frame(self.session, rows, nullable(self.schema))
-            # Its ordering values are checked already.
-            staged = staging.stage(self.session, job.checked.state.storage, frame, ())
-        try:
-            return _write_on_executors(self.session, staged, job, phases)
-        finally:
-            staged.release()
-
-    def release(self) -> None:
-        """Remove what was staged."""
-        if self.staged is not None:
-            self.staged.release()
-
-
-def user_schema(schema: StructType) -> StructType:
-    """The columns without the five meta columns, which a frame read from a table has."""
-    return StructType([field for field in schema.fields if field.name not in META_COLUMNS])
-
-
-def has_keys(frame: DataFrame) -> bool:
-    """Whether rows come with record key and partition path, as reads have them: all that a delete needs."""
-    return {RECORD_KEY, PARTITION_PATH} <= set(frame.columns)
-
-
-def require_columns(schema: StructType, keygen: KeyGenerator, ordering: Sequence[str], table: str) -> None:
-    """As `refuse_lacking`, and refuses an ordering column without an order."""
-    refuse_lacking(record_keys.missing_columns(schema, keygen, ordering), schema.names, keygen, ordering, table)
-    for name in ordering:
-        record_keys.ordering_value(schema, name)
-
-
-def keyed_frame(frame: DataFrame, checked: Checked, keygen: KeyGenerator) -> DataFrame:
-    """The rows, which have the columns needed, with their record key and partition path.
-
-    Of a delete nothing else is taken, but for the parts of a compound key.
-    """
-    delete = checked.operation_rules.delete
-    if delete and has_keys(frame):
-        return frame.select(RECORD_KEY, PARTITION_PATH)
-    frame = user_columns(frame)
-    types = with_types_of(checked.schema, frame.schema)
-    if types != frame.schema:
-        frame = frame.to(types)
-    key = record_keys.record_key(frame.schema, keygen).alias(RECORD_KEY)
-    columns = frame.columns
-    if delete:  # the parts of a compound key are compared with those of the stored rows
-        parts = {name.partition(".")[0] for name in keygen.record_keys} if len(keygen.record_keys) > 1 else set()
-        columns = [name for name in columns if name in parts]
-    if delete and checked.index.is_global:  # the index says where the keys are
-        return frame.select(*map(quoted, columns), key, F.lit("").alias(PARTITION_PATH))
-    path = record_keys.partition_path(frame.schema, keygen).alias(PARTITION_PATH)
-    return frame.select(*map(quoted, columns), key, path)
-
-
-def user_columns(frame: DataFrame) -> DataFrame:
-    """The rows without the five meta columns, which a frame read from a table has."""
-    kept = [name for name in frame.columns if name not in META_COLUMNS]
-    return frame if len(kept) == len(frame.columns) else frame.select(*map(quoted, kept))
-
-
-def acquire(session: SparkSession, frame: DataFrame, checked: Checked, phases: Phases) -> Acquired:
-    """Bring the batch over if it is small, else stage it. Its source is evaluated once.
-
-    frame   keyed rows
-    Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
-    """
-    most = checked.settings.engine.driver_batch
-    ordering = ordering_needed(checked)
-    guess = estimated_bytes(frame) if most else None
-    if guess is not None and guess * _TRUSTED_SHARE <= most:
-        with phases.time("collect"):
-            rows = to_arrow_table(frame)
-        sound_rows(rows, checked)
-        if rows.nbytes <= most and _rewrite_fits(partitions_of(rows), checked):
-            return Acquired(session, frame.schema, rows)
-        frame = local_frame(session, rows, nullable(frame.schema))  # else times without zone become instants
-    check_workers(session)
-    if checked.operation_rules.bulk:
-        return Acquired(session, frame.schema, frame=frame)
-    with phases.time("stage"):
-        staged = staging.stage(session, checked.state.storage, frame, ordering)
-    try:
-        measured = staged.measured()
-        require_sound(measured, ordering)
-        if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), checked):
-            with phases.time("collect"):
-                rows = staged.rows() if staged.pieces else to_arrow_table(frame.limit(0))
-            staged.release()
-            return Acquired(session, frame.schema, rows)
-    except BaseException:
-        staged.release()
-        raise
-    return Acquired(session, frame.schema, staged=staged)
-
-
-def acquire_arrow(session: SparkSession, rows: ArrowRows, checked: Checked, phases: Phases) -> Acquired:
-    """As `acquire`, of Arrow rows that this process has: it stages a large batch itself.
-
-    Raises  as `acquire`
-    """
-    schema = to_spark(rows.schema)
-    most = checked.settings.engine.driver_batch
-    with phases.time("collect"):
-        held, rest = take_rows(rows.batches(), most)
-    if rest is None:
-        table = sound_rows(pa.Table.from_batches(held, rows.schema), checked)
-        if most and _rewrite_fits(partitions_of(table), checked):
-            return Acquired(session, schema, table)
-        held, rest = iter(table.to_batches()), iter(())
-    check_workers(session)
-    storage, folder = checked.state.storage, new_stage()
-    with phases.time("stage"):
-        remove_stale(storage)
-        found = stage_batches(storage, folder, chain(held, rest), checked)
-    staged = SparkStage(storage, folder, found.pieces, schema)
-    return Acquired(
-        session, schema, staged=staged, frame=staged.frame(session) if checked.operation_rules.bulk else None
-    )
-
-
-def to_arrow_table(frame: DataFrame) -> pa.Table:
-    """The frame's rows, every column nullable.
-
-    Spark fails on a null struct whose fields take no nulls. Only then is the frame asked in other types: that is a plan
-    of its own, which costs as much as the job of a small batch.
-    """
-    types = nullable(frame.schema)
-    if [field.dataType for field in types] != [field.dataType for field in frame.schema]:
-        frame = frame.to(types)
-    rows = frame.toArrow()
-    rows = pa.Table.from_batches(map(sound, rows.to_batches()), rows.schema)
-    return pa.Table.from_arrays(rows.columns, schema=pa.schema([field.with_nullable(True) for field in rows.schema]))
-
-
-def _rewrite_fits(partitions: Collection[str], checked: Checked) -> bool:
-    """Whether driver threads are to rewrite what the batch may touch: base files of its partitions; with a global index
-    that looks into files, of all. (One that finds keys by itself tells where they are once it is asked: `fits_driver`.)
-    """
-    if not checked.operation_rules.match:
-        return True
-    everywhere = checked.index.is_global and checked.lookup.by_file
-    slices = checked.state.slices(None if everywhere else partitions)
-    size = sum(slice_.base.size for part in slices.values() for slice_ in part if slice_.base is not None)
-    return size <= checked.settings.engine.driver_rewrite
 
 
 @dataclass(frozen=True, slots=True)
@@ -239,105 +56,189 @@ class ExecutorPlan:
     rows  with their file groups, where Spark shuffles them to their tasks; else None
     """
 
+    session: SparkSession
+    staged: SparkStage
     planned: BatchPlan
     hits: StagedHits
     rows: LocatedRows | None = None
+
+    def run(self, write: Write, advance: Advance) -> TaskReports:
+        plan, delete = self.planned.plan, write.operation_rules.delete
+        if not plan.tasks:
+            return TaskReports()
+        run = task_runner(write, write.spec(lingering=True))
+        if self.rows is None:
+            done = staging.run_tasks(self.session, self.staged, plan, self.hits, run, delete=delete)
+        else:
+            placed = executors.place(self.session, self.rows.frame, plan)
+            done = executors.run_tasks(placed, (*plan.tasks, *plan.spare), run)
+            total = self.rows.total
+            if done.rows < total and not delete:  # a row whose key the table has several times arrives as often
+                raise HoodieError(
+                    f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published"
+                )
+        advance(len(plan.tasks), *written(done.stats))  # Spark tells the driver nothing before its job ends
+        return done
 
     def release(self) -> None:
         if self.rows is not None:
             self.rows.release()
 
 
-def plan_on_executors(session: SparkSession, staged: SparkStage, checked: Checked, state: TableState) -> ExecutorPlan:
-    """Look keys up, decide which task each row goes to."""
-    operation_rules, settings, measured = checked.operation_rules, checked.settings, staged.measured()
-    files = checked.files(state, set(measured.rows))
-    record_size = state.record_size(settings.sizing)
-    most_tasks = {
-        partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
-        for partition, count in measured.rows.items()
-    }
-    readable = (checked.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
-    tagged: LocatedRows | None = None
-    hits = StagedHits()
-    start = time.perf_counter()
-    if readable and operation_rules.locate and files.bases:
-        hits = staging.locate(session, staged, checked, files.bases)
-        if lies_deleted(state, files, staged, hits):
-            readable, hits = False, StagedHits()
-    rows: Mapping[str, PartitionProfile]
-    if readable:
-        rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
-    else:
-        tagged = tag_rows(session, staged, checked, state, files)
-        files, rows, index = tagged.files, tagged.profile, tagged.cost
-    index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
-    return ExecutorPlan(plan_batch(checked, state, files, rows, index), hits, tagged)
+@dataclass(frozen=True, slots=True)
+class SparkBatch:
+    """A batch that executors write: staged in files of the table, or still with Spark (`batch`) to stream by.
 
+    batch  reads the staged files, if there are both
+    """
 
-def _write_on_executors(
-    session: SparkSession, staged: SparkStage, job: WriteJob, phases: Phases
-) -> tuple[WriteJob, TaskResults]:
-    checked = job.checked
-    delete = checked.operation_rules.delete
-    with phases.time("locate"):
-        prepare_index(checked.index, job.state, set(staged.measured().rows))
-        found = plan_on_executors(session, staged, checked, job.state)
-    try:
-        with phases.time("plan"):
-            job = announce(job, found.planned)
-        with phases.time("write"):
-            count = len(found.planned.plan.tasks)
-            with progress(f"{what_runs(job)} on executors", count, show=shows_progress(job)) as advance:
-                done = _run_on_executors(session, staged, found, task_runner(job, job.executor_spec), delete)
-                advance(count, *written(done.stats))  # Spark tells the driver nothing before its job ends
-        partitions = frozenset(staged.measured().rows)
-        return job, TaskResults(done.stats, partitions, found.planned.index, EXECUTORS, done.later)
-    finally:
-        found.release()
+    session: SparkSession
+    staged: SparkStage | None = None
+    batch: KeyedFrame | None = None
+    spread: Callable[[Write], HeldBatch] | None = None
+    route: str = EXECUTORS
 
+    @property
+    def partitions(self) -> frozenset[str]:
+        return frozenset() if self.staged is None else frozenset(self.staged.measured().rows)
 
-def _run_on_executors(
-    session: SparkSession, staged: SparkStage, found: ExecutorPlan, run: TaskRunner, delete: bool
-) -> executors.TaskReports:
-    plan = found.planned.plan
-    if not plan.tasks:
-        return executors.TaskReports((), 0, ())
-    if found.rows is None:
-        return staging.run_tasks(session, staged, plan, found.hits, run, delete=delete)
-    done = executors.run_tasks(executors.place(session, found.rows.frame, plan), (*plan.tasks, *plan.spare), run)
-    total = found.rows.total
-    if done.rows < total and not delete:  # a row whose key the table has several times arrives as often
-        raise HoodieError(f"{total} rows were staged and {done.rows} arrived at their tasks; nothing is published")
-    return done
+    def locate(self, write: Write, files: TableFiles) -> ExecutorPlan:
+        session, staged = self.session, self.staged
+        assert staged is not None
+        operation_rules, settings, measured = write.operation_rules, write.settings, staged.measured()
+        record_size = write.state.record_size(settings.sizing)
+        most_tasks = {
+            partition: len(files.bases.get(partition, ())) + len(new_group_sizes(count, settings.sizing, record_size))
+            for partition, count in measured.rows.items()
+        }
+        readable = (write.locates_staged or not operation_rules.locate) and reads_stay_few(staged.pieces, most_tasks)
+        tagged: LocatedRows | None = None
+        hits = StagedHits()
+        start = time.perf_counter()
+        if readable and operation_rules.locate and files.bases:
+            hits = staging.locate(session, staged, write, files.bases)
+            if lies_deleted(write.state, files, staged, hits):
+                readable, hits = False, StagedHits()
+        rows: Mapping[str, PartitionProfile]
+        if readable:
+            rows, index = profile(measured, hits.updates, not operation_rules.delete), hits.cost
+        else:
+            tagged = tag_rows(session, staged, write, files)
+            files, rows, index = tagged.files, tagged.profile, tagged.cost
+        index = replace(index, seconds=time.perf_counter() - start if operation_rules.locate else 0.0)
+        return ExecutorPlan(session, staged, plan_batch(write, files, rows, index), hits, tagged)
 
-
-def _bulk_on_executors(frame: DataFrame, job: WriteJob, phases: Phases) -> tuple[WriteJob, TaskResults]:
-    options = job.checked.settings.write
-    keys = (PARTITION_PATH, RECORD_KEY)
-    if job.checked.operation_rules.combine is not Combine.ALL:
-        frame = executors.by_key(
-            frame, partial(combine, rule=job.checked.rule, operation_rules=job.checked.operation_rules)
-        )
-    kept: DataFrame | None = None
-    if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
-        kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
+    def stream(self, write: Write) -> TaskReports:
+        options, keys = write.settings.write, (PARTITION_PATH, RECORD_KEY)
         count = options.bulk_parallelism
-        frame = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else frame.orderBy(*keys)
-    else:
-        # As Hudi's row writer does: never more partitions than there are. Jobs of 200 are common, for few rows, too.
-        frame = frame.coalesce(options.bulk_parallelism) if options.bulk_parallelism else frame
-        if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
-            frame = frame.sortWithinPartitions(*keys)
-    with phases.time("plan"):
-        job = job.with_plan(None)
+        assert self.batch is not None
+        frame, make_keys = self.batch.frame, self.batch.make_keys
+        combines = write.operation_rules.combine is not Combine.ALL
+        if combines or options.bulk_sort is not BulkInsertSort.NONE:
+            frame, make_keys = self.batch.with_columns(), None
+        if combines:
+            frame = executors.by_key(frame, partial(combine, rule=write.rule, operation_rules=write.operation_rules))
+        kept: DataFrame | None = None
+        if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
+            kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
+            ranges = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else None
+            frame = frame.orderBy(*keys) if ranges is None else ranges
+        else:
+            # As Hudi's row writer does: never more partitions than there are. Jobs of 200 are common.
+            frame = frame.coalesce(count) if count else frame
+            if options.bulk_sort is BulkInsertSort.PARTITION_SORT:
+                frame = frame.sortWithinPartitions(*keys)
+        try:
+            key_columns = write.operation_rules.key_columns
+            stream = partial(write_stream, write.spec(lingering=True), write.rule, key_columns=key_columns)
+            stats = executors.run_stream(frame, make_keys, stream).stats
+            return TaskReports(stats, record_executor_writes(frame.sparkSession, write, stats))
+        finally:
+            if kept is not None:
+                kept.unpersist()
+
+    def release(self) -> None:
+        """Remove what was staged."""
+        if self.staged is not None:
+            self.staged.release()
+
+
+def _in_memory(session: SparkSession, rows: pa.Table, schema: StructType) -> MemoryBatch:
+    """Rows here, of a schema in Spark's types: they are few, but what they change may be too much for the driver."""
+
+    def spread(write: Write) -> SparkBatch:
+        check_workers(session)
+        # Its ordering values are checked already.
+        return SparkBatch(session, staging.stage(session, write.storage, KeyedFrame.local(session, rows, schema), ()))
+
+    return MemoryBatch(rows, spread)
+
+
+def acquire(session: SparkSession, batch: KeyedFrame, write: Write, phases: Phases) -> HeldBatch:
+    """Bring the batch over if it is small, else stage it. Its source is evaluated once.
+
+    Raises  InvalidInput on rows without key, partition path or an ordering value that is asked for
+    """
+    most = write.settings.engine.driver_batch
+    ordering = ordering_needed(write)
+    guess = estimated_bytes(batch.frame) if most else None
+    if guess is not None and guess * _TRUSTED_SHARE <= most:
+        with phases.time("collect"):
+            rows = batch.rows()
+        sound_rows(rows, write)
+        if rows.nbytes <= most and _rewrite_fits(partitions_of(rows), write):
+            return _in_memory(session, rows, batch.schema)
+        batch = KeyedFrame.local(session, rows, batch.schema)  # else times without zone become instants
+    check_workers(session)
+    if write.operation_rules.bulk:
+        return SparkBatch(session, batch=batch)
+    with phases.time("stage"):
+        staged = staging.stage(session, write.state.storage, batch, ordering)
     try:
-        with phases.time("write"):
-            rules = job.checked.operation_rules
-            write = partial(write_stream, job.executor_spec, job.checked.rule, key_columns=rules.key_columns)
-            stats = executors.run_stream(frame, write).stats
-            later = record_executor_writes(frame.sparkSession, job, stats)
-    finally:
-        if kept is not None:
-            kept.unpersist()
-    return job, TaskResults(stats, frozenset(stat.partition or "" for stat in stats), IndexStats(), EXECUTORS, later)
+        measured = staged.measured()
+        require_sound(measured, ordering)
+        if most and measured.bytes <= most and _rewrite_fits(measured.rows.keys(), write):
+            with phases.time("collect"):
+                rows = staged.rows() if staged.pieces else batch.rows(0)
+            staged.release()
+            return _in_memory(session, rows, batch.schema)
+    except BaseException:
+        staged.release()
+        raise
+    return SparkBatch(session, staged)
+
+
+def acquire_arrow(session: SparkSession, rows: ArrowRows, write: Write, phases: Phases) -> HeldBatch:
+    """As `acquire`, of Arrow rows that this process has: it stages a large batch itself.
+
+    Raises  as `acquire`
+    """
+    schema = to_spark(rows.schema)
+    most = write.settings.engine.driver_batch
+    with phases.time("collect"):
+        held, rest = take_rows(rows.batches(), most)
+    if rest is None:
+        table = sound_rows(pa.Table.from_batches(held, rows.schema), write)
+        if most and _rewrite_fits(partitions_of(table), write):
+            return _in_memory(session, table, schema)
+        held, rest = iter(table.to_batches()), iter(())
+    check_workers(session)
+    storage, folder = write.state.storage, new_stage()
+    with phases.time("stage"):
+        remove_stale(storage)
+        found = stage_batches(storage, folder, chain(held, rest), write)
+    staged = SparkStage(storage, folder, found.pieces, schema)
+    batch = KeyedFrame(staged.frame(session), None, schema) if write.operation_rules.bulk else None
+    return SparkBatch(session, staged, batch)
+
+
+def _rewrite_fits(partitions: Collection[str], write: Write) -> bool:
+    """Whether driver threads are to rewrite what the batch may touch: base files of its partitions; with a global index
+    that looks into files, of all. (One that finds keys by itself tells where they are once it is asked: `fits_driver`.)
+    """
+    if not write.operation_rules.match:
+        return True
+    everywhere = write.index.is_global and write.by_file
+    slices = write.state.slices(None if everywhere else partitions)
+    size = sum(slice_.base.size for part in slices.values() for slice_ in part if slice_.base is not None)
+    return size <= write.settings.engine.driver_rewrite

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -19,10 +18,12 @@ from hoodie.lookup.row_positions import agreed_positions
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.spark.keyed import MakeKeys, keyed_batches
 from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound
 from hoodie.spark.worker_errors import mark_worker_errors
+from hoodie.writing.held import TaskReports
 from hoodie.writing.index_updates import TaskResult
 from hoodie.writing.planning import TaskRunner
 from hoodie.writing.precombine import ARRIVAL
@@ -40,19 +41,6 @@ STATS = StructType(
 )
 
 StreamRunner = Callable[[Iterator[pa.RecordBatch], str], Sequence[WriteStat]]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class TaskReports:
-    """What the winning attempts of a job's tasks did.
-
-    rows   that they took
-    later  what the index is to be given once the write is published
-    """
-
-    stats: tuple[WriteStat, ...]
-    rows: int
-    later: tuple[pa.Table, ...]
 
 
 def place(session: SparkSession, frame: DataFrame, plan: WritePlan) -> DataFrame:
@@ -100,9 +88,9 @@ def run_tasks(placed: DataFrame, tasks: Sequence[WriteTask], run: TaskRunner) ->
     return reports_of(placed.mapInArrow(partial(_run_placed, tasks, run), STATS))
 
 
-def run_stream(frame: DataFrame, run: StreamRunner) -> TaskReports:
-    """Run one writer over each Spark partition as it stands."""
-    return reports_of(frame.mapInArrow(partial(_run_stream, run), STATS))
+def run_stream(frame: DataFrame, make_keys: MakeKeys | None, run: StreamRunner) -> TaskReports:
+    """Run one writer over each Spark partition as it stands. make_keys: None where the rows have their keys"""
+    return reports_of(frame.mapInArrow(partial(_run_stream, make_keys, run), STATS))
 
 
 def by_key(frame: DataFrame, change: Callable[[pa.Table], pa.Table]) -> DataFrame:
@@ -130,7 +118,7 @@ def reports_of(tasks: DataFrame) -> TaskReports:
     found = [decode_commit(row["stats"].encode(), "task report") for row in rows]
     stats = tuple(stat for part in found for group in part.stats.values() for stat in group)
     later = tuple(pa.ipc.open_stream(row["later"]).read_all() for row in rows if row["later"] is not None)
-    return TaskReports(stats, sum(row["rows"] for row in rows), later)
+    return TaskReports(stats, later, sum(row["rows"] for row in rows))
 
 
 def _run_placed(
@@ -156,12 +144,14 @@ def _run_placed(
         yield report(number, len(rows_of_task), done)
 
 
-def _run_stream(run: StreamRunner, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _run_stream(
+    make_keys: MakeKeys | None, run: StreamRunner, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
     taken = 0
 
     def counted() -> Iterator[pa.RecordBatch]:
         nonlocal taken
-        for batch in map(sound, batches):
+        for batch in keyed_batches(make_keys, batches):
             taken += len(batch)
             yield batch
 

@@ -10,15 +10,19 @@ from pyspark.sql import DataFrame, SparkSession
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
+from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.spark.after_commit import after_commit
+from hoodie.spark.columns import quoted
+from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_columns, user_schema
 from hoodie.spark.types import to_arrow, with_types_of
 from hoodie.spark.validate import validate
-from hoodie.spark.write.batch import acquire, acquire_arrow, has_keys, keyed_frame, require_columns, user_schema
+from hoodie.spark.write.batch import acquire, acquire_arrow
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
 from hoodie.writing.arrow_batch import check_against, check_rows
 from hoodie.writing.result import Phases
-from hoodie.writing.run import CheckedBatch
+from hoodie.writing.run import IncomingBatch
+from hoodie.writing.write import Write
 
 
 def check_batch(
@@ -28,7 +32,7 @@ def check_batch(
     df: DataFrame,
     options: Options,
     new: TableState | None = None,
-) -> CheckedBatch:
+) -> IncomingBatch:
     """See whether the table may be written and the batch fits it.
 
     new     the table as it will be, when it is not made yet
@@ -39,7 +43,7 @@ def check_batch(
     phases = Phases()
     with phases.time("check"):
         schema = user_schema(df.schema)
-        checked, columns, keygen = check_against(
+        write = check_against(
             storage,
             operation,
             options,
@@ -48,16 +52,33 @@ def check_batch(
             require=partial(require_columns, schema),
             has_keys=has_keys(df),
         )
-        frame = keyed_frame(df, checked, keygen)
-    return CheckedBatch(
-        checked,
-        columns,
-        options,
-        partial(acquire, session, frame),
+        batch = _keyed(df, write)
+    return IncomingBatch(
+        write,
+        partial(acquire, session, batch),
         partial(after_commit, session),
         phases,
         validate=partial(validate, session),
     )
+
+
+def _keyed(frame: DataFrame, write: Write) -> KeyedFrame:
+    """The rows, which have the columns needed, with their keys.
+
+    Of a delete nothing else is taken, but for the parts of a compound key: they are compared with the stored rows'.
+    """
+    if write.keygen is None:
+        return keys_of(frame, None)
+    user = user_schema(frame.schema)
+    if len(user) < len(frame.schema):
+        frame = frame.select(*map(quoted, user.names))
+    types = with_types_of(write.schema, user)
+    if types != user:
+        frame = frame.to(types)
+    if write.operation_rules.delete:
+        names = {name.partition(".")[0] for name in write.keygen.record_keys}
+        return keys_of(frame, write.keygen, names if len(write.keygen.record_keys) > 1 else ())
+    return keyed_rows(frame, RowKeys(tuple(frame.columns), write.keygen), frame.columns)
 
 
 def check_arrow(
@@ -67,15 +88,13 @@ def check_arrow(
     source: pa.RecordBatchReader,
     options: Options,
     new: TableState | None = None,
-) -> CheckedBatch:
+) -> IncomingBatch:
     """As `check_batch`, of Arrow rows that this process has."""
     phases = Phases()
     with phases.time("check"):
-        checked, rows = check_rows(storage, operation, source, options, new)
-    return CheckedBatch(
-        checked,
-        rows.columns,
-        options,
+        write, rows = check_rows(storage, operation, source, options, new)
+    return IncomingBatch(
+        write,
         partial(acquire_arrow, session, rows),
         partial(after_commit, session),
         phases,

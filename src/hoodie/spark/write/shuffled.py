@@ -47,9 +47,8 @@ from hoodie.spark.worker_errors import mark_worker_errors, raise_worker_errors
 from hoodie.spark.write.executors import STATS, report, reports_of
 from hoodie.spark.write.staging import SparkStage
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableFiles, TableState
+from hoodie.table.state import TableFiles
 from hoodie.writing.index_updates import TaskResult, record_files
-from hoodie.writing.job import Checked, WriteJob
 from hoodie.writing.operations import OperationRules
 from hoodie.writing.precombine import ARRIVAL, combine
 from hoodie.writing.relocation import (
@@ -63,6 +62,7 @@ from hoodie.writing.relocation import (
     stored_rows,
 )
 from hoodie.writing.stage import profile
+from hoodie.writing.write import Write
 
 _HITS = "_hoodie_hits"
 _FILE_BYTES = 128 << 20
@@ -89,36 +89,32 @@ class LocatedRows:
             frame.unpersist()
 
 
-def tag_rows(
-    session: SparkSession, staged: SparkStage, checked: Checked, state: TableState, files: TableFiles
-) -> LocatedRows:
+def tag_rows(session: SparkSession, staged: SparkStage, write: Write, files: TableFiles) -> LocatedRows:
     """Find the file group of each row.
 
-    files  what a writer sees: `Checked.files` of the batch's partitions
+    files  what a writer sees: `Write.files_of` of the batch's partitions
     """
-    frame, measured, look_up = staged.frame(session, arrivals=True), staged.measured(), checked.index.look_up
-    delete = checked.operation_rules.delete
+    frame, measured, look_up = staged.frame(session, arrivals=True), staged.measured(), write.index.look_up
+    delete = write.operation_rules.delete
     nothing_there = isinstance(look_up, ByFile) and not files.bases
     # Of a global index rows of one key may name several partitions, even where the table has none of them.
-    if not checked.operation_rules.locate or (nothing_there and not checked.index.is_global):
-        unlocated = _with_statuses(join_hits(frame, None, False, drop_new=delete), checked)
+    if not write.operation_rules.locate or (nothing_there and not write.index.is_global):
+        unlocated = _with_statuses(join_hits(frame, None, False, drop_new=delete), write)
         return LocatedRows(unlocated, profile(measured, {}, not delete), files, IndexStats(), measured.total)
     if isinstance(look_up, ByKey) and look_up.names_new:
-        return _by_hash(staged, frame, checked, look_up.tagger(index_context(state, measured.rows, files)), files)
-    placed = checked.keeps_positions and isinstance(look_up, ByFile)
-    lookup = look_up_keys(
-        session, checked.lookup, state, frame, measured.rows, files, keeps_positions=placed
-    ).persisted()
-    if isinstance(look_up, ByFile) and not checked.index.is_global and may_hold_deleted(state, files):
-        lookup = _without_deleted(lookup, checked, state)
+        return _by_hash(staged, frame, write, look_up.tagger(index_context(write.state, measured.rows, files)), files)
+    placed = write.keeps_positions and isinstance(look_up, ByFile)
+    lookup = look_up_keys(session, write, frame, measured.rows, files, keeps_positions=placed).persisted()
+    if isinstance(look_up, ByFile) and not write.index.is_global and may_hold_deleted(write.state, files):
+        lookup = _without_deleted(lookup, write)
     updates, cost = lookup.count()
     if isinstance(look_up, ByKey):
         hits = [FileGroupId(partition, file_id) for partition, ids in updates.items() for file_id in ids]
-        files = checked.files_of_hits(state, files, hits)
-    if checked.index.is_global:
+        files = write.files_of_hits(files, hits)
+    if write.index.is_global:
         doubts = _doubts(frame, lookup.found)
         if doubts.limit(1).count():
-            resolved = _resolved(session, frame, lookup.found, doubts, checked, state)
+            resolved = _resolved(session, frame, lookup.found, doubts, write)
             counted, total = _counts(resolved)
             return LocatedRows(resolved, _profile_of(counted), files, cost, total, (resolved, doubts, lookup.hits))
         doubts.unpersist()
@@ -126,7 +122,7 @@ def tag_rows(
     if placed:
         located = located.withColumn(ROW_POSITION, F.coalesce(ROW_POSITION, F.lit(-1).cast("long")))
     return LocatedRows(
-        _with_statuses(located, checked),
+        _with_statuses(located, write),
         profile(measured, updates, not delete),
         files,
         cost,
@@ -135,7 +131,7 @@ def tag_rows(
     )
 
 
-def _without_deleted(lookup: KeyLookup, checked: Checked, state: TableState) -> KeyLookup:
+def _without_deleted(lookup: KeyLookup, write: Write) -> KeyLookup:
     """The look-up without hits of keys that a log deleted where another file group of the partition holds them; of keys
     that no file group holds now, one hit stays."""
     key = [RECORD_KEY, PARTITION_PATH]
@@ -146,7 +142,7 @@ def _without_deleted(lookup: KeyLookup, checked: Checked, state: TableState) -> 
             paths = [row[0] for row in several.select(PARTITION_PATH).distinct().collect()]
         if not paths:
             return lookup
-        stored = stored_reader(state, paths, replace(checked.relocation_rule, moves=False), checked.settings.given)
+        stored = stored_reader(write.state, paths, replace(write.relocation_rule, moves=False), write.settings.given)
         asked = lookup.found.join(several, key, "left_semi").repartition(PARTITION_PATH, FILE_ID)
         schema = StructType([*TAGS.fields, StructField("live", BooleanType())])
         read = persist(asked.mapInArrow(partial(_read_stored, stored, pa.schema([])), schema))
@@ -168,8 +164,8 @@ def _few(updates: Mapping[str, Mapping[str, int]]) -> bool:
     return 200 * sum(sum(rows.values()) for rows in updates.values()) <= BROADCAST_KEYS
 
 
-def _with_statuses(frame: DataFrame, checked: Checked) -> DataFrame:
-    if not checked.keeps_statuses:
+def _with_statuses(frame: DataFrame, write: Write) -> DataFrame:
+    if not write.keeps_statuses:
         return frame
     return frame.withColumn(
         KEY_STATUS, F.when(F.col(FILE_ID).isNull(), int(KeyStatus.INSERT)).otherwise(int(KeyStatus.UPDATE)).cast("byte")
@@ -179,16 +175,16 @@ def _with_statuses(frame: DataFrame, checked: Checked) -> DataFrame:
 # --- an index by hash: each row is tagged as it stands ---
 
 
-def _by_hash(staged: SparkStage, frame: DataFrame, checked: Checked, tag: TagKeys, files: TableFiles) -> LocatedRows:
+def _by_hash(staged: SparkStage, frame: DataFrame, write: Write, tag: TagKeys, files: TableFiles) -> LocatedRows:
     known = files.groups
     schema = nullable(frame.schema).add(FILE_ID, StringType())
-    only = {group.file_id for group in known} if checked.operation_rules.delete else None
+    only = {group.file_id for group in known} if write.operation_rules.delete else None
     tagged = frame.to(nullable(frame.schema)).mapInArrow(partial(_tag_rows, tag, only), schema)
     start = time.perf_counter()
     counted, total = _counts(tagged)
     hits = sum(n for (path, file_id), n in counted.items() if FileGroupId(path, file_id) in known)
     cost = IndexStats(candidates=total, checked=total, hits=hits, seconds=time.perf_counter() - start)
-    return LocatedRows(_with_statuses(tagged, checked), _profile_of(counted), files, cost, total)
+    return LocatedRows(_with_statuses(tagged, write), _profile_of(counted), files, cost, total)
 
 
 def _tag_rows(tag: TagKeys, only: set[str] | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -239,11 +235,9 @@ def _doubts(frame: DataFrame, hits: DataFrame) -> DataFrame:
     return persist(counted.where((F.col("first") != F.col("last")) | several | F.col("elsewhere")).select(RECORD_KEY))
 
 
-def _resolved(
-    session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: DataFrame, checked: Checked, state: TableState
-) -> DataFrame:
+def _resolved(session: SparkSession, frame: DataFrame, hits: DataFrame, doubts: DataFrame, write: Write) -> DataFrame:
     """The rows where a global index has them go. Persisted."""
-    how = checked.relocation_rule
+    how = write.relocation_rule
     zone = session.conf.get("spark.sql.session.timeZone") or "UTC"
     looked_at = nullable(to_spark(pa.schema([how.schema.field(name) for name in how.columns[1:]])))
     arrow = in_session_zone(to_arrow(looked_at), zone)
@@ -253,12 +247,12 @@ def _resolved(
     read = StructType(
         [*TAGS.fields, StructField("live", BooleanType()), *([StructField("row", stored_type)] if has_columns else [])]
     )
-    if checked.lookup.is_certain and not has_columns:
+    if write.is_certain and not has_columns:
         met = hits.withColumn("live", F.lit(None).cast("boolean"))
     else:
         with raise_worker_errors():
             paths = [row[0] for row in of_doubts.select(PARTITION_PATH).distinct().collect()]
-        stored = stored_reader(state, paths, how, checked.settings.given)
+        stored = stored_reader(write.state, paths, how, write.settings.given)
         looked_up = of_doubts.repartition(PARTITION_PATH, FILE_ID).mapInArrow(
             partial(_read_stored, stored, arrow), read
         )
@@ -269,13 +263,13 @@ def _resolved(
     names = [name for name in read.names if name in met.columns and name != RECORD_KEY]
     of_key = met.groupBy(RECORD_KEY).agg(F.collect_list(F.struct(*names)).alias(_HITS))
     # A rule that makes rows makes them of all the table's columns.
-    whole = how.schema if not checked.rule.takes_whole_rows and not how.delete else None
+    whole = how.schema if not write.rule.takes_whole_rows and not how.delete else None
     keys = [StructField(name, StringType()) for name in (RECORD_KEY, PARTITION_PATH)]
     frame_columns = StructType([field for field in frame.schema if field.name != ARRIVAL])
     rows = nullable(frame_columns) if whole is None else nullable(StructType([*to_spark(whole).fields, *keys]))
     out = StructType([*rows.fields, StructField(KEY_STATUS, ByteType()), StructField(FILE_ID, StringType())])
     together = frame.to(nullable(frame.schema)).join(of_key, RECORD_KEY, "left").repartition(RECORD_KEY)
-    kernel = partial(_resolve_rows, how, checked.operation_rules, whole, in_session_zone(to_arrow(out), zone))
+    kernel = partial(_resolve_rows, how, write.operation_rules, whole, in_session_zone(to_arrow(out), zone))
     return persist(together.mapInArrow(kernel, out))
 
 
@@ -351,16 +345,16 @@ def _hits_of(given: pa.Table, keys: pa.Array) -> Hits:
 # --- an index that learns ---
 
 
-def record_executor_writes(session: SparkSession, job: WriteJob, stats: Sequence[WriteStat]) -> tuple[pa.Table, ...]:
+def record_executor_writes(session: SparkSession, write: Write, stats: Sequence[WriteStat]) -> tuple[pa.Table, ...]:
     """Tell the index of the files that the winning attempts of a bulk insert wrote, in tasks of their own.
 
     returns  what it is to be given once the write is published
     """
-    record_writes = job.checked.index.record_writes
+    record_writes = write.index.record_writes
     if record_writes is None or not stats:
         return ()
     packs = bin_pack(stats, lambda stat: stat.file_size, _FILE_BYTES)
-    call = partial(_record_writes, job.spec.storage, job.spec.instant, record_writes)
+    call = partial(_record_writes, write.storage, write.begun.time, record_writes)
     return reports_of(run_per_item(session, packs, call, STATS)).later
 
 

@@ -19,13 +19,14 @@ from pyspark.sql.types import LongType, StringType, StructField, StructType
 from hoodie.index.pruning import IndexStats
 from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
+from hoodie.spark.keyed import KeyedFrame, MakeKeys, keyed_batches
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
-from hoodie.spark.types import sound, to_arrow
+from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
-from hoodie.spark.write.executors import STATS, TaskReports, report, reports_of, write_token
+from hoodie.spark.write.executors import STATS, report, reports_of, write_token
 from hoodie.storage.protocol import Storage
+from hoodie.writing.held import TaskReports
 from hoodie.writing.index_updates import TaskResult
-from hoodie.writing.job import Checked
 from hoodie.writing.planning import TaskRunner
 from hoodie.writing.precombine import ARRIVAL
 from hoodie.writing.stage import Stage, StagedHits, lookup_calls, staged_hits, staged_lookup, staged_tasks
@@ -40,6 +41,7 @@ from hoodie.writing.staging import (
     stage_rows,
     without_arrivals,
 )
+from hoodie.writing.write import Write
 
 _PIECE = StructType(
     [StructField(n, StringType()) for n in ("partition", "file")]
@@ -68,28 +70,27 @@ class SparkStage(Stage):
         return run_per_item(session, parts, partial(_read, self.storage, arrivals), schema)
 
 
-def stage(session: SparkSession, storage: Storage, frame: DataFrame, ordering: Sequence[str]) -> SparkStage:
-    """Stage the keyed rows: the one time that their source is evaluated.
+def stage(session: SparkSession, storage: Storage, batch: KeyedFrame, ordering: Sequence[str]) -> SparkStage:
+    """Stage the rows with their keys: the one time that their source is evaluated.
 
     ordering  columns whose nulls are counted
     """
     remove_stale(storage)
     folder = new_stage()
     try:
-        found = collect(frame.mapInArrow(partial(_stage, storage, folder, tuple(ordering)), _PIECE))
+        call = partial(_stage, storage, folder, tuple(ordering), batch.make_keys)
+        found = collect(batch.frame.mapInArrow(call, _PIECE))
     except BaseException:
         storage.delete_tree(folder)
         raise
-    return SparkStage(storage, folder, tuple(Piece(**row) for row in found.to_pylist()), frame.schema)
+    return SparkStage(storage, folder, tuple(Piece(**row) for row in found.to_pylist()), batch.schema)
 
 
-def locate(
-    session: SparkSession, stage: Stage, checked: Checked, bases: Mapping[str, Sequence[BaseFile]]
-) -> StagedHits:
+def locate(session: SparkSession, stage: Stage, write: Write, bases: Mapping[str, Sequence[BaseFile]]) -> StagedHits:
     """Look the staged keys up in the base files of their partitions, by partition path."""
     calls = lookup_calls(stage, bases)
     packs = bin_pack(calls, lambda call: call.base.size, _LOOK_UP_BYTES)
-    run = partial(_locate, staged_lookup(checked, stage))
+    run = partial(_locate, staged_lookup(write, stage))
     costs = collect(run_per_item(session, packs, run, _COSTS)).to_pylist()
     return staged_hits(stage, calls, ((row["call"], IndexStats(**json.loads(row["cost"]))) for row in costs))
 
@@ -107,13 +108,17 @@ def run_tasks(
 
 
 def _stage(
-    storage: Storage, folder: str, ordering: Sequence[str], batches: Iterator[pa.RecordBatch]
+    storage: Storage,
+    folder: str,
+    ordering: Sequence[str],
+    make_keys: MakeKeys | None,
+    batches: Iterator[pa.RecordBatch],
 ) -> Iterator[pa.RecordBatch]:
     context = TaskContext.get()
     name = f"{context.partitionId()}-{context.taskAttemptId()}" if context else "0-0"
     with mark_worker_errors():
         first = context.partitionId() << 33 if context else 0  # as Spark's monotonically_increasing_id
-        pieces = stage_rows(storage, f"{folder}/{name}.arrow", map(sound, batches), ordering, first)
+        pieces = stage_rows(storage, f"{folder}/{name}.arrow", keyed_batches(make_keys, batches), ordering, first)
     if pieces:
         yield pa.RecordBatch.from_pylist([asdict(piece) for piece in pieces], schema=to_arrow(_PIECE))
 

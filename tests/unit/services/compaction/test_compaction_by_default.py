@@ -25,7 +25,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import load_state
 from hoodie.testing.storage import CountingStorage, MemoryStorage
 from hoodie.testing.tables import ArrowTable
-from hoodie.writing.job import check, start, writable_state
+from hoodie.writing.write import check, start, writable_state
 from support.compacting import NOW, OPTIONS, Rows, batch, fill, notes, opened, schedule
 
 VECTOR = json.loads((Path(__file__).parents[3] / "vectors" / "compaction_by_default.json").read_text())

@@ -1,4 +1,4 @@
-"""Everything the parts of one write need to know: the transaction, the rules, what files are there."""
+"""A write as a value: the table at one moment, its index and rules, its columns, and its instant once it has begun."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from hoodie.commit.batch_ids import require_new
 from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, abandon, begin, to_work
 from hoodie.config.metadata import MetadataOptions
@@ -18,6 +17,7 @@ from hoodie.config.write import MissingColumnOptions, MissingColumns, WriteOpera
 from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index
+from hoodie.keygen.keygen import KeyGenerator
 from hoodie.lookup.context import LookupContext
 from hoodie.lookup.index_choice import choose_index, refuse_unknown
 from hoodie.lookup.index_notify import notify_rolled_back
@@ -57,44 +57,41 @@ from hoodie.writing.stored_rows import StoredRows
 _log = logging.getLogger("hoodie.write")
 
 
-@dataclass(frozen=True, slots=True)
-class Checked:
-    """A write whose batch fits the table; nothing is on disk yet.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Write(LookupContext):
+    """A write whose batch fits the table: nothing is on disk before it has a transaction.
 
-    lookup    the table with its index; its `schema` is the user's columns after this write
-    declared  the user's columns as the table has them; None: it has none yet
-    difference  how the columns of the batch differ from these
-    by_id     what the commit carries on of columns that Hudi altered: `columns_by_id`
+    state        of the table when the batch was compared with it; once begun, when the instant was taken
+    schema       the user's columns after this write; avro_schema: the same as Avro JSON
+    declared     the user's columns as the table has them; None: it has none yet
+    difference   how the columns of the batch differ from these
+    by_id        what the commit carries on of columns that Hudi altered: `columns_by_id`
+    columns      of the batch; None: it has none of the user's (a delete by keys)
+    keygen       makes the keys of its rows; None: they are not made of columns
+    transaction  None: not begun
     """
 
-    lookup: LookupContext
     operation: WriteOperation
     operation_rules: OperationRules
     declared: pa.Schema | None
+    columns: pa.Schema | None
+    avro_schema: str
     rule: MergeRule
     kind: TableKind
     difference: ColumnDifference = NO_DIFFERENCE
     by_id: Mapping[str, str] = field(default_factory=dict)
+    keygen: KeyGenerator | None = None
+    transaction: Transaction | None = None
 
     @property
-    def state(self) -> TableState:
-        return self.lookup.state
+    def storage(self) -> Storage:
+        return self.state.storage
 
     @property
-    def settings(self) -> Settings:
-        return self.lookup.settings
-
-    @property
-    def index(self) -> Index:
-        return self.lookup.index
-
-    @property
-    def schema(self) -> pa.Schema:
-        return self.lookup.schema
-
-    @property
-    def avro_schema(self) -> str:
-        return to_avro(self.schema, self.state.config.name)
+    def begun(self) -> Transaction:
+        """The transaction of a write that has begun."""
+        assert self.transaction is not None
+        return self.transaction
 
     @property
     def key(self) -> tuple[str, ...]:
@@ -111,7 +108,7 @@ class Checked:
     @property
     def locates_staged(self) -> bool:
         """Whether the keys of staged rows are looked up a base file at a time; else each row has to be tagged."""
-        return self.operation_rules.locate and self.lookup.by_file and not self.keeps_statuses
+        return self.operation_rules.locate and self.by_file and not self.keeps_statuses
 
     @property
     def keeps_positions(self) -> bool:
@@ -125,60 +122,63 @@ class Checked:
         partitions = tuple(name.partition(":")[0] for name in self.state.config.partition_by)
         return RelocationRule(self.schema, self.rule, partitions, self.index.moves, self.operation_rules.delete)
 
-    def files(self, state: TableState, partitions: Collection[str]) -> TableFiles:
-        """What the write sees of the partitions of its batch. Raises as `LookupContext.files` if it looks keys up."""
+    def files_of(self, partitions: Collection[str]) -> TableFiles:
+        """What the write sees of the partitions of its batch. Raises as `files` if it looks keys up."""
         if self.operation_rules.replaces is not Replaces.NOTHING:
             return TableFiles()  # rows go to new file groups, whatever is there
-        return self.lookup.files(state, partitions) if self.operation_rules.locate else state.files(partitions)
+        return self.files(partitions) if self.operation_rules.locate else self.state.files(partitions)
 
-    def files_of_hits(self, state: TableState, files: TableFiles, hits: Collection[FileGroupId]) -> TableFiles:
+    def files_of_hits(self, files: TableFiles, hits: Collection[FileGroupId]) -> TableFiles:
         """What the write sees, the partitions included in which an index by key has keys of the batch.
 
         Raises CorruptIndex when the index names file groups that are not there, and not for new keys
         """
         if self.operation_rules.replaces is Replaces.NOTHING:
-            files = self.lookup.with_partitions(state, files, {group.partition for group in hits})
-        if not self.lookup.names_new:
+            files = self.with_partitions(files, {group.partition for group in hits})
+        if not self.names_new:
             refuse_unknown(self.index, hits, files.groups)
         return files
-
-
-@dataclass(frozen=True, slots=True)
-class WriteJob:
-    """A write that has its instant."""
-
-    checked: Checked
-    transaction: Transaction
-    spec: WriteSpec
-
-    @property
-    def state(self) -> TableState:
-        return self.transaction.state
-
-    @property
-    def executor_spec(self) -> WriteSpec:
-        """For tasks on executors, whose attempts may outlive the write."""
-        return replace(self.spec, pending=self.transaction.instant)
 
     @property
     def recorder(self) -> WriteRecorder | None:
         """How tasks tell the index what they did; None: it asks for nothing."""
-        checked = self.checked
-        if checked.index.record_writes is None:
+        if self.index.record_writes is None:
             return None
-        return WriteRecorder(
-            checked.index.record_writes, self.spec.storage, self.spec.instant, checked.rule, checked.operation_rules
+        return WriteRecorder(self.index.record_writes, self.storage, self.begun.time, self.rule, self.operation_rules)
+
+    def spec(self, *, lingering: bool = False) -> WriteSpec:
+        """What tasks need. lingering: their attempts may outlive the write, as on executors"""
+        schema = with_meta_fields(self.schema)
+        return WriteSpec(
+            storage=self.storage,
+            instant=self.begun.time,
+            schema=schema,
+            avro_schema=to_avro(schema, self.state.config.name),
+            sizing=self.settings.sizing,
+            bloom=self.settings.bloom,
+            logs=self.settings.logs,
+            cdc=self.state.config.logged_images if self.state.config.cdc else None,
+            stored=self._stored_rows(schema),
+            pending=self.begun.instant if lingering else None,
         )
 
-    def with_plan(self, plan: WritePlan | None) -> WriteJob:
-        """The job once its plan is on the timeline. Raises as `keep_clear`."""
+    def _stored_rows(self, schema: pa.Schema) -> StoredRows | None:
+        """How tasks that append to logs see the rows that are there; None: they need not."""
+        rules = self.operation_rules
+        appends = rules.match and TaskKind.APPEND in (rules.kinds.update, rules.kinds.fill)
+        if not appends or not (rules.key_columns or rules.late_rows is not LateRows.AS_READ or self.rule.keeps):
+            return None
+        return StoredRows(self.state, slice_reader(self.state, schema, options=self.settings.given))
+
+    def with_plan(self, plan: WritePlan | None) -> Write:
+        """The write once its plan is on the timeline. Raises as `keep_clear`."""
         if plan is not None:
             self.keep_clear({task.group for task in plan.tasks})
-        return WriteJob(self.checked, to_work(self.transaction, plan), self.spec)
+        return replace(self, transaction=to_work(self.begun, plan))
 
     def keep_clear(self, groups: Collection[FileGroupId]) -> None:
         """See that no pending clustering is to replace these file groups. Raises WriteConflict"""
-        keep_clear(self.transaction, groups, withdraw=self.checked.settings.write.withdraw_clusterings)
+        keep_clear(self.begun, groups, withdraw=self.settings.write.withdraw_clusterings)
 
 
 def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:
@@ -202,7 +202,7 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     return state
 
 
-def check(state: TableState, operation: WriteOperation, columns: pa.Schema | None, settings: Settings) -> Checked:
+def check(state: TableState, operation: WriteOperation, columns: pa.Schema | None, settings: Settings) -> Write:
     """See whether a batch fits the table.
 
     columns  of the batch; None: it has none of the user's (a delete by keys)
@@ -232,34 +232,36 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     if by_id:
         _require_columns_kept(state, declared, schema)
     _warn_of_times_without_zone(state.config.name, declared, schema)
-    rule = table_rule(state.config.properties, to_avro(schema, state.config.name), settings.mergers)
-    lookup = LookupContext(state, settings, index, chosen.why, schema)
-    return Checked(lookup, operation, operation_rules, declared, keeping(rule, kept), kind, difference, by_id)
+    avro_schema = to_avro(schema, state.config.name)
+    rule = keeping(table_rule(state.config.properties, avro_schema, settings.mergers), kept)
+    return Write(
+        state, settings, index, chosen.why, schema,
+        operation=operation, operation_rules=operation_rules, declared=declared, columns=columns,
+        avro_schema=avro_schema, rule=rule, kind=kind, difference=difference, by_id=by_id,
+    )  # fmt: skip
 
 
-def as_merge(checked: Checked) -> Checked:
+def as_merge(write: Write) -> Write:
     """The write as one whose rows a MERGE made: two for one key are an error, and one with a lesser ordering value than
     the stored row's leaves that as it is, though the table's rule is to take what comes last."""
-    rule = by_ordering(checked.rule)
-    late_rows = LateRows.AS_READ if rule is checked.rule else LateRows.LOSE
-    needs_ordering = not checked.operation_rules.delete and rule.combine_with is greater_or_equal
+    rule = by_ordering(write.rule)
+    late_rows = LateRows.AS_READ if rule is write.rule else LateRows.LOSE
+    needs_ordering = not write.operation_rules.delete and rule.combine_with is greater_or_equal
     rules = replace(
-        checked.operation_rules,
+        write.operation_rules,
         combine=Combine.UNIQUE,
         needs_ordering=needs_ordering,
         late_rows=late_rows,
     )
-    return replace(checked, rule=rule, operation_rules=rules)
+    return replace(write, rule=rule, operation_rules=rules)
 
 
-def as_update(checked: Checked) -> Checked:
+def as_update(write: Write) -> Write:
     """The write as one of rows that an UPDATE made: where the table's rule is to take what comes last, they
     win against rows in logs, too."""
-    takes_last = by_ordering(checked.rule) is not checked.rule
+    takes_last = by_ordering(write.rule) is not write.rule
     late_rows = LateRows.WIN if takes_last else LateRows.AS_READ
-    return replace(
-        checked, operation_rules=replace(checked.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows)
-    )
+    return replace(write, operation_rules=replace(write.operation_rules, combine=Combine.UNIQUE, late_rows=late_rows))
 
 
 def _require_columns_kept(state: TableState, before: pa.Schema | None, after: pa.Schema) -> None:
@@ -310,21 +312,19 @@ def _schema_after(
     return reconcile(before, columns, pinned=pinned, kept=kept, refusal=refused)
 
 
-def start(checked: Checked) -> WriteJob:
-    """Take the write's instant.
+def start(write: Write) -> Write:
+    """The write with its instant.
 
-    Raises WriteConflict, LockTimeout as `begin`; BatchKnown when the table has the batch already
+    Raises WriteConflict, LockTimeout as `begin`
     """
-    writers = checked.settings.writers
-    require_new(checked.state, writers.batch)
-    action = action_of(checked.operation, checked.kind)
-    transaction = begin(checked.state, checked.operation, action, writers=writers)
-    notify_rolled_back(checked.index, checked.state.timeline, transaction.state.timeline)
-    bring_up_to_date(checked.index, checked.state, transaction, checked.settings)
-    _require_checked(checked, transaction)
+    action = action_of(write.operation, write.kind)
+    transaction = begin(write.state, write.operation, action, writers=write.settings.writers)
+    notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)
+    bring_up_to_date(write.index, write.state, transaction, write.settings)
+    _require_checked(write, transaction)
     config = transaction.state.config
-    _log.info("%s: %s begins at %s (%s)", config.name, checked.operation, transaction.time, config.type)
-    return with_transaction(checked, transaction)
+    _log.info("%s: %s begins at %s (%s)", config.name, write.operation, transaction.time, config.type)
+    return with_transaction(write, transaction)
 
 
 def bring_up_to_date(index: Index, before: TableState, transaction: Transaction, settings: Settings) -> None:
@@ -344,15 +344,15 @@ def _give_up(transaction: Transaction, problem: HoodieError) -> None:
         problem.add_note(f"Rolling instant {transaction.time} back failed; the next write will. ({second})")
 
 
-def _require_checked(checked: Checked, transaction: Transaction) -> None:
+def _require_checked(write: Write, transaction: Transaction) -> None:
     """The table that the batch was checked against is the one that it is written into: commits may have come between.
 
     Raises WriteConflict when these changed the table's columns
     """
     now = transaction.state
-    if checked.state.timeline.commits == now.timeline.commits:
+    if write.state.timeline.commits == now.timeline.commits:
         return
-    if checked.declared == declared_schema(now) and checked.by_id == columns_by_id(now):
+    if write.declared == declared_schema(now) and write.by_id == columns_by_id(now):
         return
     problem = WriteConflict("the table's columns were changed just now by another writer; write the batch again")
     _give_up(transaction, problem)
@@ -364,38 +364,17 @@ def action_of(operation: WriteOperation, kind: TableKind) -> Action:
     return Action.REPLACE_COMMIT if operation in REPLACING else kind.action
 
 
-def with_transaction(checked: Checked, transaction: Transaction) -> WriteJob:
-    """The job of a write whose instant is there already."""
-    schema = with_meta_fields(checked.schema)
-    spec = WriteSpec(
-        storage=checked.state.storage,
-        instant=transaction.time,
-        schema=schema,
-        avro_schema=to_avro(schema, checked.state.config.name),
-        sizing=checked.settings.sizing,
-        bloom=checked.settings.bloom,
-        logs=checked.settings.logs,
-        cdc=checked.state.config.logged_images if checked.state.config.cdc else None,
-        stored=_stored_rows(checked, transaction.state, schema),
-    )
-    return WriteJob(checked, transaction, spec)
+def with_transaction(write: Write, transaction: Transaction) -> Write:
+    """The write with an instant that is there already; the options that complete the table's settings stay."""
+    return replace(write, state=replace(write.state, timeline=transaction.state.timeline), transaction=transaction)
 
 
-def _stored_rows(checked: Checked, state: TableState, schema: pa.Schema) -> StoredRows | None:
-    """How tasks that append to logs see the rows that are there; None: they need not."""
-    rules = checked.operation_rules
-    appends = rules.match and TaskKind.APPEND in (rules.kinds.update, rules.kinds.fill)
-    if not appends or not (rules.key_columns or rules.late_rows is not LateRows.AS_READ or checked.rule.keeps):
-        return None
-    return StoredRows(state, slice_reader(state, schema, options=checked.settings.given))
-
-
-def replaced_groups(job: WriteJob, partitions: Collection[str]) -> dict[str, list[str]]:
+def replaced_groups(write: Write, partitions: Collection[str]) -> dict[str, list[str]]:
     """The file groups that the write takes away: all that its partitions, or the table, had before.
 
     partitions  partition paths of the batch
     """
-    replaces = job.checked.operation_rules.replaces
+    replaces = write.operation_rules.replaces
     if replaces is Replaces.NOTHING:
         return {}
-    return job.state.groups(partitions if replaces is Replaces.PARTITIONS else None)
+    return write.begun.state.groups(partitions if replaces is Replaces.PARTITIONS else None)
