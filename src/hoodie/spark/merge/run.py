@@ -24,7 +24,7 @@ from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted, tick
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
-from hoodie.spark.merge.assign import column_of, first_that_holds, in_types, refused
+from hoodie.spark.merge.assign import column_of, first_that_holds, in_types
 from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
 from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, KeysOfSure, MergedKeys
