@@ -1,4 +1,4 @@
-"""The keys of rows that a merge by a join gives."""
+"""The keys of rows that a merge gives."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import InvalidInput
+from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator, Kind, PartitionField
 from hoodie.merge.row_action import ROW_ACTION, RowAction
-from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, MergedKeys
+from hoodie.spark.merge.by_key import IN_DOUBT
+from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 
 KEYGEN = KeyGenerator(Kind.SIMPLE, ("id",), (PartitionField("p"),))
 
@@ -50,3 +52,14 @@ def test_a_row_changes_its_partition_with_a_global_index_only():
     assert keys(*rows, sets_path=True, is_global=True) == [("a", "new"), ("b", "old")]
     with pytest.raises(InvalidInput, match="another partition"):
         keys(*rows, sets_path=True)
+
+
+@pytest.mark.parametrize("columns", [("id", "p", ROW_ACTION), ()])
+def test_a_row_in_doubt_has_no_key_and_the_others_have_theirs(columns):
+    actions = pa.array([WRITE, IN_DOUBT, DELETE], pa.int8())
+    rows = pa.table({"id": ["a", "b", None], "p": ["x", "y", "z"], ROW_ACTION: actions})
+    keyed = pickle.loads(pickle.dumps(CertainKeys(RowKeys(columns, KEYGEN))))(rows)
+    assert keyed.schema.names == [*columns, "_hoodie_record_key", "_hoodie_partition_path"]
+    assert keyed["_hoodie_record_key"].to_pylist() == ["a", None, None]
+    assert keyed["_hoodie_partition_path"].to_pylist() == ["x", "y", "z"]
+    assert keyed.schema.field("_hoodie_record_key").type == pa.string()

@@ -1,4 +1,4 @@
-"""The keys of rows that a merge by a join gives: those of the rows of the table that they stand for."""
+"""The keys of rows that a merge gives. By a join: those of the rows of the table that they stand for."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _any_changed(now: pa.ChunkedArray, before: pa.ChunkedArray, fixed: pa.Chunke
 
 
 @dataclass(frozen=True, slots=True)
-class KeysOfSure:
+class CertainKeys:
     """Gives rows their key, but for those in doubt: these have none, and end the write before it begins; pickles."""
 
     make_keys: RowKeys

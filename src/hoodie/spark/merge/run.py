@@ -27,7 +27,7 @@ from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
 from hoodie.spark.merge.assign import column_of, first_that_holds, in_types
 from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
 from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
-from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, KeysOfSure, MergedKeys
+from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
@@ -208,7 +208,7 @@ def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tup
     if set(typed.columns) != set(columns):
         typed = typed.select(*map(quoted, columns))
     make_keys = RowKeys(tuple(columns), target.keygen)
-    keyed = keyed_rows(typed, make_keys if plan.action is None else KeysOfSure(make_keys), columns)
+    keyed = keyed_rows(typed, make_keys if plan.action is None else CertainKeys(make_keys), columns)
     return keyed, _columns(target, schema, names)
 
 
@@ -220,7 +220,7 @@ def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> 
     require_columns(schema, keygen, (), target.write.state.config.name)
     if plan.action is None:
         return keys_of(typed, keygen), None
-    return keyed_rows(typed, KeysOfSure(RowKeys((), keygen)), ()), None
+    return keyed_rows(typed, CertainKeys(RowKeys((), keygen)), ()), None
 
 
 def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:

@@ -65,7 +65,7 @@ def check_batch(
 def _keyed(frame: DataFrame, write: Write) -> KeyedFrame:
     """The rows, which have the columns needed, with their keys.
 
-    Of a delete nothing else is taken, but for the parts of a compound key: they are compared with the stored rows'.
+    A delete takes nothing else, but for the parts of a compound key: they are compared with the stored rows'.
     """
     if write.keygen is None:
         return keys_of(frame, None)
