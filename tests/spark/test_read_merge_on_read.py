@@ -364,7 +364,7 @@ def test_sql_and_hudis_options_make_tables_of_hudis_default_rule(spark: SparkSes
         made = str(tmp_path / kind)
         sql(
             spark,
-            f"CREATE TABLE late_{kind} (k STRING, ts BIGINT) USING hudi LOCATION '{made}' "
+            f"CREATE TABLE default_rule_{kind} (k STRING, ts BIGINT) USING hudi LOCATION '{made}' "
             f"TBLPROPERTIES (primaryKey = 'k', preCombineField = 'ts', type = '{kind}')",
         )
         properties = load_state(LocalStorage(made)).config.properties
