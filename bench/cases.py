@@ -114,7 +114,7 @@ class Bench:
             return {}
 
         def upsert(options: Mapping[str, object], folder: Path) -> Phases:
-            table = hoodie.open_table(self.spark, str(folder / "table"), options=options)
+            table = hoodie.open_table(str(folder / "table"), spark=self.spark, options=options)
             return table.upsert(changes).seconds
 
         contenders = [Contender(PLAIN, _nothing, write, self._checksum_plain)]
@@ -186,7 +186,7 @@ class Bench:
                 if path == plain:
                     run(normaliser.read(self.spark, plain))
                 else:
-                    run(hoodie.open_table(self.spark, str(path), options=options).snapshot())
+                    run(hoodie.open_table(str(path), spark=self.spark, options=options).snapshot())
                 return {}
 
             return Contender(name, forget, ask, lambda _: held(path))
@@ -205,7 +205,7 @@ class Bench:
             return {}
 
         def rows(columns: Sequence[str] | None = None) -> DataFrame:
-            opened = hoodie.open_table(self.spark, str(table))
+            opened = hoodie.open_table(str(table), spark=self.spark)
             return getattr(opened, view)(columns=columns)
 
         contenders = (
@@ -216,8 +216,8 @@ class Bench:
 
     def create(self, path: Path, partition_by: str, options: Mapping[str, object]) -> hoodie.HoodieTable:
         return hoodie.create_table(
-            self.spark,
             str(path),
+            spark=self.spark,
             name="orders",
             record_key="order_id",
             partition_by=partition_by,
@@ -249,7 +249,7 @@ class Bench:
         if not table.exists():
             changes = self.spark.read.parquet(str(self.workload.batch("spread")))
             shutil.copytree(self.base_table(), table)
-            opened = hoodie.open_table(self.spark, str(table), options={"hoodie.parquet.small.file.limit": 0})
+            opened = hoodie.open_table(str(table), spark=self.spark, options={"hoodie.parquet.small.file.limit": 0})
             opened.upsert(changes)
             normaliser.rewrite(self.spark, self.workload.base, changes, plain)
             new = changes.where(F.col("ts") >= FIRST_INSERTED + self.workload.n)
@@ -261,7 +261,9 @@ class Bench:
         table = self.made / "compacted"
         if not table.exists():
             shutil.copytree(self.after_spread()[0], table)
-            opened = hoodie.open_table(self.spark, str(table), options={"hoodie.compact.inline.max.delta.commits": 1})
+            opened = hoodie.open_table(
+                str(table), spark=self.spark, options={"hoodie.compact.inline.max.delta.commits": 1}
+            )
             opened.schedule_compaction()
             opened.compact()
         return table
@@ -271,7 +273,7 @@ class Bench:
         if not table.exists():
             shutil.copytree(self.base_table(), table)
             options = {"hoodie.parquet.small.file.limit": 0, "hoodie.write.record.positions": False}
-            opened = hoodie.open_table(self.spark, str(table), options=options)
+            opened = hoodie.open_table(str(table), spark=self.spark, options=options)
             opened.upsert(self.spark.read.parquet(str(self.workload.batch("spread"))))
         return table
 
@@ -283,7 +285,7 @@ class Bench:
             rows = normaliser.read(self.spark, wide).where(F.col("slot") < f"{SLOTS // 20:04d}")
             changes = rows.withColumn("status", F.lit("changed")).withColumn("ts", F.col("ts") + 1)
             shutil.copytree(base, table)
-            hoodie.open_table(self.spark, str(table)).upsert(changes)
+            hoodie.open_table(str(table), spark=self.spark).upsert(changes)
             normaliser.rewrite(self.spark, wide, changes, plain, "slot")
         return table, plain
 
@@ -301,7 +303,7 @@ class Bench:
         return lambda _: checksum(normaliser.read(self.spark, path))
 
     def _rows_of_table(self, path: Path) -> Callable[[Path], object]:
-        return lambda _: checksum(hoodie.open_table(self.spark, str(path)).snapshot())
+        return lambda _: checksum(hoodie.open_table(str(path), spark=self.spark).snapshot())
 
 
 def _total(rows: DataFrame) -> object:

@@ -59,7 +59,7 @@ def _all_logs(bench: Bench) -> Case:
         return compacted(folder, {"hoodie.spark.driver.max.batch.bytes": 0})
 
     def compacted(folder: Path, options: Mapping[str, object]) -> Phases:
-        result = hoodie.open_table(bench.spark, str(folder / "table"), options=options).compact()
+        result = hoodie.open_table(str(folder / "table"), spark=bench.spark, options=options).compact()
         assert result is not None
         return result.seconds
 
@@ -97,7 +97,7 @@ def _beside(bench: Bench) -> Case:
         compactors.append(process)
 
     def upsert(folder: Path) -> Phases:
-        return hoodie.open_table(bench.spark, str(folder / "table")).upsert(changes).seconds
+        return hoodie.open_table(str(folder / "table"), spark=bench.spark).upsert(changes).seconds
 
     def end(folder: Path) -> None:
         assert compactors.pop().wait() == 0
@@ -109,7 +109,7 @@ def _beside(bench: Bench) -> Case:
 
 
 def _rows(bench: Bench, folder: Path) -> object:
-    return checksum(hoodie.open_table(bench.spark, str(folder / "table")).snapshot())
+    return checksum(hoodie.open_table(str(folder / "table"), spark=bench.spark).snapshot())
 
 
 def _planning(made: Path) -> Case:

@@ -74,7 +74,7 @@ def rows(spark: SparkSession, low: int, high: int, version: int, parts: int = 2)
 
 
 def table_at(spark: SparkSession, path: Path) -> HoodieTable[DataFrame]:
-    return hoodie.create_table(spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts")
+    return hoodie.create_table(str(path), spark=spark, name="t", record_key="id", partition_by="p", ordering="ts")
 
 
 def save(spark: SparkSession, changes: DataFrame, path: Path) -> object:
@@ -82,11 +82,11 @@ def save(spark: SparkSession, changes: DataFrame, path: Path) -> object:
 
 
 def upsert(spark: SparkSession, changes: DataFrame, path: Path) -> object:
-    return hoodie.open_table(spark, str(path)).upsert(changes)
+    return hoodie.open_table(str(path), spark=spark).upsert(changes)
 
 
 def merge(spark: SparkSession, changes: DataFrame, path: Path) -> object:
-    table = hoodie.open_table(spark, str(path))
+    table = hoodie.open_table(str(path), spark=spark)
     return table.merge(changes).when_matched_update_all().when_not_matched_insert_all().execute()
 
 
@@ -100,7 +100,7 @@ def view(spark: SparkSession, changes: DataFrame, path: Path) -> object:
 
 
 def snapshot(spark: SparkSession, changes: DataFrame, path: Path) -> object:
-    return total(hoodie.open_table(spark, str(path)).snapshot())
+    return total(hoodie.open_table(str(path), spark=spark).snapshot())
 
 
 def total(frame: DataFrame) -> object:
@@ -126,7 +126,7 @@ def compared(
 def stream(spark: SparkSession, folder: Path, base: Path, batches: int) -> None:
     """Micro-batches of a stream against upserts of the same rows; the first and the last of the batches, too."""
     files, streamed, called = folder / "files", folder / "streamed", folder / "called"
-    there = hoodie.open_table(spark, str(base)).count()
+    there = hoodie.open_table(str(base), spark=spark).count()
     changed = rows(spark, 0, batches * BATCH_ROWS, 3, parts=batches).selectExpr(  # a table that grows is no flat one
         f"concat('k', substr(id, 2) % {there}) as id",
         f"cast(substr(id, 2) % {there} % 4 as string) as p",
@@ -150,7 +150,7 @@ def stream(spark: SparkSession, folder: Path, base: Path, batches: int) -> None:
                 seconds.append(progress["durationMs"]["triggerExecution"] / 1000)
         time.sleep(0.05)
     query.awaitTermination()
-    table, upserts = hoodie.open_table(spark, str(called)), []
+    table, upserts = hoodie.open_table(str(called), spark=spark), []
     for file in sorted(files.glob("*.parquet")):
         began = time.perf_counter()
         table.upsert(spark.read.parquet(str(file)))

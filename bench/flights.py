@@ -190,7 +190,7 @@ def _upsert_logs(folder: Path, rows: pa.Table) -> object:
 
 
 def _read_table(folder: Path) -> pa.Table:
-    return hoodie.read_arrow(str(folder))
+    return hoodie.open_table(str(folder)).snapshot().to_arrow()
 
 
 # --- the peers ---

@@ -29,14 +29,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--modules", action="store_true", help="by module instead of by package")
     given = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as folder:
-        for session in (None, hoodie.local_session("bench", cores=2)):
+        for session in (None, hoodie.spark.local_session("bench", cores=2)):
             for kind in ("COPY_ON_WRITE", "MERGE_ON_READ"):
                 _measure(session, f"{folder}/{kind}-{session is None}", kind, given.modules)
 
 
 def _measure(session: Any, path: str, kind: str, modules: bool) -> None:
     settings = {"name": "t", "record_key": "id", "partition_by": "p", "ordering": "ts", "table_type": kind}
-    table = hoodie.create_table(*(() if session is None else (session,)), path, **settings)
+    table = hoodie.create_table(path, spark=session, **settings)
     for low, high in ((0, 1000), (500, 700), (100, 300)):
         table.upsert(_rows(low, high))
     batch = _rows(900, 1100) if session is None else session.createDataFrame(_rows(900, 1100))

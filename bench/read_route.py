@@ -44,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="read-route-") as scratch:
         workload = prepare(spark, given.n, given.data or Path(scratch))
         table = hoodie.create_table(
-            spark, f"{scratch}/table", name="orders", record_key="order_id", partition_by="ds", ordering="ts"
+            f"{scratch}/table", spark=spark, name="orders", record_key="order_id", partition_by="ds", ordering="ts"
         )
         table.bulk_insert(spark.read.parquet(str(workload.orders)))
         print(

@@ -24,13 +24,13 @@ def incremental(bench: Bench) -> Iterator[Case]:
     larger, begin_of_larger = _after_recent(bench, _larger_table(bench), "pulled-larger")
 
     def snapshot() -> DataFrame:
-        return hoodie.open_table(bench.spark, str(table)).snapshot()
+        return hoodie.open_table(str(table), spark=bench.spark).snapshot()
 
     def changes() -> DataFrame:
-        return hoodie.open_table(bench.spark, str(table)).changes(begin)
+        return hoodie.open_table(str(table), spark=bench.spark).changes(begin)
 
     def changes_of_larger() -> DataFrame:
-        return hoodie.open_table(bench.spark, str(larger)).changes(begin_of_larger)
+        return hoodie.open_table(str(larger), spark=bench.spark).changes(begin_of_larger)
 
     newer = F.col("_hoodie_commit_time") > begin
     yield Case(
@@ -53,8 +53,8 @@ def keys(bench: Bench) -> Iterator[Case]:
     base = normaliser.read(bench.spark, bench.workload.base)
     table = str(bench.base_table())
 
-    def client(index: str) -> hoodie.HoodieReadClient:
-        return hoodie.HoodieReadClient(bench.spark, table, {"hoodie.index.type": index})
+    def client(index: str) -> hoodie.hudi.HoodieReadClient:
+        return hoodie.hudi.HoodieReadClient(table, {"hoodie.index.type": index}, spark=bench.spark)
 
     orders = bench.spark.read.parquet(str(bench.workload.orders)).select("order_id", "ds", "ts")
     step = max(1, bench.workload.n // KEYS) + 1  # one more than a multiple of the days: all of them in turn
@@ -75,11 +75,11 @@ def _join(base: DataFrame, asked: DataFrame) -> Callable[[], DataFrame]:
     return lambda: base.join(asked.select("order_id"), "order_id")
 
 
-def _rows_of(client: hoodie.HoodieReadClient, asked: DataFrame) -> Callable[[], DataFrame]:
+def _rows_of(client: hoodie.hudi.HoodieReadClient, asked: DataFrame) -> Callable[[], DataFrame]:
     return lambda: client.read(asked).rows
 
 
-def _absent(client: hoodie.HoodieReadClient, batch: DataFrame) -> Callable[[], DataFrame]:
+def _absent(client: hoodie.hudi.HoodieReadClient, batch: DataFrame) -> Callable[[], DataFrame]:
     return lambda: client.filter_exists(batch)
 
 
@@ -102,8 +102,8 @@ def _after_recent(bench: Bench, table: Path, name: str) -> tuple[Path, str]:
     if not path.exists():
         shutil.copytree(table, path)
         changes = bench.spark.read.parquet(str(bench.workload.batch("recent")))
-        hoodie.open_table(bench.spark, str(path)).upsert(changes)
-    history = hoodie.open_table(bench.spark, str(path)).history()
+        hoodie.open_table(str(path), spark=bench.spark).upsert(changes)
+    history = hoodie.open_table(str(path), spark=bench.spark).history()
     return path, history[1][0].requested
 
 

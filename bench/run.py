@@ -279,13 +279,13 @@ def probe(options: argparse.Namespace) -> None:
     if options.probe == "build":
         return
     if options.probe == "logs":
-        hoodie.open_table(spark, str(table)).upsert(spark.read.parquet(str(batch)))
+        hoodie.open_table(str(table), spark=spark).upsert(spark.read.parquet(str(batch)))
         return
     if options.probe == "snapshot":
         for what, run in ASKED.items():
             with Meter() as meter:
                 for _ in range(3):
-                    run(hoodie.open_table(spark, str(table)).snapshot())
+                    run(hoodie.open_table(str(table), spark=spark).snapshot())
             print(what, json.dumps(asdict(meter.reading)), sep="\t")
         return
     if options.probe == "growth":
@@ -305,7 +305,7 @@ def _upsert(
 ) -> Reading:
     """What an upsert into a copy of a table takes."""
     shutil.copytree(table, copy)
-    opened = hoodie.open_table(spark, str(copy), options=options)
+    opened = hoodie.open_table(str(copy), spark=spark, options=options)
     with Meter() as meter:
         opened.upsert(rows)
     return meter.reading

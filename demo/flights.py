@@ -59,14 +59,14 @@ def main() -> None:
         with step("Adding up the flights with plain Spark"):
             expected = totals(flights.where("dep_time is not null"))
         with step("Reading the table with Spark"):
-            snapshot = hoodie.open_table(spark, str(path)).snapshot()
+            snapshot = hoodie.open_table(str(path), spark=spark).snapshot()
             by_spark = totals(snapshot)
         with step("Reading the table with hudi-rs"):
             by_hudi_rs = totals_of_hudi_rs(path)
         with step("Pulling what changed since the schedule of December came in"):
             december = writes[-3][1].instant
-            changed = counted_changes(hoodie.open_table(spark, str(path)).changes(december))
-        seen = look_closer(hoodie.open_table(spark, str(path)), writes, step)
+            changed = counted_changes(hoodie.open_table(str(path), spark=spark).changes(december))
+        seen = look_closer(hoodie.open_table(str(path), spark=spark), writes, step)
         seen += january(spark, path.with_name(f"{path.name}-merge-on-read"), flights, step)
     show_writes(writes)
     show_latest(spark, snapshot)
@@ -121,7 +121,7 @@ def load(spark: SparkSession, path: Path, flights: DataFrame, step: Step) -> lis
     rows = keyed(flights)
     departed, cancelled = rows.where("dep_time is not null"), rows.where("dep_time is null")
     table = hoodie.create_table(
-        spark, str(path), name="flights", record_key="flight_id", partition_by="month", ordering="updated_at"
+        str(path), spark=spark, name="flights", record_key="flight_id", partition_by="month", ordering="updated_at"
     )
     writes = []
     with step("Bulk-loading the schedule, January to November"):
@@ -150,8 +150,8 @@ def look_closer(table: Flights, writes: list[tuple[str, hoodie.WriteResult]], st
         then = table.as_of(schedule)
         count, departed = then.count(), then.where("status = 'departed'").count()
     with step("Having the doctor look at the table"):
-        findings = table.examine()
-    wrote, detail = written(done for _, done in writes), table.detail()
+        findings = table.check()
+    wrote, detail = written(done for _, done in writes), table.info()
     return [
         ("time travel", f"as of {schedule} there are {count:,} flights, and {departed} of them have departed"),
         (
@@ -168,8 +168,8 @@ def january(spark: SparkSession, path: Path, flights: DataFrame, step: Step) -> 
     clear(path)
     rows = keyed(flights.where("month = 1"))
     table = hoodie.create_table(
-        spark,
         str(path),
+        spark=spark,
         name="january",
         record_key="flight_id",
         partition_by="month",
@@ -190,7 +190,7 @@ def january(spark: SparkSession, path: Path, flights: DataFrame, step: Step) -> 
         sys.exit("A compaction changed rows: this is a bug.")
     with step("A MERGE in SQL: flights that came two hours late"):
         rows.where("arr_delay > 120").select("flight_id", "arr_delay").createOrReplaceTempView("late")
-        merged = hoodie.sql(
+        merged = hoodie.spark.sql(
             spark,
             f"MERGE INTO hudi.`{path}` f USING late ON f.flight_id = late.flight_id "
             "WHEN MATCHED AND late.arr_delay > 300 THEN UPDATE SET status = 'very late' "
@@ -341,7 +341,7 @@ def grid(title: str, *columns: str) -> Table:
 def farewell(path: Path, seconds: float) -> None:
     console.print(f"Both readers agree with the raw flights. {seconds:.0f} s in all. Look at the table:")
     console.print(
-        f"  .venv/bin/python -c \"import hoodie; print(hoodie.read_arrow('{path}').slice(0, 5).to_pandas())\"\n"
+        f"  .venv/bin/python -c \"import hoodie; print(hoodie.open_table('{path}').snapshot().head(5).to_pandas())\"\n"
         f"  ls {path} {path}/.hoodie    # the partitions; the timeline, three files for each commit",
         highlight=False,
         soft_wrap=True,

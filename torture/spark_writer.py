@@ -38,7 +38,7 @@ def main(name: str, folder: Path, master: str) -> None:
     for key, value in CONF.items():
         builder = builder.config(key, value)
     spark = builder.getOrCreate()
-    table = hoodie.open_table(spark, str(folder / "table"), options={**OPTIONS, **SPREAD})
+    table = hoodie.open_table(str(folder / "table"), spark=spark, options={**OPTIONS, **SPREAD})
     ledger, diary = Ledger(folder / f"{name}.ledger"), Diary(folder / f"{name}.diary")
     while True:
         number = read_ledgers(folder)[name].acknowledged + 1

@@ -126,7 +126,7 @@ def _answer(rows: pa.Table) -> Answer:
 
 
 def all_questions(trips: hoodie.HoodieTable, devices: hoodie.HoodieTable) -> list[Question]:
-    rows, base = devices.snapshot().to_arrow(), devices.read_optimized().to_arrow()
+    rows, base = devices.snapshot().to_arrow(), devices.snapshot(optimized=True).to_arrow()
     trip_rows = trips.snapshot().to_arrow()
     asked = [*questions("trips", trip_rows, trip_rows), *questions("devices_ro", base, base)]
     for entry in ("devices_rt", "devices"):

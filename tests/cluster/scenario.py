@@ -72,7 +72,7 @@ def rows(spark: SparkSession, low: int, high: int, version: int) -> DataFrame:
 
 
 def table(spark: SparkSession, path: Path) -> HoodieTable:
-    return hoodie.create_table(spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts")
+    return hoodie.create_table(str(path), spark=spark, name="t", record_key="id", partition_by="p", ordering="ts")
 
 
 @contextmanager
@@ -311,7 +311,7 @@ def fails(spark: SparkSession, path: Path) -> dict[str, Any]:
                 one.upsert(rows(spark, 1800, 3000, 2), options=SPREAD)
             except Exception as error:  # the test judges which
                 found[way] = [type(error).__name__, str(error)]
-        before = hoodie.read_arrow(one.path, columns=["id", "p", "ts", "v"])
+        before = hoodie.open_table(one.path).snapshot(columns=["id", "p", "ts", "v"]).to_arrow()
         found[f"{way} before"] = [before.num_rows, sum(before["ts"].to_pylist())]
         signals.give("returned")
         signals.wait("ended")
@@ -329,7 +329,7 @@ def shipped(spark: SparkSession, path: Path) -> dict[str, Any]:
     except WorkerEnvironment as error:
         found["refused"] = str(error)
     found["left"] = [str(instant) for instant in load_state(one.storage).timeline.instants]
-    hoodie.ship(spark)
+    hoodie.spark.ship(spark)
     one.upsert(rows(spark, 0, 1800, 1), options=SPREAD)
     result = one.upsert(rows(spark, 1800, 3000, 2), options=SPREAD)
     found["result"] = [result.route, result.inserted, result.updated]
@@ -343,7 +343,7 @@ def doors(spark: SparkSession, path: Path) -> list[int]:
     one.upsert(rows(spark, 0, 100, 1))
     hoodie.register(spark)
     one.merge(rows(spark, 90, 110, 2)).when_matched_update_all().when_not_matched_insert_all().execute()
-    hoodie.sql(spark, f"DELETE FROM hudi.`{one.path}` WHERE v < 50")
+    hoodie.spark.sql(spark, f"DELETE FROM hudi.`{one.path}` WHERE v < 50")
     options = {f"hoodie.datasource.write.{name}": field for name, field in KEYS.items()}
     changes = spark.readStream.format("hudi").load(one.path)
     writer = (
@@ -352,7 +352,7 @@ def doors(spark: SparkSession, path: Path) -> list[int]:
     writer.trigger(availableNow=True).start(copy).awaitTermination()
     spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW live USING hudi OPTIONS (path '{copy}')")
     spark.sql("INSERT INTO live (id, p, ts, v) VALUES ('k500', '0', 3, 500)")
-    hoodie.refresh_view(spark, "live")
+    hoodie.spark.refresh_view(spark, "live")
     frames = (one.snapshot(), spark.read.format("hudi").load(copy), spark.table("live"))
     return [frame.count() for frame in frames]
 

@@ -35,7 +35,7 @@ def bulk_inserted() -> list[Row]:
 def holds(path: Path, expected: list[Row]) -> None:
     """Each row is there exactly once, for this library and for hudi-rs."""
     for reader, found in {
-        "read_arrow": hoodie.read_arrow(str(path), columns=COLUMNS),
+        "without Spark": hoodie.open_table(str(path)).snapshot(columns=COLUMNS).to_arrow(),
         "hudi-rs": read_hudi_rs(path, COLUMNS),
     }.items():
         assert sorted(tuple(r.values()) for r in found.to_pylist()) == sorted(expected), reader
@@ -74,10 +74,10 @@ def test_writes_by_executors_give_the_table_that_the_driver_gives(cluster, tmp_p
     assert [route for route, *_ in near] == ["driver"] * 3
     for found in routes.values():
         assert found == [["executors", *counts] for _, *counts in near]
-    expected = hoodie.read_arrow(str(tmp_path / "driver"))
+    expected = hoodie.open_table(str(tmp_path / "driver")).snapshot().to_arrow()
     assert expected.num_rows == 3600 - len(range(0, 3600, 7))
     for way in ("staged", "shuffled"):
-        assert_same_rows(hoodie.read_arrow(str(tmp_path / way)), expected, ignore=OF_A_WRITE)
+        assert_same_rows(hoodie.open_table(str(tmp_path / way)).snapshot().to_arrow(), expected, ignore=OF_A_WRITE)
         assert_same_rows(read_hudi_rs(tmp_path / way), expected, ignore=OF_A_WRITE)
         holds_published_files_only(tmp_path / way)
 

@@ -48,7 +48,7 @@ def test_a_write_is_refused_before_it_begins_and_goes_through_once_the_code_is_s
     cluster.run("shipped", tmp_path, python=python_without_hoodie)
     found = json.loads((tmp_path / "result.json").read_text())
     assert "cannot import 'hoodie'" in found["refused"]
-    assert "hoodie.ship(spark)" in found["refused"]
+    assert "hoodie.spark.ship(spark)" in found["refused"]
     assert found["left"] == []
     assert found["result"] == ["executors", 1200, 0]
     assert found["rows"] == 3000

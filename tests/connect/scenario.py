@@ -35,7 +35,7 @@ def content(frame: DataFrame) -> list[tuple[object, ...]]:
 
 def run(spark: SparkSession, path: Path, table_type: str, route: dict[str, int]) -> None:
     table = hoodie.create_table(
-        spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts", table_type=table_type
+        str(path), spark=spark, name="t", record_key="id", partition_by="p", ordering="ts", table_type=table_type
     )
     table.bulk_insert(rows(spark, 0, KEYS, 1), options=route)
     changed = table.upsert(rows(spark, 50, 150, 2), options=route)
@@ -45,7 +45,7 @@ def run(spark: SparkSession, path: Path, table_type: str, route: dict[str, int])
     assert content(table.snapshot()) == content(expected)
     assert content(table.changes(table.history()[2][0].requested)) == content(rows(spark, 50, 150, 2))
 
-    client = hoodie.HoodieReadClient(spark, str(path), route)
+    client = hoodie.hudi.HoodieReadClient(str(path), route, spark=spark)
     asked = rows(spark, 0, 10, 1).unionAll(rows(spark, 148, 152, 1))
     absent = rows(spark, 0, 5, 1).unionAll(rows(spark, 150, 152, 1))
     assert content(client.filter_exists(asked)) == content(absent)
@@ -56,7 +56,7 @@ def run(spark: SparkSession, path: Path, table_type: str, route: dict[str, int])
     if table_type == "MERGE_ON_READ":
         assert table.schedule_compaction(options=NOW)
         table.compact()
-        assert content(table.read_optimized()) == content(expected)
+        assert content(table.snapshot(optimized=True)) == content(expected)
     table.insert_overwrite(rows(spark, 0, 3, 3), options=route)
     assert content(table.snapshot()) == content(rows(spark, 0, 3, 3))
     refused(
@@ -95,10 +95,10 @@ def doors(spark: SparkSession, folder: Path) -> None:
     }
     hoodie.register(spark)
     rows(spark, 0, 4, 1).write.format("hudi").options(**options).mode("overwrite").save(path)
-    table = hoodie.open_table(spark, path)
+    table = hoodie.open_table(path, spark=spark)
     merged = table.merge(rows(spark, 3, 5, 2)).when_matched_update_all().when_not_matched_insert_all().execute()
     assert (merged.updated, merged.inserted) == (1, 1)
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"MERGE INTO hudi.`{path}` t USING (SELECT 'k0' AS id, '0' AS p, 3L AS ts) s ON t.id = s.id "
         "WHEN MATCHED THEN DELETE",
@@ -115,24 +115,24 @@ def doors(spark: SparkSession, folder: Path) -> None:
     assert content(spark.read.format("hudi").load(copy)) == content(expected)
     spark.sql(f"CREATE TEMPORARY VIEW live USING hudi OPTIONS (path '{path}')")
     spark.sql("INSERT INTO live (id, p, ts, v) VALUES ('k9', '0', 9, 9)")
-    hoodie.refresh_view(spark, "live")
+    hoodie.spark.refresh_view(spark, "live")
     assert spark.table("live").count() == 5
     load()
     assert spark.read.format("hudi").load(copy).count() == 5
     refused(
         InvalidInput,
         lambda: spark.readStream.format("hudi").load(
-            hoodie.create_table(spark, str(folder / "empty"), name="e", record_key="id").path
+            hoodie.create_table(str(folder / "empty"), spark=spark, name="e", record_key="id").path
         ),
     )
     change_data(spark, path, folder)
-    hoodie.unregister(spark)
+    hoodie.spark.unregister(spark)
 
 
 def change_data(spark: SparkSession, path: str, folder: Path) -> None:
     """Turned on by SQL, and read by the call, by options, by SQL, and as a stream."""
-    hoodie.sql(spark, f"ALTER TABLE hudi.`{path}` SET TBLPROPERTIES ('hoodie.table.cdc.enabled' = 'true')")
-    table = hoodie.open_table(spark, path)
+    hoodie.spark.sql(spark, f"ALTER TABLE hudi.`{path}` SET TBLPROPERTIES ('hoodie.table.cdc.enabled' = 'true')")
+    table = hoodie.open_table(path, spark=spark)
     begin = table.history()[0][0].requested
     table.upsert(rows(spark, 1, 2, 5))
     table.delete(spark.createDataFrame([("k9", "0")], "id string, p string"))
@@ -149,7 +149,7 @@ def change_data(spark: SparkSession, path: str, folder: Path) -> None:
     expected = [("d", "9", None), ("u", "1", "5")]
     assert told(table.changes(begin, cdc=True)) == expected
     assert told(spark.read.format("hudi").options(**options, **begins).load(path)) == expected
-    assert told(hoodie.sql(spark, f"SELECT * FROM hudi_table_changes('{path}', 'cdc', '{begin}')")) == expected
+    assert told(hoodie.spark.sql(spark, f"SELECT * FROM hudi_table_changes('{path}', 'cdc', '{begin}')")) == expected
     starts = {"hoodie.datasource.streaming.startOffset": begin}
     stream = spark.readStream.format("hudi").options(**options, **starts).load(path).writeStream.format("parquet")
     stream = stream.option("checkpointLocation", str(folder / "cdc-ck")).trigger(availableNow=True)

@@ -10,7 +10,7 @@ from uuid import uuid4
 import pyarrow.parquet as pq
 import pytest
 
-from hoodie.reading.snapshot import read_arrow
+from hoodie import open_table
 from hoodie.storage import FsspecStorage
 from support.compacting import fill
 from support.lake import Terminal
@@ -38,7 +38,7 @@ def test_tables_of_a_bucket_are_found_looked_at_and_exported(
     assert [line["path"] for line in hoodie.result("ls", lake, *given)["tables"]] == [f"{lake}/a"]
     assert hoodie.document("show", f"{lake}/*", *given)["tables"][0]["path"] == f"{lake}/a"
     rows = hoodie.result("query", f"{lake}/a", *given, "--meta")["rows"]
-    expected = read_arrow(f"{lake}/a", storage_options=s3)
+    expected = open_table(f"{lake}/a", storage_options=s3).snapshot().to_arrow()
     assert rows == [list(row.values()) for row in expected.to_pylist()]
     done = hoodie.result("export", f"{lake}/a", "--to", f"{lake}/out", "--meta", *given)
     assert (done["files"], done["rows"]) == (["part-00000.parquet"], 4)

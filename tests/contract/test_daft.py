@@ -17,7 +17,7 @@ import json, sys
 import daft
 import hoodie
 
-rows = daft.from_arrow(hoodie.read_arrow(sys.argv[1], columns=["id", "city", "price"]))
+rows = daft.from_arrow(hoodie.open_table(sys.argv[1]).snapshot(columns=["id", "city", "price"]).to_arrow())
 uris = open(sys.argv[1] + "/.hoodie/absolute-path-manifest/latest-snapshot.csv").read().splitlines()
 for frame in (rows, daft.read_parquet(uris)):
     print(json.dumps(frame.agg(daft.col("price").sum()).to_pydict()))

@@ -1,6 +1,6 @@
 """DuckDB, Polars, DataFusion and pandas on tables of ours: the same rows as a read, local and on S3.
 
-Rows of whatever table come as Arrow from `hoodie.read_arrow`; files of a Copy-on-Write table by a manifest.
+Rows of whatever table come as Arrow from `snapshot`; files of a Copy-on-Write table by a manifest.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ EXPECTED = (4, 10 + 1 + 20 + 3, (20 + 3) / 2)
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_an_engine_has_the_rows_of_a_read(engine: str, table: ArrowTable, place: tuple[str, dict[str, Any]]) -> None:
-    read = hoodie.read_arrow(table.storage.root, storage_options=place[1] or None)
+    read = hoodie.open_table(table.storage.root, storage_options=place[1] or None).snapshot().to_arrow()
     assert ENGINES[engine](read) == EXPECTED
     assert in_pandas(table.snapshot()) == EXPECTED
 

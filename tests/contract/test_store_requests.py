@@ -61,8 +61,8 @@ def counted(request: pytest.FixtureRequest, server: RecordingServer) -> tuple[in
         "upsert of five rows, cleaning included": lambda: table.upsert(five_rows(21)),
         "upsert of five rows": lambda: quiet.upsert(five_rows(22)),
         "delete of two keys": lambda: quiet.delete(five_rows(23).slice(0, 2)),
-        "open, and read two columns": lambda: hoodie.read_arrow(
-            storage.root, columns=["id", "ts"], storage_options=server.options
+        "open, and read two columns": lambda: (
+            hoodie.open_table(storage.root, storage_options=server.options).snapshot(columns=["id", "ts"]).to_arrow()
         ),
     }
     cold()

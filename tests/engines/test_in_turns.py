@@ -40,8 +40,8 @@ def test_hudi_writes_into_a_table_of_the_library_and_the_library_goes_on(
         batch = _step(name, "k4", ts + 1).arrow()
         if metadata == "true":
             with pytest.raises(UnsupportedTable, match="metadata table"):
-                hoodie.write(batch, str(path), case.options)
-        hoodie.write(batch, str(path), {**case.options, "hoodie.metadata.enable": "false"})
+                hoodie.hudi.write(batch, str(path), case.options)
+        hoodie.hudi.write(batch, str(path), {**case.options, "hoodie.metadata.enable": "false"})
         rows = comparable(table.snapshot().to_arrow())
         assert rows == comparable(hudi.snapshot(path))
         assert sum(f'"ts": {ts + 1}' in row for row in rows) == 2
@@ -62,5 +62,5 @@ def test_a_table_that_hudi_upgraded_is_read_and_not_written(hudi: HudiEngine, na
 
     before = files_of(path)
     with pytest.raises(UnsupportedTable, match="version"):
-        hoodie.write(_step(name, "k4", 21).arrow(), str(path), case.options)
+        hoodie.hudi.write(_step(name, "k4", 21).arrow(), str(path), case.options)
     assert files_of(path) == before

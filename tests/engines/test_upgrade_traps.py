@@ -33,11 +33,11 @@ def _fill(path: Path, *, run: bool) -> None:
 
     run  the compaction, before Hudi is let in
     """
-    hoodie.write(Step("insert", tuple(_row(f"k{n}", 1) for n in range(6))).arrow(), str(path), _OPTIONS)
-    hoodie.write(Step("upsert", (_row("k1", 2),)).arrow(), str(path), _OPTIONS)
+    hoodie.hudi.write(Step("insert", tuple(_row(f"k{n}", 1) for n in range(6))).arrow(), str(path), _OPTIONS)
+    hoodie.hudi.write(Step("upsert", (_row("k1", 2),)).arrow(), str(path), _OPTIONS)
     table = hoodie.open_table(str(path))
     assert table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": "1"}) is not None
-    hoodie.write(Step("upsert", (_row("k2", 3), _row("k3", 3))).arrow(), str(path), _OPTIONS)
+    hoodie.hudi.write(Step("upsert", (_row("k2", 3), _row("k3", 3))).arrow(), str(path), _OPTIONS)
     table.delete(Step("delete", (_row("k4", 3),)).arrow())
     if run:
         table.compact()
@@ -92,7 +92,7 @@ def test_a_pending_compaction_hides_nothing_from_hudi_where_the_version_stays(hu
 
 
 def _faults(path: Path, engine: str = "") -> set[Fault]:
-    return {finding.fault for finding in hoodie.open_table(str(path)).examine(engine=engine)}
+    return {finding.fault for finding in hoodie.open_table(str(path)).check(engine=engine)}
 
 
 @pytest.mark.parametrize("options", [{}, _AS_6], ids=["upgraded", "kept at 6"])

@@ -24,7 +24,7 @@ Unpack = Callable[[str], Path]
 
 
 def read(path: Path, begin: str, end: str | None = None, **options: object) -> list[tuple[object, ...]]:
-    rows = hoodie.read_changes_arrow(path, begin, end, cdc=True, options=options)
+    rows = hoodie.open_table(path, options=options).changes(begin, end, cdc=True).to_arrow()
     return ordered(change(row) for row in rows.to_pylist())
 
 
@@ -41,7 +41,7 @@ def test_change_data_is_what_hudi_gives(name: str, tmp_path: Path) -> None:
 def test_images_of_logs_are_the_text_that_hudi_gives(fixture_table: Unpack) -> None:
     path, theirs = fixture_table("cow_cdc"), expected_rows("cow_cdc", "cdc_after_first_commit").to_pylist()
     first = fixture_facts("cow_cdc")["steps"][0]["instant"]
-    ours = hoodie.read_changes_arrow(path, first, cdc=True).to_pylist()
+    ours = hoodie.open_table(path).changes(first, cdc=True).to_arrow().to_pylist()
     given = [{name: None if value == "null" else value for name, value in row.items()} for row in theirs]
     assert sorted(map(str, ours)) == sorted(map(str, given))
 
@@ -61,7 +61,7 @@ def test_images_from_file_slices_are_those_of_the_logs(name: str, tmp_path: Path
 @pytest.mark.parametrize("name", NAMES)
 def test_change_logs_do_not_show_in_other_reads(name: str, tmp_path: Path) -> None:
     path = unpack(name, tmp_path)
-    table = hoodie.open_table(None, str(path))
+    table = hoodie.open_table(str(path))
     snapshot = table.snapshot().to_arrow()
     assert snapshot.num_rows == 21
     assert table.changes("earliest").count() == 21
@@ -82,13 +82,13 @@ def test_a_table_without_change_data_is_refused_unless_it_is_to_be_computed(fixt
             del rows[key]
         else:
             rows[key] = after
-    snapshot = hoodie.read_arrow(path)
+    snapshot = hoodie.open_table(path).snapshot().to_arrow()
     assert len(rows) == snapshot.num_rows
     assert sorted(rows) == sorted(snapshot.column("id").to_pylist())
 
 
 def test_columns_and_filters_are_over_the_changes(tmp_path: Path) -> None:
-    table = hoodie.open_table(None, str(unpack("cdc_cow_data_before_after", tmp_path)))
+    table = hoodie.open_table(str(unpack("cdc_cow_data_before_after", tmp_path)))
     gone = table.changes("earliest", cdc=True, columns=["before"], filters=[("op", "=", "d")]).to_arrow()
     assert gone.column_names == ["before"]
     assert gone.num_rows == 7

@@ -53,7 +53,6 @@ def test_the_same_writes_have_the_same_change_data(logged: LoggedImages, table_t
     facts = json.loads((FOLDER / f"{name}.json").read_text())
     theirs = ranges(name, unpack(name, tmp_path))[0].changes
     table = hoodie.create_table(
-        None,
         tmp_path / "ours",
         name="ours",
         record_key="id",

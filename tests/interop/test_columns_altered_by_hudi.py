@@ -47,7 +47,7 @@ def test_filters_columns_and_keys_go_by_the_names_and_types_of_now(tmp_path: Pat
     columns = hoodie.open_table(unpack("cow_columns", tmp_path))
     found = columns.snapshot(columns=["a", "old_a", "b"], filters="a = 1.5").to_arrow()
     assert found.to_pylist() == [{"a": 1.5, "old_a": 1, "b": 77}]
-    client = hoodie.HoodieReadClient(unpack("mor_columns", tmp_path))
+    client = hoodie.hudi.HoodieReadClient(unpack("mor_columns", tmp_path))
     keyed = client.read(pa.table({"id": ["k1", "k2"]}), columns=["id", "a", "b", "s"]).rows
     wanted = [row for row in snapshot("mor_columns") if row["_hoodie_record_key"] in ("k1", "k2")]
     assert sorted(keyed.to_arrow().to_pylist(), key=lambda row: row["id"]) == [
@@ -58,8 +58,8 @@ def test_filters_columns_and_keys_go_by_the_names_and_types_of_now(tmp_path: Pat
 def test_the_files_of_altered_columns_are_not_handed_to_readers_of_parquet(tmp_path: Path) -> None:
     path = unpack("cow_types", tmp_path)
     with pytest.raises(UnsupportedTable, match="schema-on-read"):
-        _ = hoodie.scan(path).files
-    assert hoodie.scan(path, columns=["id", "ts"]).files  # columns that no file has in another way
+        _ = hoodie.open_table(path).scan().files
+    assert hoodie.open_table(path).scan(columns=["id", "ts"]).files  # columns that no file has in another way
 
 
 @pytest.mark.parametrize("name", ["cow_types", "mor_types", "cow_columns", "mor_columns", "mor_planned"])
@@ -114,7 +114,7 @@ def test_a_write_that_changes_altered_columns_is_refused_before_anything_is_writ
 def test_an_alter_beside_a_write_is_a_conflict_even_where_names_and_types_are_the_same(tmp_path: Path) -> None:
     path = tmp_path / "cow_columns"
     table = hoodie.open_table(unpack("cow_columns", tmp_path))
-    client = hoodie.HoodieWriteClient(str(path), SEVERAL)
+    client = hoodie.hudi.HoodieWriteClient(str(path), SEVERAL)
     instant = client.start_commit()
     typed = user_columns(table)
     result = client.upsert(typed.slice(0, 1), instant)
@@ -128,7 +128,7 @@ def test_a_missing_history_of_the_columns_is_damage(tmp_path: Path) -> None:
     for file in (Path(path) / ".hoodie" / ".schema").iterdir():
         file.unlink()
     with pytest.raises(CorruptFile, match=r"altered .* no history"):
-        hoodie.read_arrow(path)
+        hoodie.open_table(path).snapshot().to_arrow()
 
 
 @pytest.mark.parametrize("text", [b"\xff", b"[]", b"{}", b'{"schemas": [{}]}', b'{"schemas": [{"version_id": 1}]}'])
@@ -137,13 +137,13 @@ def test_a_damaged_history_of_the_columns_is_named(tmp_path: Path, text: bytes) 
     newest = max((Path(path) / ".hoodie" / ".schema").glob("*.schemacommit"))
     newest.write_bytes(text)
     with pytest.raises(CorruptFile, match=newest.name):
-        hoodie.read_arrow(path)
+        hoodie.open_table(path).snapshot().to_arrow()
 
 
 def test_the_history_of_a_write_that_failed_does_not_count(tmp_path: Path) -> None:
     path = unpack("mor_types", tmp_path)
     (Path(path) / ".hoodie" / ".schema" / "20991231000000000.schemacommit").write_text("half")
-    assert comparable(hoodie.read_arrow(path)) == snapshot("mor_types")
+    assert comparable(hoodie.open_table(path).snapshot().to_arrow()) == snapshot("mor_types")
 
 
 def user_columns(table: HoodieTable[Any]) -> pa.Table:

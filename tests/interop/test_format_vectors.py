@@ -252,7 +252,10 @@ def test_a_minimal_table_gives_its_rows(case: dict[str, Any], tmp_path: Path) ->
         assert path.stat().st_size == file["size"]
     verify_checksum(parse_properties((tmp_path / ".hoodie/hoodie.properties").read_bytes(), "p"), "p")
     names = list(case["rows"][0])
-    assert hoodie.read_arrow(str(tmp_path), columns=names).sort_by(names[0]).to_pylist() == case["rows"]
+    assert (
+        hoodie.open_table(str(tmp_path)).snapshot(columns=names).to_arrow().sort_by(names[0]).to_pylist()
+        == case["rows"]
+    )
 
 
 # --- hashes ---

@@ -9,12 +9,13 @@ import pyarrow.compute as pc
 import pytest
 from hudi import HudiReadOptions, HudiTableBuilder
 
+from hoodie import open_table
 from hoodie.errors import CorruptFile, InvalidInput, TableNotFound, UnsupportedTable
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.model.commit import Operation
 from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action
-from hoodie.reading.snapshot import read_arrow, read_slices_arrow
+from hoodie.reading.snapshot import read_slices_arrow
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
 from hoodie.storage.local import LocalStorage
@@ -30,7 +31,7 @@ MERGE_ON_READ = [name for name in fixture_names("hudi-0.15") if "mor" in name]
 EXPECTED = [name for name in COPY_ON_WRITE if name != "v5_cow_nonpartitioned"]
 
 
-def open_table(path):
+def opened(path):
     state = load_state(LocalStorage(path))
     return state, load_view(state.storage, state.timeline, state.config)
 
@@ -44,7 +45,7 @@ def rows_of(state, view, files):
 
 @pytest.mark.parametrize("name", [*EXPECTED, "v6_mor_payload_default", "v9_mor_txns"])
 def test_a_snapshot_has_the_rows_that_hudi_reads(name, fixture_table):
-    rows = read_arrow(fixture_table(name))
+    rows = open_table(fixture_table(name)).snapshot().to_arrow()
     assert rows.num_rows > 0
     assert_same_rows(rows, expected_rows(name))
     if name != "cow_no_meta_fields":
@@ -52,14 +53,14 @@ def test_a_snapshot_has_the_rows_that_hudi_reads(name, fixture_table):
 
 
 def test_a_table_of_version_five_is_read(fixture_table):
-    rows = read_arrow(fixture_table("v5_cow_nonpartitioned"))
+    rows = open_table(fixture_table("v5_cow_nonpartitioned")).snapshot().to_arrow()
     assert rows.num_rows == 2
     assert tuple(rows.column_names) == (*META, "id", "name", "ts", "dt", "hh")
     assert rows.column("_hoodie_commit_time").to_pylist() == ["20231127051653361"] * 2
 
 
 def test_a_table_without_meta_fields_has_the_users_columns_only(fixture_table):
-    rows = read_arrow(fixture_table("cow_no_meta_fields"))
+    rows = open_table(fixture_table("cow_no_meta_fields")).snapshot().to_arrow()
     assert set(rows.column_names) == {"id", "ds", "ts", "qty", "price", "note"}
 
 
@@ -70,12 +71,12 @@ CLEANED = {"cow_archived", "cow_savepoint"}
 @pytest.mark.parametrize("name", [name for name in COPY_ON_WRITE if not name.startswith("v5")])
 def test_time_travel_has_the_rows_that_hudi_rs_reads(name, fixture_table):
     path = fixture_table(name)
-    state, _ = open_table(path)
+    state, _ = opened(path)
     table = HudiTableBuilder.from_base_uri(str(path)).build()
     for instant in state.timeline.commits:
         batches = table.read(HudiReadOptions().with_as_of_timestamp(instant.requested))
         try:
-            rows = read_arrow(path, as_of=instant.requested)
+            rows = open_table(path).snapshot(as_of=instant.requested).to_arrow()
         except InvalidInput as refused:  # hudi-rs gives the rows that are left
             assert name in CLEANED, refused  # noqa: PT017
             assert "cleaning removed" in str(refused)  # noqa: PT017
@@ -96,7 +97,7 @@ def test_a_read_as_of_an_instant_has_the_columns_of_then(fixture_table):
     first, second, third = (step["instant"] for step in fixture_facts("cow_schema_evolution")["steps"])
     types = [
         (table.schema.field("qty").type, "extra" in table.column_names)
-        for table in (read_arrow(path, as_of=instant) for instant in (first, second, third))
+        for table in (open_table(path).snapshot(as_of=instant).to_arrow() for instant in (first, second, third))
     ]
     assert types == [(pa.int32(), False), (pa.int32(), True), (pa.int64(), True)]
 
@@ -106,12 +107,12 @@ def test_before_the_first_commit_is_said_to_be_so(fixture_table):
     first = load_state(LocalStorage(path)).timeline.commits[0].requested
     for point in ("2001-01-01", "20010101000000000", dt.date(2001, 1, 1)):
         with pytest.raises(InvalidInput, match=f"has no rows yet: its first commit is {first}"):
-            read_arrow(path, as_of=point)
+            open_table(path).snapshot(as_of=point).to_arrow()
 
 
 @pytest.mark.parametrize("name", MERGE_ON_READ)
 def test_read_optimized_has_the_rows_of_the_base_files(name, fixture_table):
-    state, view = open_table(fixture_table(name))
+    state, view = opened(fixture_table(name))
     rows = rows_of(state, view, latest_base_files(view))
     expected = expected_rows(name, "read_optimized")
     assert_same_rows(rows.select(expected.column_names), expected)
@@ -126,21 +127,21 @@ def evolved(fixture_table):
 
 
 def test_columns_come_in_the_order_asked_for(evolved):
-    rows = read_arrow(evolved, columns=["extra", "id"])
+    rows = open_table(evolved).snapshot(columns=["extra", "id"]).to_arrow()
     assert rows.column_names == ["extra", "id"]
-    whole = read_arrow(evolved)
+    whole = open_table(evolved).snapshot().to_arrow()
     assert rows.sort_by("id") == whole.select(["extra", "id"]).sort_by("id")
 
 
 @pytest.mark.parametrize("name", ["cow_schema_evolution", "mor_deletes"])
 def test_rows_without_columns_are_counted(name, fixture_table):
     path = fixture_table(name)
-    rows = read_arrow(path, columns=[])
-    assert (rows.num_columns, rows.num_rows) == (0, read_arrow(path).num_rows)
+    rows = open_table(path).snapshot(columns=[]).to_arrow()
+    assert (rows.num_columns, rows.num_rows) == (0, open_table(path).snapshot().to_arrow().num_rows)
 
 
 def test_a_column_that_no_file_of_a_slice_has_is_null(evolved):
-    rows = read_arrow(evolved, columns=["extra"])
+    rows = open_table(evolved).snapshot(columns=["extra"]).to_arrow()
     assert rows.num_rows == 120
     assert 0 < rows.column("extra").null_count < 120
 
@@ -154,29 +155,29 @@ def test_a_column_that_no_file_of_a_slice_has_is_null(evolved):
     ],
 )
 def test_filters_may_name_columns_that_are_not_read(evolved, filters):
-    rows = read_arrow(evolved, columns=["id"], filters=filters)
-    whole = read_arrow(evolved)
+    rows = open_table(evolved).snapshot(columns=["id"], filters=filters).to_arrow()
+    whole = open_table(evolved).snapshot().to_arrow()
     kept = whole.filter(pc.and_(pc.greater(whole["qty"], 100), pc.equal(whole["ds"], "2024-03-01")))
     assert 0 < rows.num_rows < whole.num_rows
     assert sorted(rows["id"].to_pylist()) == sorted(kept["id"].to_pylist())
 
 
 def test_either_of_two_filters(evolved):
-    rows = read_arrow(evolved, filters=[[("id", "=", "k00001")], [("id", "in", ["k00002"])]])
+    rows = open_table(evolved).snapshot(filters=[[("id", "=", "k00001")], [("id", "in", ["k00002"])]]).to_arrow()
     assert sorted(rows["id"].to_pylist()) == ["k00001", "k00002"]
 
 
 def test_unknown_columns_name_the_nearest(evolved):
     with pytest.raises(InvalidInput, match="'price'"):
-        read_arrow(evolved, columns=["prise"])
+        open_table(evolved).snapshot(columns=["prise"]).to_arrow()
     with pytest.raises(InvalidInput, match="'price'"):
-        read_arrow(evolved, filters=[("prise", ">", 1)])
+        open_table(evolved).snapshot(filters=[("prise", ">", 1)]).to_arrow()
 
 
 @pytest.mark.parametrize("filters", [[], [("qty",)], [("qty", "~", 1)], "qty >"])
 def test_malformed_filters_are_refused(evolved, filters):
     with pytest.raises(InvalidInput):
-        read_arrow(evolved, filters=filters)
+        open_table(evolved).snapshot(filters=filters).to_arrow()
 
 
 # --- what is refused ---
@@ -184,7 +185,7 @@ def test_malformed_filters_are_refused(evolved, filters):
 
 def test_slices_with_logs_need_a_merge(fixture_table):
     path = fixture_table("mor_logs")
-    state, view = open_table(path)
+    state, view = opened(path)
     slices = merged_slices(view).values()
     schema = with_meta_fields(table_schema(state, view))
     with pytest.raises(UnsupportedTable, match="log files"):
@@ -202,23 +203,23 @@ def test_slices_with_logs_need_a_merge(fixture_table):
 
 def test_no_table_is_said_so(tmp_path):
     with pytest.raises(TableNotFound):
-        read_arrow(tmp_path)
+        open_table(tmp_path).snapshot().to_arrow()
 
 
 def test_a_damaged_base_file_is_named(fixture_table):
     path = fixture_table("cow_upserts_delete")
-    _, view = open_table(path)
+    _, view = opened(path)
     file = next(iter(latest_base_files(view).values()))
     whole = (path / file.path).read_bytes()
     for damaged in (b"", whole[:100], whole[:-1], whole[: len(whole) // 2] + b"PAR1"):
         (path / file.path).write_bytes(damaged)
         with pytest.raises(CorruptFile, match=file.name):
-            read_arrow(path)
+            open_table(path).snapshot().to_arrow()
 
 
 def test_a_base_file_that_was_cleaned_away_meanwhile_is_not_corrupt(fixture_table):
     path = fixture_table("cow_upserts_delete")
-    state, view = open_table(path)
+    state, view = opened(path)
     file = next(iter(latest_base_files(view).values()))
     (path / file.path).unlink()
     with pytest.raises(FileNotFoundError):
@@ -247,7 +248,7 @@ class OpensLate(WrappedStorage):
 
 @pytest.mark.parametrize("fault", [FileNotFoundError, PermissionError, ConnectionResetError, TimeoutError])
 def test_a_fault_of_the_storage_is_not_taken_for_damage(fixture_table, fault):
-    state, view = open_table(fixture_table("cow_upserts_delete"))
+    state, view = opened(fixture_table("cow_upserts_delete"))
     schema = with_meta_fields(table_schema(state, view))
     storage = OpensLate(state.storage)
     storage.fault = fault
@@ -260,7 +261,7 @@ def test_a_fault_of_the_storage_is_not_taken_for_damage(fixture_table, fault):
 
 def test_without_a_commit_that_says_the_schema_is_that_of_creation_or_of_a_file(fixture_table):
     path = fixture_table("v6_cow_nonpartitioned")
-    state, view = open_table(path)
+    state, view = opened(path)
     known = table_schema(state, view)
     for instant in state.timeline.commits:
         (path / state.timeline.path(instant)).write_bytes(b"")
@@ -270,15 +271,15 @@ def test_without_a_commit_that_says_the_schema_is_that_of_creation_or_of_a_file(
     properties = path / ".hoodie/hoodie.properties"
     kept = [line for line in properties.read_text().splitlines() if "create.schema" not in line]
     properties.write_text("\n".join(kept))
-    state, view = open_table(path)
+    state, view = opened(path)
     assert state.config.create_schema == ""
     assert table_schema(state, view).types == known.types
-    assert_same_rows(read_arrow(path), expected_rows("v6_cow_nonpartitioned"))
+    assert_same_rows(open_table(path).snapshot().to_arrow(), expected_rows("v6_cow_nonpartitioned"))
 
 
 def test_a_clustering_does_not_say_the_schema(fixture_table):
     path = fixture_table("cow_clustering")
-    state, view = open_table(path)
+    state, view = opened(path)
     known = table_schema(state, view)
     (clustering,) = state.timeline.completed({Action.REPLACE_COMMIT})
     metadata = read_commit(state.storage, state.timeline, clustering)

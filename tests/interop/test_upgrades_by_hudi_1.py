@@ -73,7 +73,7 @@ def stopped(tmp_path: Path) -> Path:
 def test_a_stopped_upgrade_is_refused_and_not_an_empty_table(stopped: Path) -> None:
     with pytest.raises(UnsupportedTable, match="stopped half-way"):
         hoodie.open_table(str(stopped))
-    (finding,) = hoodie.HoodieTable(str(stopped)).examine()
+    (finding,) = hoodie.HoodieTable(str(stopped)).check()
     assert (finding.fault, finding.remedy and finding.remedy.mend) == (Fault.UPGRADE, Mend.MOVE_BACK)
 
 
@@ -84,7 +84,7 @@ def test_a_repair_takes_a_stopped_upgrade_back(stopped: Path) -> None:
     table = hoodie.open_table(str(stopped))
     assert len(table.history()) == len(before) > 0
     assert table.snapshot().to_arrow().num_rows > 0
-    assert hoodie.HoodieTable(str(stopped)).examine() == ()
+    assert hoodie.HoodieTable(str(stopped)).check() == ()
     for path in stopped.glob(".hoodie/*.commit"):
         assert json.loads(path.read_bytes())["partitionToWriteStats"]
     for archived in archive_files(storage, load_state(storage).config).values():
@@ -102,14 +102,14 @@ def test_a_repair_that_dies_anywhere_is_finished_by_the_next_one(stopped: Path, 
         except Crash:
             pass
     repair(storage, dry_run=False)
-    assert hoodie.HoodieTable(str(stopped)).examine() == ()
+    assert hoodie.HoodieTable(str(stopped)).check() == ()
     assert hoodie.open_table(str(stopped)).snapshot().to_arrow().num_rows > 0
 
 
 def test_a_metadata_table_that_hides_logs_is_removed_by_a_repair(tmp_path: Path) -> None:
     """The table had a pending compaction when Hudi upgraded it: Hudi's own reads lack what was written behind it."""
     path = upgraded("pending_upgraded", tmp_path)
-    (finding,) = hoodie.open_table(str(path)).examine()
+    (finding,) = hoodie.open_table(str(path)).check()
     assert (finding.fault, finding.where) == (Fault.UNLISTED, ".hoodie/metadata")
     assert "20261123122145940.log.1" in finding.problem
     rows = hoodie.open_table(str(path)).snapshot().to_arrow()
@@ -117,7 +117,7 @@ def test_a_metadata_table_that_hides_logs_is_removed_by_a_repair(tmp_path: Path)
     assert not (path / ".hoodie" / "metadata").exists()
     assert b"metadata.partitions" not in (path / ".hoodie" / "hoodie.properties").read_bytes()
     table = hoodie.open_table(str(path))
-    assert table.examine() == ()
+    assert table.check() == ()
     assert table.snapshot().to_arrow() == rows
     assert {row["id"]: row["ts"] for row in rows.to_pylist()} == {
         "k1": 20,
@@ -136,7 +136,7 @@ def test_while_the_compaction_is_pending_no_repair_helps(tmp_path: Path) -> None
         file.unlink()
     for file in path.rglob("*_20261123122145940.parquet"):
         file.unlink()
-    (finding,) = (f for f in hoodie.open_table(str(path)).examine(rows=False) if f.fault is Fault.UNLISTED)
+    (finding,) = (f for f in hoodie.open_table(str(path)).check(rows=False) if f.fault is Fault.UNLISTED)
     assert finding.remedy is None
     assert "run_compaction" in finding.advice
     rows = hoodie.open_table(str(path)).snapshot().to_arrow().to_pylist()

@@ -140,7 +140,7 @@ def test_a_spark_without_the_jar_fails_on_the_entries_of_hudi_and_the_library_re
     entry = f"{lake.database}.mor"
     failed = spark_on_hive.ask(f"spark.sql('SELECT * FROM {entry}').collect()")
     assert "DATA_SOURCE_NOT_FOUND" in failed["problem"]
-    asked = f"sorted(hoodie.sql(spark, 'SELECT {', '.join(COLUMNS)} FROM {{}}').collect())"
+    asked = f"sorted(hoodie.spark.sql(spark, 'SELECT {', '.join(COLUMNS)} FROM {{}}').collect())"
     snapshot = sorted([row[column] for column in COLUMNS] for row in lake.tables["mor"].snapshot().to_pylist())
     optimized = sorted([row[column] for column in COLUMNS] for row in lake.tables["mor"].read_optimized().to_pylist())
     assert snapshot != optimized
@@ -168,7 +168,7 @@ def test_a_table_that_sync_registers_opens_by_its_name(lake: Lake, spark_on_hive
     path = lake.tables["styled"].storage.root
     assert spark_on_hive.ask(f"str(hoodie.open_table(spark, {path!r}).sync(options={options!r}).changed)") == "True"
     assert spark_on_hive.ask(f"hoodie.open_table(spark, '{lake.database}.named').path") == path
-    drop = f"hoodie.sql(spark, 'DROP TABLE {lake.database}.named').count()"
+    drop = f"hoodie.spark.sql(spark, 'DROP TABLE {lake.database}.named').count()"
     assert "DATA_SOURCE_NOT_FOUND" in spark_on_hive.ask(drop)["problem"]
     spark_on_hive.ask("hoodie.register(spark)")
     assert spark_on_hive.ask(drop) == 0
@@ -182,6 +182,6 @@ def test_a_view_of_spark_serves_logs_to_clients_of_hiveserver2(
     table = lake.tables["mor"]
     spark_on_hive.ask("hoodie.register(spark)")
     made = f"CREATE GLOBAL TEMPORARY VIEW trips USING hudi OPTIONS (path '{table.storage.root}')"
-    assert spark_on_hive.ask(f"hoodie.sql(spark, {made!r}).count()") == 0
+    assert spark_on_hive.ask(f"hoodie.spark.sql(spark, {made!r}).count()") == 0
     (answer,) = spark_on_hive.beeline(f"SELECT {', '.join(COLUMNS)} FROM global_temp.trips", folder=tmp_path)
     assert sorted(answer) == sorted([str(row[column]) for column in COLUMNS] for row in table.snapshot().to_pylist())

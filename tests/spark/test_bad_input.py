@@ -106,12 +106,12 @@ def test_a_near_bulk_insert_refuses_null_keys_before_it_begins(spark, table):
 
 
 def test_a_spread_bulk_insert_that_meets_a_null_key_leaves_no_data_behind(spark, table):
-    before, rows = data_files(table.path), hoodie.read_arrow(table.path).to_pylist()
+    before, rows = data_files(table.path), hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()
     bad = frame(spark, [("c", "oslo", 2, "x"), (None, "oslo", 2, "x"), ("d", "bern", 2, "x")])
     with pytest.raises(InvalidInput, match=r"1 rows have no record key \(null or empty\)"):
         table.bulk_insert(bad, options=SPREAD)
     assert data_files(table.path) == before
-    assert hoodie.read_arrow(table.path).to_pylist() == rows
+    assert hoodie.open_table(table.path).snapshot().to_arrow().to_pylist() == rows
     assert not list(Path(table.path, ".hoodie/.temp").rglob("*.marker.*"))
 
 
@@ -122,7 +122,7 @@ def test_a_null_ordering_value_is_refused(spark, table, route):
 
 
 def test_an_ordering_column_without_an_order_is_refused(spark, tmp_path):
-    table = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="id", ordering="ts")
+    table = hoodie.create_table(str(tmp_path / "t"), spark=spark, name="t", record_key="id", ordering="ts")
     with untouched(table, "'ts' is array<bigint>: expected a number, text or time"):
         table.upsert(frame(spark, [("a", [1])], "id string, ts array<bigint>"))
 
@@ -138,7 +138,7 @@ def test_all_missing_columns_are_named_in_one_message(spark, table, route):
 
 def test_all_missing_columns_are_named_when_some_of_them_take_no_nulls(spark, tmp_path):
     table = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts"
+        str(tmp_path / "t"), spark=spark, name="t", record_key="id", partition_by="city", ordering="ts"
     )
     table.insert(frame(spark, ROWS, "id string not null, city string, ts bigint not null, note string"))
     with untouched(table, "'id'", "'city'", "'ts'"):
@@ -170,25 +170,28 @@ def test_rows_read_from_the_table_can_be_written_back(spark, table, route):
     again = table.snapshot().withColumn("note", F.lit("again")).withColumn("ts", F.lit(5).cast("bigint"))
     result = table.upsert(again, options=route)
     assert (result.inserted, result.updated) == (0, 2)
-    rows = hoodie.read_arrow(table.path)
+    rows = hoodie.open_table(table.path).snapshot().to_arrow()
     assert rows.column_names == [*META, "id", "city", "ts", "note"]
     assert set(rows.column("note").to_pylist()) == {"again"}
     assert set(rows.column("_hoodie_commit_time").to_pylist()) == {result.instant}
     result = table.delete(table.snapshot().where("id = 'a'"), options=route)
     assert result.deleted == 1
-    assert hoodie.read_arrow(table.path).column("id").to_pylist() == ["b"]
+    assert hoodie.open_table(table.path).snapshot().to_arrow().column("id").to_pylist() == ["b"]
 
 
 @ROUTES
 def test_a_nested_field_can_be_the_record_key(spark, tmp_path, route):
     columns = "a struct<b: string, c: int>, city string, ts bigint, note string"
     table = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="a.b", partition_by="city", ordering="ts", options=route
+        str(tmp_path / "t"), spark=spark, name="t", record_key="a.b", partition_by="city", ordering="ts", options=route
     )
     table.upsert(frame(spark, [(("k1", 1), "oslo", 1, "x"), (("k2", 1), "rome", 1, "x")], columns))
     result = table.upsert(frame(spark, [(("k1", 2), "oslo", 2, "y")], columns))
     assert (result.inserted, result.updated) == (0, 1)
-    rows = {row["_hoodie_record_key"]: (row["a"], row["note"]) for row in hoodie.read_arrow(table.path).to_pylist()}
+    rows = {
+        row["_hoodie_record_key"]: (row["a"], row["note"])
+        for row in hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()
+    }
     assert rows == {"k1": ({"b": "k1", "c": 2}, "y"), "k2": ({"b": "k2", "c": 1}, "x")}
     with untouched(table, "1 rows have a record key that is null"):
         table.upsert(frame(spark, [(None, "oslo", 3, "x")], columns))
@@ -236,16 +239,16 @@ def test_a_path_without_a_table_is_told_so(spark, tmp_path):
     (tmp_path / "folder").mkdir()
     for path in (tmp_path / "folder", tmp_path / "missing"):
         with pytest.raises(TableNotFound, match="create_table"):
-            hoodie.open_table(spark, str(path))
+            hoodie.open_table(str(path), spark=spark)
         with pytest.raises(TableNotFound):
-            hoodie.read_arrow(path)
+            hoodie.open_table(path).snapshot().to_arrow()
     assert files(tmp_path) == {}
     assert not (tmp_path / "missing").exists()
 
 
 def test_a_table_with_other_settings_is_not_taken_for_the_callers(spark, table):
     same: dict[str, Any] = {"name": "t", "record_key": "id", "partition_by": "city", "ordering": "ts"}
-    assert hoodie.create_table(spark, table.path, **same).path == table.path
+    assert hoodie.create_table(table.path, spark=spark, **same).path == table.path
     for change, names in {
         "name": ("other", ["hoodie.table.name", "'t'", "'other'"]),
         "record_key": ("note", ["hoodie.table.recordkey.fields", "'id'", "'note'"]),
@@ -254,7 +257,7 @@ def test_a_table_with_other_settings_is_not_taken_for_the_callers(spark, table):
         "table_type": ("MERGE_ON_READ", ["hoodie.table.type", "COPY_ON_WRITE", "MERGE_ON_READ"]),
     }.items():
         with untouched(table, table.path, *names[1], error=TableMismatch):
-            hoodie.create_table(spark, table.path, **{**same, change: names[0]})
+            hoodie.create_table(table.path, spark=spark, **{**same, change: names[0]})
 
 
 @pytest.mark.parametrize(
@@ -272,11 +275,11 @@ def test_a_table_with_other_settings_is_not_taken_for_the_callers(spark, table):
 )
 def test_options_that_contradict_the_table_are_refused(spark, table, key, value, there):
     with untouched(table, there, str(value), error=TableMismatch):
-        hoodie.open_table(spark, table.path, options={key: value})
+        hoodie.open_table(table.path, spark=spark, options={key: value})
     with untouched(table, there, str(value), error=TableMismatch):
         table.upsert(frame(spark, ROWS), options={key: value})
     with untouched(table, there, str(value), error=TableMismatch):
-        hoodie.write(frame(spark, ROWS), table.path, {key: value})
+        hoodie.hudi.write(frame(spark, ROWS), table.path, {key: value})
     with untouched(table, there, str(value), error=TableMismatch):
         table.delete_partitions(["oslo"], options={key: value})
 
@@ -292,7 +295,7 @@ def test_options_that_repeat_what_the_table_is_are_fine(spark, table):
         "hoodie.datasource.write.table.type": "COPY_ON_WRITE",
         "hoodie.datasource.write.hive_style_partitioning": False,
     }
-    assert hoodie.open_table(spark, table.path, options=repeated).upsert(frame(spark, ROWS)).updated == 2
+    assert hoodie.open_table(table.path, spark=spark, options=repeated).upsert(frame(spark, ROWS)).updated == 2
 
 
 @pytest.mark.parametrize(
@@ -308,9 +311,9 @@ def test_an_unknown_option_is_refused_with_the_nearest_name(spark, table, tmp_pa
     with untouched(table, key, *names, error=InvalidOption):
         table.upsert(frame(spark, ROWS), options={key: "1"})
     with untouched(table, key, *names, error=InvalidOption):
-        hoodie.open_table(spark, table.path, options={key: "1"})
+        hoodie.open_table(table.path, spark=spark, options={key: "1"})
     with pytest.raises(InvalidOption):
-        hoodie.create_table(spark, str(tmp_path / "new"), name="n", record_key="id", options={key: "1"})
+        hoodie.create_table(str(tmp_path / "new"), spark=spark, name="n", record_key="id", options={key: "1"})
     assert not (tmp_path / "new").exists()
 
 
@@ -330,7 +333,7 @@ def test_a_bad_option_value_is_refused_with_what_was_expected(spark, table, tmp_
     with untouched(table, str(value), expected, error=HoodieError):
         table.upsert(frame(spark, ROWS), options={key: value})
     with pytest.raises(HoodieError):
-        hoodie.create_table(spark, str(tmp_path / "new"), name="n", record_key="id", options={key: value})
+        hoodie.create_table(str(tmp_path / "new"), spark=spark, name="n", record_key="id", options={key: value})
     assert not (tmp_path / "new").exists()
 
 
@@ -361,7 +364,7 @@ def test_a_table_that_only_others_can_write_is_refused_with_the_reason(spark, ta
 
 @pytest.mark.parametrize("name", ["v8_cow_simplekeygen", "v9_cow_txns", "v5_cow_nonpartitioned"])
 def test_tables_of_other_versions_are_not_written(spark, fixture_table, name):
-    table = hoodie.open_table(spark, str(fixture_table(name)))
+    table = hoodie.open_table(str(fixture_table(name)), spark=spark)
     with untouched(table, f"version {name[1]}", "only 6 is written", error=UnsupportedTable):
         table.upsert(frame(spark, ROWS))
 
@@ -379,11 +382,11 @@ def test_corrupt_table_properties_are_named_and_are_not_no_table(spark, table, c
     monkeypatch.setattr("hoodie.table.properties._PAUSE", 0.0)
     damage(Path(table.path, ".hoodie/hoodie.properties"), lambda _: content)
     for call in (
-        lambda: hoodie.open_table(spark, table.path),
+        lambda: hoodie.open_table(table.path, spark=spark),
         lambda: table.upsert(frame(spark, ROWS)),
         table.snapshot,
-        lambda: hoodie.read_arrow(table.path),
-        lambda: hoodie.create_table(spark, table.path, name="t", record_key="id"),
+        lambda: hoodie.open_table(table.path).snapshot().to_arrow(),
+        lambda: hoodie.create_table(table.path, spark=spark, name="t", record_key="id"),
     ):
         with untouched(table, "hoodie.properties", error=CorruptFile):
             call()
@@ -397,7 +400,7 @@ def test_a_corrupt_commit_file_is_named(spark, table, change):
         lambda: table.upsert(frame(spark, ROWS)),
         lambda: table.delete(frame(spark, ROWS)),
         table.snapshot,
-        lambda: hoodie.read_arrow(table.path),
+        lambda: hoodie.open_table(table.path).snapshot().to_arrow(),
         table.history,
     ):
         with untouched(table, commit.name, error=CorruptFile):
@@ -421,7 +424,7 @@ def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
         table.upsert(frame(spark, ROWS), options={"hoodie.index.type": index, **route})
     assert data_files(table.path) == before
     with pytest.raises(CorruptFile, match=broken.name):
-        hoodie.read_arrow(table.path)
+        hoodie.open_table(table.path).snapshot().to_arrow()
     with pytest.raises((PySparkException, Py4JJavaError), match=broken.name):  # Spark's own reader
         table.snapshot().collect()
     # The other partition is as good as before.
@@ -435,26 +438,32 @@ def test_a_corrupt_parquet_footer_is_named(spark, table, index, route):
 @ROUTES
 def test_an_empty_dataframe_is_a_commit_that_changes_nothing(spark, table, route):
     nothing = frame(spark, [])
-    rows = hoodie.read_arrow(table.path).to_pylist()
+    rows = hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()
     operations = [table.upsert, table.insert, table.bulk_insert, table.delete, table.insert_overwrite]
     for operation in operations:
         result = operation(nothing, options=route)
         assert (result.inserted, result.updated, result.deleted, result.files) == (0, 0, 0, ())
         assert result.instant == table.history()[0][0].requested
-    assert hoodie.read_arrow(table.path).to_pylist() == rows
+    assert hoodie.open_table(table.path).snapshot().to_arrow().to_pylist() == rows
     assert table.snapshot().count() == 2
     assert len(table.history()) == 1 + len(operations)
     result = table.insert_overwrite_table(nothing, options=route)
     assert result.files == ()
     assert table.snapshot().count() == 0
-    assert hoodie.read_arrow(table.path).num_rows == 0
+    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 0
 
 
 @ROUTES
 def test_nothing_can_be_written_to_an_empty_table(spark, tmp_path, route):
     for name in ("upsert", "insert", "bulk_insert", "delete", "insert_overwrite", "insert_overwrite_table"):
         table = hoodie.create_table(
-            spark, str(tmp_path / name), name="t", record_key="id", partition_by="city", ordering="ts", options=route
+            str(tmp_path / name),
+            spark=spark,
+            name="t",
+            record_key="id",
+            partition_by="city",
+            ordering="ts",
+            options=route,
         )
         result = getattr(table, name)(frame(spark, []))
         assert (result.inserted, result.updated, result.deleted, result.files) == (0, 0, 0, ())
@@ -462,7 +471,7 @@ def test_nothing_can_be_written_to_an_empty_table(spark, tmp_path, route):
         # What comes first decides on the columns; keys alone do not.
         table.upsert(frame(spark, ROWS, COLUMNS.replace("bigint", "bigint not null")))
         assert sorted(table.snapshot().select("id").toArrow().column(0).to_pylist()) == ["a", "b"]
-        read = hoodie.read_arrow(table.path)
+        read = hoodie.open_table(table.path).snapshot().to_arrow()
         assert read.num_rows == 2
         if name == "delete":
             assert not read.schema.field("ts").nullable
@@ -527,8 +536,8 @@ SCRIPT = """
     from hoodie.errors import WorkerEnvironment
 
     fast = {"spark.sql.shuffle.partitions": 1, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = hoodie.local_session("bare", cores=1, **fast)
-    table = hoodie.create_table(spark, sys.argv[1], name="t", record_key="id",
+    spark = hoodie.spark.local_session("bare", cores=1, **fast)
+    table = hoodie.create_table(sys.argv[1], spark=spark, name="t", record_key="id",
                                 options={"hoodie.spark.driver.max.batch.bytes": "0"})
     try:
         table.upsert(spark.range(3).selectExpr("cast(id as string) id"))

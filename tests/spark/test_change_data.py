@@ -19,14 +19,14 @@ QUERY = {
 def test_change_data_of_a_table_that_hudi_wrote_is_hudis(spark, tmp_path):
     path = unpack("cdc_mor_op_key_only", tmp_path)
     whole = ranges("cdc_mor_op_key_only", path)[0]
-    table = hoodie.open_table(spark, str(path))
+    table = hoodie.open_table(str(path), spark=spark)
     hoodie.register(spark)
     try:
         frame = spark.read.format("hudi").options(**QUERY).load(str(path))
         assert frame.columns == ["op", "ts_ms", "before", "after"]
         assert ordered(change(row.asDict()) for row in frame.collect()) == whole.changes
     finally:
-        hoodie.unregister(spark)
+        hoodie.spark.unregister(spark)
     structs = table.changes("earliest", cdc=True, options={"hoodie.read.cdc.images": "struct"})
     assert structs.where("op = 'u' and after.ts = 5").select("before.id").count() == 3
 
@@ -34,12 +34,12 @@ def test_change_data_of_a_table_that_hudi_wrote_is_hudis(spark, tmp_path):
 @pytest.mark.nightly
 def test_executors_log_what_they_write(spark, tmp_path, monkeypatch):
     path = str(tmp_path / "t")
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"CREATE TABLE cdc_trips (id STRING, n BIGINT) USING hudi LOCATION '{path}' TBLPROPERTIES (primaryKey = 'id', "
         "'hoodie.table.cdc.enabled' = 'true', 'hoodie.table.cdc.supplemental.logging.mode' = 'data_before')",
     )
-    table = hoodie.open_table(spark, path)
+    table = hoodie.open_table(path, spark=spark)
     first = table.upsert(spark.createDataFrame([("a", 1), ("b", 1)], "id string, n long"))
     for exchange, number in (("STAGED", 2), ("SHUFFLE", 3)):
         if exchange == "SHUFFLE":  # as if the batch were too large for each task to read its partition's rows
@@ -47,15 +47,17 @@ def test_executors_log_what_they_write(spark, tmp_path, monkeypatch):
         rows = spark.createDataFrame([("a", number), (exchange, number)], "id string, n long")
         result = table.upsert(rows, options={"hoodie.spark.driver.max.batch.bytes": "0"})
         assert result.route == "executors"
-    hoodie.sql(spark, f"MERGE INTO hudi.`{path}` t USING (SELECT 'a' id) s ON t.id = s.id WHEN MATCHED THEN DELETE")
-    hoodie.sql(spark, f"UPDATE hudi.`{path}` SET n = 8 WHERE id = 'b'")
+    hoodie.spark.sql(
+        spark, f"MERGE INTO hudi.`{path}` t USING (SELECT 'a' id) s ON t.id = s.id WHEN MATCHED THEN DELETE"
+    )
+    hoodie.spark.sql(spark, f"UPDATE hudi.`{path}` SET n = 8 WHERE id = 'b'")
     options = ", ".join(f"`{key}` '{value}'" for key, value in {**QUERY, BEGIN: first.instant}.items())
     hoodie.register(spark)
     try:
         spark.sql(f"CREATE TEMPORARY VIEW cdc_changes USING hudi OPTIONS (path '{path}', {options})")
         found = spark.sql("SELECT op, before, after FROM cdc_changes").collect()
     finally:
-        hoodie.unregister(spark)
+        hoodie.spark.unregister(spark)
     told = [(row.op, image(row.before), image(row.after)) for row in found]
     assert sorted(told, key=repr) == sorted(
         [

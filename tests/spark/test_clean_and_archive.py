@@ -22,7 +22,7 @@ OPTIONS = {
 
 def test_every_way_to_commit_cleans_and_archives(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "trips")
-    table = hoodie.create_table(spark, path, name="trips", record_key="id", partition_by="city", options=OPTIONS)
+    table = hoodie.create_table(path, spark=spark, name="trips", record_key="id", partition_by="city", options=OPTIONS)
 
     def rows(number: int) -> DataFrame:
         return spark.createDataFrame([("a", "oslo", number)], "id string, city string, ts int")
@@ -33,7 +33,7 @@ def test_every_way_to_commit_cleans_and_archives(spark: SparkSession, tmp_path: 
     instants = [table.upsert(rows(number)).instant for number in range(2)]
     assert cleans() == []
 
-    client = hoodie.HoodieWriteClient(spark, path, {**OPTIONS, "hoodie.auto.commit": False})
+    client = hoodie.hudi.HoodieWriteClient(path, {**OPTIONS, "hoodie.auto.commit": False}, spark=spark)
     instant = client.start_commit()
     result = client.upsert(rows(3), instant)
     assert cleans() == [], "nothing is committed yet"
@@ -41,7 +41,7 @@ def test_every_way_to_commit_cleans_and_archives(spark: SparkSession, tmp_path: 
     assert len(cleans()) == 1
     assert len(table.history()) == 3
 
-    written = hoodie.write(rows(4), path, OPTIONS)
+    written = hoodie.hudi.write(rows(4), path, OPTIONS)
     assert written is not None
     instants += [instant, written.instant]
     assert len(cleans()) == 2

@@ -14,7 +14,7 @@ from support.altered_tables import Rows, comparable, reads, snapshot, unpack
 
 @pytest.mark.parametrize("name", ["cow_types", "mor_columns"])
 def test_reads_of_altered_columns_have_hudis_rows_on_spark(spark: SparkSession, name: str, tmp_path: Path) -> None:
-    table = hoodie.open_table(spark, unpack(name, tmp_path))
+    table = hoodie.open_table(unpack(name, tmp_path), spark=spark)
     every = list(reads(name))
     changes, moment = ([part for part in every if part[0] == kind] for kind in ("changes", "as_of"))
     assert rows_of(table.snapshot()) == snapshot(name)
@@ -27,7 +27,7 @@ def test_reads_of_altered_columns_have_hudis_rows_on_spark(spark: SparkSession, 
         assert [row.id for row in read.where("amount = '13' and d = '2024-01-03'").select("id").collect()] == ["k3"]
     else:
         optimized = next(rows for kind, _, rows in every if kind == "read_optimized")
-        assert rows_of(table.read_optimized()) == optimized
+        assert rows_of(table.snapshot(optimized=True)) == optimized
 
 
 def rows_of(frame: DataFrame) -> Rows:

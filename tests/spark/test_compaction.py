@@ -29,7 +29,7 @@ def rows(spark, low, high, version):
 
 def table(spark, path, kind="MERGE_ON_READ"):
     return hoodie.create_table(
-        spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts", table_type=kind
+        str(path), spark=spark, name="t", record_key="id", partition_by="p", ordering="ts", table_type=kind
     )
 
 
@@ -43,12 +43,14 @@ def test_a_writer_goes_on_beside_a_pending_compaction_and_nothing_is_lost(spark,
     one.upsert(rows(spark, 10, 30, 3))
     one.delete(rows(spark, 0, 4, 1))
     before = one.snapshot().toArrow()
-    optimized = one.read_optimized().toArrow()
+    optimized = one.snapshot(optimized=True).toArrow()
     done = one.compact(options={"hoodie.spark.driver.max.rewrite.bytes": limit})
     assert done is not None
     assert (done.instant, done.metadata.extra["who"], done.route) == (planned, "test", route)
     assert_same_rows(one.snapshot().toArrow(), before, ignore=["_hoodie_file_name"])
-    assert one.read_optimized().where("v != cast(substr(id, 2) as bigint)").count() == 19  # k1 to k19 as of the plan
+    assert (
+        one.snapshot(optimized=True).where("v != cast(substr(id, 2) as bigint)").count() == 19
+    )  # k1 to k19 as of the plan
     assert_same_rows(read_hudi_rs(tmp_path / "t"), before, ignore=["_hoodie_file_name"])
     assert optimized.num_rows == 100
     assert one.compact() is None
@@ -81,7 +83,7 @@ def pending(one):
 def test_a_writer_compacts_after_its_commits_by_itself(spark, tmp_path):
     path = str(tmp_path / "t")
     one = hoodie.create_table(
-        spark, path, name="t", record_key="id", partition_by="p", ordering="ts", table_type="MERGE_ON_READ",
+        path, spark=spark, name="t", record_key="id", partition_by="p", ordering="ts", table_type="MERGE_ON_READ",
         options=INLINE,
     )  # fmt: skip
     done = []
@@ -97,15 +99,15 @@ def test_a_writer_compacts_after_its_commits_by_itself(spark, tmp_path):
     check(1)
     one.upsert(rows(spark, 0, 10, 3))
     check(1)
-    client = hoodie.HoodieWriteClient(spark, path, {**INLINE, "hoodie.auto.commit": False})
+    client = hoodie.hudi.HoodieWriteClient(path, {**INLINE, "hoodie.auto.commit": False}, spark=spark)
     instant = client.start_commit()
     result = client.upsert(rows(spark, 0, 10, 4), instant)
     check(1)
     client.commit(instant, result)
     check(2)
-    client = hoodie.HoodieWriteClient(spark, path, INLINE)
+    client = hoodie.hudi.HoodieWriteClient(path, INLINE, spark=spark)
     client.upsert(rows(spark, 0, 10, 5), client.start_commit())
-    hoodie.write(rows(spark, 0, 10, 6), path, INLINE)
+    hoodie.hudi.write(rows(spark, 0, 10, 6), path, INLINE)
     check(3)
     for n in range(2):
         one.delete(rows(spark, 2 * n, 2 * n + 1, 1), options={"hoodie.compact.inline": False})
@@ -157,8 +159,8 @@ def test_options_that_contradict_each_other_change_nothing(spark, tmp_path):
     both = {"hoodie.compact.inline": True, "hoodie.compact.schedule.inline": "true"}
     for call in (
         lambda: one.bulk_insert(rows(spark, 0, 2, 1), options=both),
-        lambda: hoodie.HoodieWriteClient(spark, one.path, both),
-        lambda: hoodie.open_table(spark, one.path, options=both),
+        lambda: hoodie.hudi.HoodieWriteClient(one.path, both, spark=spark),
+        lambda: hoodie.open_table(one.path, spark=spark, options=both),
     ):
         with pytest.raises(InvalidOption, match="both true"):
             call()
@@ -194,7 +196,7 @@ def test_a_writer_plans_and_a_compactor_on_spark_runs_the_plan(spark, tmp_path):
 def test_the_client_plans_and_compacts_by_instant(spark, tmp_path):
     one = table(spark, tmp_path / "t")
     one.bulk_insert(rows(spark, 0, 20, 1))
-    client = hoodie.HoodieWriteClient(spark, one.path, NOW)
+    client = hoodie.hudi.HoodieWriteClient(one.path, NOW, spark=spark)
     assert client.schedule_compaction() is None  # no logs
     one.upsert(rows(spark, 0, 10, 2))
     instant = client.schedule_compaction({"who": "client"})

@@ -20,7 +20,7 @@ def test_keys_keep_to_their_buckets_wherever_the_write_runs(limit: str, spark: S
     with zipfile.ZipFile(ARCHIVE) as archive:
         archive.extractall(tmp_path)
     path = str(tmp_path / "consistent_mor")
-    table = hoodie.open_table(spark, path, options={"hoodie.spark.driver.max.batch.bytes": limit})
+    table = hoodie.open_table(path, spark=spark, options={"hoodie.spark.driver.max.batch.bytes": limit})
     before = {row.id: row.part for row in table.snapshot().select("id", "part").collect()}
     old = [(key, part, 50, 0.5, "again") for key, part in before.items()]
     new = [(f"n{number}", "p9", 50, 0.5, "new") for number in range(40)]
@@ -33,5 +33,5 @@ def test_keys_keep_to_their_buckets_wherever_the_write_runs(limit: str, spark: S
     after = table.snapshot().collect()
     assert sorted(row.id for row in after) == sorted([*before, *(key for key, *_ in new)])
     assert metadata.read_bytes() == encode_ring(first_ring("p9", 2))
-    client = hoodie.HoodieReadClient(spark, path, {"hoodie.spark.driver.max.batch.bytes": limit})
+    client = hoodie.hudi.HoodieReadClient(path, {"hoodie.spark.driver.max.batch.bytes": limit}, spark=spark)
     assert client.filter_exists(spark.createDataFrame([*new[:2], ("absent", "p8", 1, 0.5, "")], COLUMNS)).count() == 1

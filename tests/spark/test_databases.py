@@ -22,15 +22,15 @@ def databases(spark: SparkSession, tmp_path: Path) -> Iterator[Path]:
     yield tmp_path
     spark.sql("USE default")
     for name in ("one", "two"):
-        hoodie.sql(spark, f"DROP DATABASE {name} CASCADE")
+        hoodie.spark.sql(spark, f"DROP DATABASE {name} CASCADE")
 
 
 def made(spark: SparkSession, name: str, number: int, rest: str = "") -> None:
-    hoodie.sql(spark, f"CREATE TABLE {name} USING hudi {rest} {KEY} AS SELECT {number} AS id")
+    hoodie.spark.sql(spark, f"CREATE TABLE {name} USING hudi {rest} {KEY} AS SELECT {number} AS id")
 
 
 def ids(spark: SparkSession, name: str) -> list[int]:
-    return [row[0] for row in hoodie.sql(spark, f"SELECT id FROM {name}").collect()]
+    return [row[0] for row in hoodie.spark.sql(spark, f"SELECT id FROM {name}").collect()]
 
 
 def test_one_name_in_two_databases_is_two_tables(spark: SparkSession, databases: Path) -> None:
@@ -43,27 +43,27 @@ def test_one_name_in_two_databases_is_two_tables(spark: SparkSession, databases:
     made(spark, "far", 3, f"LOCATION '{databases / 'far'}'")
     assert (databases / "place of two" / "trips" / ".hoodie").is_dir()
     assert (ids(spark, "trips"), ids(spark, "one.trips"), ids(spark, "spark_catalog.Two.TRIPS")) == ([2], [1], [2])
-    assert Path(hoodie.open_table(spark, "far").path) == databases / "far"
+    assert Path(hoodie.open_table("far", spark=spark).path) == databases / "far"
     spark.sql("USE default")
     for name in ("trips", "far"):
         with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
             ids(spark, name)
     assert ids(spark, "two.far") == [3]
-    hoodie.sql(spark, "DROP TABLE IF EXISTS trips")
-    hoodie.sql(spark, "DELETE FROM one.trips WHERE id = 2")
-    hoodie.sql(spark, "DROP TABLE two.trips")
+    hoodie.spark.sql(spark, "DROP TABLE IF EXISTS trips")
+    hoodie.spark.sql(spark, "DELETE FROM one.trips WHERE id = 2")
+    hoodie.spark.sql(spark, "DROP TABLE two.trips")
     assert ids(spark, "one.trips") == [1]
     spark.sql("USE one")
-    hoodie.register_table(spark, "rides", str(databases / "far"))
+    hoodie.spark.register_table(spark, "rides", str(databases / "far"))
     assert ids(spark, "ONE.rides") == [3]
     spark.sql("USE two")
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
         ids(spark, "rides")
     with pytest.raises(StatementError, match=r"SCHEMA_NOT_EMPTY.*trips"):
-        hoodie.sql(spark, "DROP DATABASE one")
-    hoodie.sql(spark, "DROP TABLE one.rides")
-    hoodie.sql(spark, "DROP TABLE one.trips")
-    hoodie.sql(spark, "DROP DATABASE one")
+        hoodie.spark.sql(spark, "DROP DATABASE one")
+    hoodie.spark.sql(spark, "DROP TABLE one.rides")
+    hoodie.spark.sql(spark, "DROP TABLE one.trips")
+    hoodie.spark.sql(spark, "DROP DATABASE one")
     spark.sql("CREATE DATABASE one")
 
 
@@ -77,14 +77,14 @@ def test_a_name_that_is_taken_and_a_database_that_is_not_there_are_refused(
         with pytest.raises(StatementError, match="SCHEMA_NOT_FOUND"):
             made(spark, "three.trips", 1, rest)
     assert not (databases / "plain").exists()
-    hoodie.sql(spark, f"CREATE TABLE IF NOT EXISTS one.plain (id INT) USING hudi {KEY}")
+    hoodie.spark.sql(spark, f"CREATE TABLE IF NOT EXISTS one.plain (id INT) USING hudi {KEY}")
     assert ids(spark, "one.plain") == [7]
     made(spark, "two.trips", 1, f"LOCATION '{databases / 'trips'}'")
     with pytest.raises(StatementError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
-        hoodie.sql(spark, "CREATE TABLE two.trips USING parquet AS SELECT 8 AS id")
+        hoodie.spark.sql(spark, "CREATE TABLE two.trips USING parquet AS SELECT 8 AS id")
     with pytest.raises(StatementError, match="TABLE_OR_VIEW_ALREADY_EXISTS"):
         made(spark, "two.trips", 2, f"LOCATION '{databases / 'other'}'")
-    hoodie.sql(spark, "CREATE TABLE IF NOT EXISTS two.trips USING parquet AS SELECT 8 AS id")
+    hoodie.spark.sql(spark, "CREATE TABLE IF NOT EXISTS two.trips USING parquet AS SELECT 8 AS id")
     assert ids(spark, "two.trips") == [1]
 
 

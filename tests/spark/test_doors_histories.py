@@ -30,7 +30,7 @@ class Doors:
     def __init__(self, spark: SparkSession, path: str, kind: str) -> None:
         self.spark, self.path, self.rows, self.now = spark, path, {"a": 1}, 0
         self.table: HoodieTable[DataFrame] = hoodie.create_table(
-            spark, path, name="t", record_key="id", ordering="ts", table_type=kind
+            path, spark=spark, name="t", record_key="id", ordering="ts", table_type=kind
         )
         self.table.upsert(self.frame(self.rows))
 
@@ -63,7 +63,7 @@ class Doors:
 
     def merge_in_sql(self, rows: Rows) -> None:
         self.frame(rows).createOrReplaceTempView("source_rows")
-        hoodie.sql(
+        hoodie.spark.sql(
             self.spark,
             f"MERGE INTO hudi.`{self.path}` t USING source_rows s ON t.id = s.id WHEN MATCHED AND s.qty % 2 = 0 "
             "THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
@@ -72,33 +72,35 @@ class Doors:
 
     def update(self, rows: Rows) -> None:
         low = min(rows.values())
-        self.table.update(f"qty > {low}", {"qty": "qty + 1"})
+        self.table.update({"qty": "qty + 1"}, f"qty > {low}")
         self.rows = {key: value + (value > low) for key, value in self.rows.items()}
 
     def update_in_sql(self, rows: Rows) -> None:
         low = min(rows.values())
-        hoodie.sql(self.spark, f"UPDATE hudi.`{self.path}` SET qty = qty * 2 WHERE qty <= {low}")
+        hoodie.spark.sql(self.spark, f"UPDATE hudi.`{self.path}` SET qty = qty * 2 WHERE qty <= {low}")
         self.rows = {key: value * (1 + (value <= low)) for key, value in self.rows.items()}
 
     def delete_where(self, rows: Rows) -> None:
         low = min(rows.values())
-        self.table.delete_where(f"qty = {low}")
+        self.table.delete(where=f"qty = {low}")
         self.rows = {key: value for key, value in self.rows.items() if value != low}
 
     def delete_in_sql(self, rows: Rows) -> None:
         key = min(rows)
-        hoodie.sql(self.spark, f"DELETE FROM hudi.`{self.path}` WHERE id = '{key}'")
+        hoodie.spark.sql(self.spark, f"DELETE FROM hudi.`{self.path}` WHERE id = '{key}'")
         self._without({key: 0})
 
     def insert_in_sql(self, rows: Rows) -> None:
-        self._insert(rows, lambda values: hoodie.sql(self.spark, f"INSERT INTO hudi.`{self.path}` VALUES {values}"))
+        self._insert(
+            rows, lambda values: hoodie.spark.sql(self.spark, f"INSERT INTO hudi.`{self.path}` VALUES {values}")
+        )
 
     def insert_into_view(self, rows: Rows) -> None:
         self.spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW door USING hudi OPTIONS (path '{self.path}')")
         self._insert(rows, lambda values: self.spark.sql(f"INSERT INTO door (id, qty, ts) VALUES {values}"))
 
     def compact(self, rows: Rows) -> None:
-        if self.table.detail().table_type == "MERGE_ON_READ":
+        if self.table.info().table_type == "MERGE_ON_READ":
             self.table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1})
             self.table.compact()
 
@@ -122,7 +124,7 @@ class Doors:
         for frame in (
             self.table.snapshot(),
             self.spark.read.format("hudi").load(self.path),
-            hoodie.sql(self.spark, f"SELECT * FROM hudi.`{self.path}`"),
+            hoodie.spark.sql(self.spark, f"SELECT * FROM hudi.`{self.path}`"),
             self.spark.table("door"),
         ):
             found = [(row.id, row.qty) for row in frame.select("id", "qty").collect()]
@@ -153,9 +155,9 @@ def test_each_door_makes_and_shows_the_same_table(
         doors = Doors(spark, str(Path(tmp_path_factory.mktemp("doors")) / f"t{next(_numbers)}"), kind)
         for name, rows in steps:
             getattr(doors, name)(rows)
-            plain = hoodie.read_arrow(doors.path, columns=["id", "qty"]).to_pylist()
+            plain = hoodie.open_table(doors.path).snapshot(columns=["id", "qty"]).to_arrow().to_pylist()
             assert {row["id"]: row["qty"] for row in plain} == doors.rows, name
         for found in doors.readings():
             assert found == doors.rows
     finally:
-        hoodie.unregister(spark)
+        hoodie.spark.unregister(spark)

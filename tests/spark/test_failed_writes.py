@@ -60,7 +60,7 @@ def table(spark: SparkSession, tmp_path: Path) -> HoodieTable:
 def holds(table: HoodieTable, expected: Sequence[tuple[Any, ...]]) -> None:
     """The table has these rows for Spark, Arrow and hudi-rs."""
     for reader, rows in {
-        "read_arrow": hoodie.read_arrow(table.path, columns=COLUMNS),
+        "without Spark": hoodie.open_table(table.path).snapshot(columns=COLUMNS).to_arrow(),
         "snapshot": table.snapshot().select(*COLUMNS).toArrow(),
         "hudi-rs": read_hudi_rs(table.path, COLUMNS),
     }.items():
@@ -68,7 +68,7 @@ def holds(table: HoodieTable, expected: Sequence[tuple[Any, ...]]) -> None:
 
 
 def instants(table: HoodieTable) -> list[Instant]:
-    return list(load_state(hoodie.open_table(table.session, table.path).storage).timeline.instants)
+    return list(load_state(hoodie.open_table(table.path, spark=table.session).storage).timeline.instants)
 
 
 def pending(table: HoodieTable) -> list[str]:
@@ -164,7 +164,7 @@ def test_a_storage_that_refuses_one_call_fails_the_write_and_nothing_else(spark,
         except StorageFailed:
             failed += 1
             assert pending(table) == []
-            assert hoodie.read_arrow(table.path, columns=COLUMNS).num_rows == len(FIRST)
+            assert hoodie.open_table(table.path).snapshot(columns=COLUMNS).to_arrow().num_rows == len(FIRST)
         else:
             break
     assert failed > 8  # all but the removal of markers, which comes when readers see the write
@@ -264,8 +264,8 @@ SCRIPT = """
         os.kill(os.getpid(), signal.SIGKILL)
 
     fast = {"spark.sql.shuffle.partitions": 1, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
-    spark = hoodie.local_session("killed", cores=1, **fast)
-    table = hoodie.open_table(spark, sys.argv[1])
+    spark = hoodie.spark.local_session("killed", cores=1, **fast)
+    table = hoodie.open_table(sys.argv[1], spark=spark)
     finish.publish_seen = killed
     rows = [("a", "oslo", 2, "y"), ("d", "bern", 2, "y")]
     table.upsert(spark.createDataFrame(rows, "id string, city string, ts long, note string"))

@@ -47,12 +47,12 @@ READS: dict[str, Callable[[Any, str], Any]] = {
     "either": lambda table, _: table.snapshot(filters=[[("id", "in", [1, 2])], [("note", "not in", ["", "it's"])]]),
     "as of": lambda table, first: table.as_of(first, filters="amount < 7", partitions=["rome", "bern"]),
     "changes": lambda table, first: table.changes(first, columns=["id"], filters="city = 'oslo'"),
-    "optimized": lambda table, _: table.read_optimized(filters="ts = 1 and id > 8", columns=["id", "ts"]),
+    "optimized": lambda table, _: table.snapshot(optimized=True, filters="ts = 1 and id > 8", columns=["id", "ts"]),
 }
 
 
 def test_spark_keeps_the_rows_that_are_kept_without_it(spark: SparkSession, path: Path) -> None:
-    with_spark, without = hoodie.open_table(spark, path), hoodie.open_table(path)
+    with_spark, without = hoodie.open_table(path, spark=spark), hoodie.open_table(path)
     first = without.history()[-1][0].requested
     every = None
     expected = {}
@@ -73,7 +73,7 @@ def test_spark_keeps_the_rows_that_are_kept_without_it(spark: SparkSession, path
 
 
 def test_filters_that_spark_cannot_take_are_refused(spark: SparkSession, path: Path) -> None:
-    table = hoodie.open_table(spark, path)
+    table = hoodie.open_table(path, spark=spark)
     with pytest.raises(InvalidInput, match="Spark takes no expression of pyarrow"):
         table.snapshot(filters=pc.field("id") > 3)
     with pytest.raises(InvalidInput, match="amont"):

@@ -86,7 +86,7 @@ def test_filters_keep_nan_and_both_zeros(
         table.upsert(ROWS.filter(pa.array([row % 2 == 0 for row in range(len(ROWS))])))
     if files == "others":
         as_others_write(tmp_path / "t")
-    read = hoodie.open_table(spark, tmp_path / "t")
+    read = hoodie.open_table(tmp_path / "t", spark=spark)
     assert passing(read.snapshot()) == expected
     reads: dict[str, Callable[[], DataFrame]] = {
         "again, of what the session keeps": read.snapshot,
@@ -111,7 +111,7 @@ def test_no_parquet_reader_leaves_rows_of_ours_out(
 
 def test_columns_beside_floating_ones_are_pruned_and_filtered_by_the_file(spark: SparkSession, tmp_path: Path) -> None:
     hoodie.create_table(tmp_path / "t", name="t", record_key="id", partition_by="part", ordering="ts").upsert(ROWS)
-    rows = hoodie.open_table(spark, tmp_path / "t").snapshot().where("s.n = 1").select("s.n")
+    rows = hoodie.open_table(tmp_path / "t", spark=spark).snapshot().where("s.n = 1").select("s.n")
     plan = rows._jdf.queryExecution().executedPlan().toString()
     assert "EqualTo(s.n,1)" in plan
     assert "ReadSchema: struct<s:struct<n:bigint>>" in plan

@@ -46,7 +46,7 @@ def test_executors_keep_an_index_that_names_all_rows_and_no_others(spark, tmp_pa
 def test_executors_that_cannot_reach_hbase_fail_the_write_and_nothing_is_published(spark, tmp_path):
     with HBaseServer() as server:
         options = {**server.options(server.create_table()), "hoodie.index.hbase.thrift.max.retries": 0, **SPREAD}
-        table = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="id", options=options)
+        table = hoodie.create_table(str(tmp_path / "t"), spark=spark, name="t", record_key="id", options=options)
         server.faults.calls, server.faults.errors = frozenset({"mutateRowsTs"}), 1000
         with pytest.raises(IndexUnavailable, match="mutateRowsTs"):
             table.upsert(rows(spark, 5, 15, 2))
@@ -61,7 +61,7 @@ def test_entries_count_once_a_client_commits_and_go_when_it_rolls_back(spark, tm
     path = str(tmp_path / "t")
     table = made(spark, path, table_type, **given)
     table.upsert(rows(spark, 0, 6, 1))
-    client = hoodie.HoodieWriteClient(spark, path, {**given, **route, "hoodie.auto.commit": "false"})
+    client = hoodie.hudi.HoodieWriteClient(path, {**given, **route, "hoodie.auto.commit": "false"}, spark=spark)
     before = hbase.dump(name)
     taken_back = client.start_commit()
     client.upsert(rows(spark, 3, 9, 2, "(id + 1) % 3"), taken_back)
@@ -86,7 +86,7 @@ def test_the_read_client_asks_the_index(spark, tmp_path, hbase, table_type, rout
     options = hbase.options(hbase.create_table())
     table = made(spark, tmp_path / "t", table_type, **options)
     table.upsert(rows(spark, 0, 10, 1))
-    reader = hoodie.HoodieReadClient(spark, str(tmp_path / "t"), {**options, **route})
+    reader = hoodie.hudi.HoodieReadClient(str(tmp_path / "t"), {**options, **route}, spark=spark)
     fresh = reader.filter_exists(rows(spark, 5, 15, 1)).toArrow()
     assert sorted(fresh.column("id").to_pylist()) == sorted(f"k{n}" for n in range(10, 15))
     found = reader.read(spark.createDataFrame(pa.table({"id": ["k1", "k9", "k99"]}).to_pandas())).rows
@@ -125,7 +125,7 @@ def test_executors_that_cannot_put_entries_again_leave_that_to_the_next_write(sp
         with pytest.warns(IndexOutOfDate, match="mutateRowsTs"):
             table.rollback()
         server.faults.errors = 0
-        client = hoodie.HoodieWriteClient(spark, str(tmp_path / "t"), given)
+        client = hoodie.hudi.HoodieWriteClient(str(tmp_path / "t"), given, spark=spark)
         instant = client.start_commit()
         client.commit(instant, client.upsert(rows(spark, 0, 6, 2), instant))
         assert table.snapshot().count() == 6

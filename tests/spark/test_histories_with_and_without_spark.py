@@ -58,8 +58,8 @@ def test_the_same_history_gives_the_same_table(spark: SparkSession, tmp_path: Pa
 
 
 def compare(spark: SparkSession, path: Path, shape: Shape, table_type: str, steps: tuple[Step, ...]) -> None:
-    by_spark = drawn_table((spark,), str(path / "spark"), shape, table_type)
-    alone = drawn_table((), str(path / "alone"), shape, table_type)
+    by_spark = drawn_table(spark, str(path / "spark"), shape, table_type)
+    alone = drawn_table(None, str(path / "alone"), shape, table_type)
     model = TableModel(shape, OVERWRITE)  # only for the paths of its partitions
     for step in steps:
         paths = [model.path_of(value) for value in step.partitions]
@@ -74,7 +74,7 @@ def compare(spark: SparkSession, path: Path, shape: Shape, table_type: str, step
         assert alone.schema == by_spark.schema
     # Each reads what the other wrote.
     assert text(hoodie.open_table(by_spark.path).snapshot().to_arrow()) == text(alone.snapshot().to_arrow())
-    found = [sorted({(found.severity, found.fault) for found in table.examine()}) for table in (alone, by_spark)]
+    found = [sorted({(found.severity, found.fault) for found in table.check()}) for table in (alone, by_spark)]
     assert found[0] == found[1]
     assert {fault for _, fault in found[0]} <= {Fault.DUPLICATE}  # batches that are not combined may have keys twice
 

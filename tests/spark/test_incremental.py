@@ -18,7 +18,7 @@ INCREMENTAL = {"hoodie.datasource.query.type": "incremental"}
 
 def table(spark, path, kind):
     return hoodie.create_table(
-        spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts", table_type=kind
+        str(path), spark=spark, name="t", record_key="id", partition_by="p", ordering="ts", table_type=kind
     )
 
 
@@ -36,7 +36,7 @@ def test_changes_equal_those_without_spark_over_writes_deletes_compaction_and_ov
     ranges = [(instants[0], None), (instants[0], instants[2]), (instants[2], instants[3]), ("earliest", instants[1])]
     for begin, end in ranges:
         found = one.changes(begin, end)
-        assert_same_rows(found.toArrow(), hoodie.read_changes_arrow(one.path, begin, end))
+        assert_same_rows(found.toArrow(), hoodie.open_table(one.path).changes(begin, end).to_arrow())
         assert found.columns == one.snapshot().columns
     expected = rows(spark, 20, 100, 3).where("p != '1'").unionAll(rows(spark, 0, 30, 4).where("p = '1'"))
     assert_same_rows(one.changes(instants[2]).select("id", "p", "ts", "v").toArrow(), expected.toArrow())
@@ -62,7 +62,7 @@ def test_the_filter_on_commit_times_goes_down_to_the_files_of_the_change(spark, 
 def test_changes_of_real_tables_are_those_that_hudi_gives(spark, fixture_table, name):
     path = fixture_table(name)
     for change in expected_changes(name)[:3]:
-        found = hoodie.open_table(spark, str(path)).changes(change.after, change.up_to)
+        found = hoodie.open_table(str(path), spark=spark).changes(change.after, change.up_to)
         assert_same_rows(found.select(change.rows.column_names).toArrow(), change.rows)
 
 
@@ -70,11 +70,11 @@ def test_changes_that_are_gone_are_an_error_or_a_full_scan(spark, fixture_table)
     path = str(fixture_table("cow_archived"))
     last = fixture_facts("cow_archived")["completed_instants"][-1]
     with pytest.raises(HistoryGone, match="are archived"):
-        hoodie.open_table(spark, path).changes("earliest")
+        hoodie.open_table(path, spark=spark).changes("earliest")
     full = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": True}
-    assert hoodie.open_table(spark, path, options=full).changes("000", last).count() == 100
+    assert hoodie.open_table(path, spark=spark, options=full).changes("000", last).count() == 100
     with pytest.raises(InvalidInput, match="is after end"):
-        hoodie.open_table(spark, path).changes(last, fixture_facts("cow_archived")["completed_instants"][0])
+        hoodie.open_table(path, spark=spark).changes(last, fixture_facts("cow_archived")["completed_instants"][0])
 
 
 def test_a_path_is_read_by_the_options_of_hudis_data_source(spark, tmp_path):
@@ -83,11 +83,16 @@ def test_a_path_is_read_by_the_options_of_hudis_data_source(spark, tmp_path):
     second = one.upsert(rows(spark, 0, 3, 2)).instant
     one.upsert(rows(spark, 2, 4, 3))
     begin, end = "hoodie.datasource.read.begin.instanttime", "hoodie.datasource.read.end.instanttime"
-    assert hoodie.read(spark, one.path).where("ts > 1").count() == 4
-    assert hoodie.read(spark, one.path, {"hoodie.datasource.query.type": "read_optimized"}).where("ts > 1").count() == 0
-    assert hoodie.read(spark, one.path, {"as.of.instant": second}).where("ts > 1").count() == 3
-    assert hoodie.read(spark, one.path, {**INCREMENTAL, begin: first}).count() == 4
-    assert hoodie.read(spark, one.path, {**INCREMENTAL, begin: first, end: second}).count() == 3
+    assert hoodie.hudi.read(one.path, spark=spark).where("ts > 1").count() == 4
+    assert (
+        hoodie.hudi.read(one.path, {"hoodie.datasource.query.type": "read_optimized"}, spark=spark)
+        .where("ts > 1")
+        .count()
+        == 0
+    )
+    assert hoodie.hudi.read(one.path, {"as.of.instant": second}, spark=spark).where("ts > 1").count() == 3
+    assert hoodie.hudi.read(one.path, {**INCREMENTAL, begin: first}, spark=spark).count() == 4
+    assert hoodie.hudi.read(one.path, {**INCREMENTAL, begin: first, end: second}, spark=spark).count() == 3
     for wrong, told in (
         (INCREMENTAL, "needs hoodie.datasource.read.begin.instanttime"),
         ({"hoodie.datasource.query.type": "latest"}, "one of SNAPSHOT, READ_OPTIMIZED, INCREMENTAL"),
@@ -97,4 +102,4 @@ def test_a_path_is_read_by_the_options_of_hudis_data_source(spark, tmp_path):
         ({"hoodie.datasource.read.begin.instant": first}, "Did you mean 'hoodie.datasource.read.begin.instanttime'"),
     ):
         with pytest.raises(InvalidOption, match=told):
-            hoodie.read(spark, one.path, wrong)
+            hoodie.hudi.read(one.path, wrong, spark=spark)

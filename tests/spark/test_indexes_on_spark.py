@@ -110,7 +110,7 @@ def test_a_key_in_two_partitions_is_named_and_can_be_deleted(spark, tmp_path, ro
 
 def test_explain_says_which_index_and_why(spark, tmp_path):
     one = table(spark, tmp_path / "t", "COPY_ON_WRITE", **{"hoodie.index.type": "BUCKET"})
-    again = hoodie.open_table(spark, one.path)
+    again = hoodie.open_table(one.path, spark=spark)
     assert "index BUCKET (the table was created with it)" in str(again.explain_upsert(rows(spark, 0, 3, 1)))
     plain = table(spark, tmp_path / "u", "COPY_ON_WRITE")
     assert "index SIMPLE (the default)" in str(plain.explain_upsert(rows(spark, 0, 3, 1)))
@@ -162,12 +162,12 @@ def test_a_key_that_a_batch_holds_twice_is_one_hit_however_the_look_up_is_cut(sp
 def test_an_index_hears_of_what_a_client_gives_up(spark, tmp_path):
     """`start_commit` takes a dead write back, `rollback` one that is open."""
     path, diary = str(tmp_path / "t"), own_indexes.diary
-    hoodie.create_table(spark, path, name="t", record_key="id")
+    hoodie.create_table(path, spark=spark, name="t", record_key="id")
     batch = spark.range(3).selectExpr("cast(id as string) as id", "id as v")
-    dead = hoodie.HoodieWriteClient(spark, path).start_commit()
+    dead = hoodie.hudi.HoodieWriteClient(path, spark=spark).start_commit()
     diary.heard.clear()
-    client = hoodie.HoodieWriteClient(
-        spark, path, {"hoodie.index.class": "support.own_indexes:diary", "hoodie.auto.commit": "false"}
+    client = hoodie.hudi.HoodieWriteClient(
+        path, {"hoodie.index.class": "support.own_indexes:diary", "hoodie.auto.commit": "false"}, spark=spark
     )
     opened = client.start_commit()
     assert diary.heard == [("rolled back", dead)]

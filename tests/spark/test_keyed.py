@@ -132,7 +132,7 @@ def test_a_timestamp_as_a_key_is_one_key_on_all_routes_and_in_all_zones(
         time.tzset()
         hoodie.create_table(path, name="t", record_key="at", options=options).upsert(rows)
         spark.conf.set("spark.sql.session.timeZone", "America/New_York")
-        table = hoodie.open_table(spark, path)
+        table = hoodie.open_table(path, spark=spark)
         frame = spark.createDataFrame([(1_678_451_400,)], "s bigint").selectExpr("timestamp_seconds(s) at", "1L v")
         for near in ("1000000", "0"):
             result = table.upsert(frame, options={"hoodie.spark.driver.max.batch.bytes": near})
@@ -140,10 +140,10 @@ def test_a_timestamp_as_a_key_is_one_key_on_all_routes_and_in_all_zones(
         table.upsert(rows)
         frame.createOrReplaceTempView("late")
         spark.sql(f"CREATE TABLE stamped (at timestamp, v bigint) USING hudi LOCATION '{path}'")
-        hoodie.sql(spark, "MERGE INTO stamped t USING late s ON t.at = s.at WHEN MATCHED THEN UPDATE SET *")
+        hoodie.spark.sql(spark, "MERGE INTO stamped t USING late s ON t.at = s.at WHEN MATCHED THEN UPDATE SET *")
         assert [row[0] for row in table.snapshot().select("_hoodie_record_key").collect()] == [key]
     finally:
-        hoodie.sql(spark, "DROP TABLE IF EXISTS stamped")
+        hoodie.spark.sql(spark, "DROP TABLE IF EXISTS stamped")
         spark.conf.set("spark.sql.session.timeZone", before)
         monkeypatch.undo()
         time.tzset()

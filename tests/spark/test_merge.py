@@ -40,7 +40,7 @@ def changes(spark: SparkSession, rows: list[tuple[object, ...]] = CHANGES) -> Da
 
 
 def rows(table: HoodieTable) -> list[tuple[object, ...]]:
-    found = hoodie.read_arrow(table.path, columns=["id", "city", "ts", "price"]).to_pylist()
+    found = hoodie.open_table(table.path).snapshot(columns=["id", "city", "ts", "price"]).to_arrow().to_pylist()
     return sorted(tuple(row.values()) for row in found)
 
 
@@ -154,7 +154,7 @@ def test_a_merge_of_whole_rows_goes_by_the_tables_names_and_types(spark, tmp_pat
 def test_a_merge_that_deletes_takes_nothing_but_the_keys(spark, tmp_path, table_type):
     """Least of all those that take no nulls, which the source does not have."""
     strict = hoodie.create_table(
-        spark, str(tmp_path / "s"), name="s", record_key="id", partition_by="city", table_type=table_type
+        str(tmp_path / "s"), spark=spark, name="s", record_key="id", partition_by="city", table_type=table_type
     )
     strict.upsert(spark.range(3).selectExpr("concat('k', id) as id", "'oslo' as city", "id as ts", "2.0D as price"))
     gone = spark.createDataFrame([("k1", "oslo"), ("k2", "rome"), (None, "oslo")], "id string, city string")
@@ -165,7 +165,7 @@ def test_a_merge_that_deletes_takes_nothing_but_the_keys(spark, tmp_path, table_
 
 @TYPES
 def test_keys_of_another_type_match_where_they_are_equal(spark, tmp_path, table_type):
-    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id", table_type=table_type)
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id", table_type=table_type)
     first = [(1, 1), (2, 2), (3, 3)]
     table.upsert(spark.createDataFrame(first, "id int, n int"))
     source = spark.createDataFrame([(1.5, "02", 8), (3.0, "x", 9)], "id double, text string, n int")
@@ -181,7 +181,7 @@ def values(table: HoodieTable) -> list[tuple[object, ...]]:
 
 
 def test_values_of_clauses_keep_their_digits_beside_others_of_a_wider_type(spark, tmp_path):
-    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id")
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id")
     large = 2**53 + 1
     table.upsert(spark.createDataFrame([(1, large), (2, large), (3, large)], "id int, n long"))
     source = spark.createDataFrame([(1, 5.0), (2, 6.0)], "id int, x double")
@@ -195,11 +195,11 @@ def test_values_of_clauses_keep_their_digits_beside_others_of_a_wider_type(spark
 
 @TYPES
 def test_fields_of_structs_are_assigned_by_name_and_in_their_types(spark, tmp_path, table_type):
-    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="k.id", table_type=table_type)
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="k.id", table_type=table_type)
     made = "named_struct('id', id) k, 1L n, named_struct('x', 1, 'y', 2) s, array(named_struct('q', 1, 'r', 2)) l"
     table.upsert(spark.sql(f"SELECT {made} FROM range(2)"))  # fields and elements that take no nulls
-    table.update("k.id = 0", {"n": "5"})
-    table.update("k.id = 1", {"s": "named_struct('y', 7L, 'x', s.y)", "l": "array(named_struct('r', 8, 'q', 9))"})
+    table.update({"n": "5"}, "k.id = 0")
+    table.update({"s": "named_struct('y', 7L, 'x', s.y)", "l": "array(named_struct('r', 8, 'q', 9))"}, "k.id = 1")
     assert nested(table) == [(0, 5, (1, 2), [(1, 2)]), (1, 1, (2, 7), [(9, 8)])]
     source = spark.sql("SELECT 6 n, named_struct('id', 0) k, array() l, named_struct('Y', 3, 'X', 4L) s")
     table.merge(source, "target.k.id = source.k.id").when_matched_update_all().execute()
@@ -212,7 +212,7 @@ def test_fields_of_structs_are_assigned_by_name_and_in_their_types(spark, tmp_pa
         ("named_struct('y', 7, 'x', CAST(NULL AS INT))", SchemaMismatch),
     ):
         with pytest.raises(error, match=r"column '?s"):
-            table.update(None, {"s": value})
+            table.update({"s": value})
 
 
 def nested(table: HoodieTable) -> list[tuple[object, ...]]:
@@ -235,7 +235,7 @@ def test_a_global_index_finds_and_moves_rows(spark, tmp_path):
     moved = changes(spark, [("a", "rome", 2, 10.0, "U"), ("n", "rome", 2, 1.0, "U")])
     table.merge(moved, "target.id = source.id").when_matched_update_all().when_not_matched_insert_all().execute()
     assert rows(table)[0] == ("a", "rome", 2, 10.0)
-    table.update("id = 'b'", {"city": "'bern'"})
+    table.update({"city": "'bern'"}, "id = 'b'")
     assert rows(table)[1] == ("b", "bern", 1, 2.0)
     table.merge(moved, "target.id = source.id").when_matched_delete().execute()
     assert [row[0] for row in rows(table)] == ["b", "c"]
@@ -244,38 +244,38 @@ def test_a_global_index_finds_and_moves_rows(spark, tmp_path):
 @TYPES
 def test_update_sets_columns_where_a_condition_holds(spark, tmp_path, table_type):
     table = new_table(spark, tmp_path / "t", table_type)
-    result = table.update("city = 'oslo' AND price > 1", {"price": "price * 2", "ts": F.col("ts") + 1})
+    result = table.update({"price": "price * 2", "ts": F.col("ts") + 1}, "city = 'oslo' AND price > 1")
     assert rows(table) == [FIRST[0], ("b", "oslo", 2, 4.0), FIRST[2]]
     assert counts(result) == (0, 1, 0)
-    assert counts(table.update(F.col("id") == "c", {"price": None})) == (0, 1, 0)
+    assert counts(table.update({"price": None}, F.col("id") == "c")) == (0, 1, 0)
     assert rows(table)[2] == ("c", "rome", 1, None)
-    assert counts(table.delete_where("price IS NULL OR id = 'a'")) == (0, 0, 2)
+    assert counts(table.delete(where="price IS NULL OR id = 'a'")) == (0, 0, 2)
     assert [row[0] for row in rows(table)] == ["b"]
 
 
 @ROUTES
 def test_a_delete_from_a_table_that_nothing_was_written_to_deletes_nothing(spark, tmp_path, route):
-    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id")
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id")
     for condition in ("id = 'a' and price > 1", F.col("id") == "a", None):
-        assert counts(table.delete_where(condition, options=route)) == (0, 0, 0)
+        assert counts(table.delete(where=condition, options=route)) == (0, 0, 0)
     with pytest.raises(InvalidInput, match="It has none yet"):
-        table.update("id = 'a'", {"price": 1})
+        table.update({"price": 1}, "id = 'a'")
     table.upsert(changes(spark))
-    assert counts(table.delete_where("id = 'a'", options=route)) == (0, 0, 1)
+    assert counts(table.delete(where="id = 'a'", options=route)) == (0, 0, 1)
 
 
 def test_only_partitions_that_can_fit_are_opened(spark, tmp_path):
     table = new_table(spark, tmp_path / "t")
     for file in (tmp_path / "t" / "rome").glob("*.parquet"):
         file.write_bytes(b"PAR1 no parquet PAR1")
-    table.update("city in ('oslo', 'bern') and price < 2", {"price": 9})
-    table.delete_where("city = 'oslo' and id = 'b'")
+    table.update({"price": 9}, "city in ('oslo', 'bern') and price < 2")
+    table.delete(where="city = 'oslo' and id = 'b'")
     oslo = changes(spark, CHANGES[:1])
     merge = table.merge(oslo, "target.city = 'oslo' and target.id = source.id")
     merge.when_matched_update({"price": "target.price + 1"}).execute()
-    assert hoodie.read_arrow(table.path, partitions=["oslo"], columns=["id", "price"]).to_pylist() == [
-        {"id": "a", "price": 10.0}
-    ]
+    assert hoodie.open_table(table.path).snapshot(
+        partitions=["oslo"], columns=["id", "price"]
+    ).to_arrow().to_pylist() == [{"id": "a", "price": 10.0}]
 
 
 @ROUTES
@@ -301,13 +301,13 @@ def test_what_cannot_be_meant_is_refused(spark, tmp_path):
     source = changes(spark)
     elsewhere = source.withColumn("city", F.lit("bern"))
     refused = [
-        lambda: table.update(None, {"city": "'x'"}),
-        lambda: table.update("id = 'a'", {"id": "'x'"}),
-        lambda: table.update("id = 'a'", {"cost": 1}),
-        lambda: table.update("id = 'a'", {}),
-        lambda: table.update("id = 'a'", {3: 1}),
+        lambda: table.update({"city": "'x'"}),
+        lambda: table.update({"id": "'x'"}, "id = 'a'"),
+        lambda: table.update({"cost": 1}, "id = 'a'"),
+        lambda: table.update({}, "id = 'a'"),
+        lambda: table.update({3: 1}, "id = 'a'"),
         lambda: table.merge(source.toArrow()).when_matched_delete().execute(),
-        lambda: table.update("id = 'a'", {"price": "'dear'"}),
+        lambda: table.update({"price": "'dear'"}, "id = 'a'"),
         lambda: table.merge(source).execute(),
         lambda: table.merge(source, source_name="target").when_matched_delete().execute(),
         lambda: table.merge(source).when_matched_delete().when_matched_update_all().execute(),
@@ -341,9 +341,9 @@ def test_rows_read_before_anothers_commit_are_read_again_or_refused(spark, tmp_p
 
     monkeypatch.setattr(run, "scan_rows", meddling)
     with pytest.raises(WriteConflict):
-        table.update("id = 'c'", {"price": "price + 1"})
+        table.update({"price": "price + 1"}, "id = 'c'")
     assert rows(table)[2] == ("c", "rome", 2, 7.0)
     others.append(("c", "rome", 3, 8.0))
     retry = {"hoodie.write.num.retries.on.conflict.failures": 1}
-    table.update("id = 'c'", {"price": "price + 1"}, options=retry)
+    table.update({"price": "price + 1"}, "id = 'c'", options=retry)
     assert rows(table)[2] == ("c", "rome", 3, 9.0)

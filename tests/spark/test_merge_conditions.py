@@ -26,13 +26,13 @@ Row = tuple[object, ...]
 def test_an_older_row_of_a_merge_leaves_the_stored_row_as_in_hudi(spark: SparkSession, tmp_path: Path, table_type: str):
     name = f"late_{table_type}"
     for number, step in enumerate(VECTOR["steps"]):
-        hoodie.sql(spark, step["statement"].format(table=name, type=table_type, path=tmp_path / "t"))
+        hoodie.spark.sql(spark, step["statement"].format(table=name, type=table_type, path=tmp_path / "t"))
         if "after" not in step:
             continue
         expected = [tuple(row) for row in step["after"]]
         if number >= 7:  # on purpose: without the partition column Hudi's MERGE has no effect
             expected[3] = ("d", 12.0, 6, "p")
-        found = hoodie.read_arrow(str(tmp_path / "t"), columns=["k", "v", "ts", "p"]).to_pylist()
+        found = hoodie.open_table(str(tmp_path / "t")).snapshot(columns=["k", "v", "ts", "p"]).to_arrow().to_pylist()
         assert sorted(tuple(row.values()) for row in found) == expected, step["statement"]
 
 
@@ -92,7 +92,7 @@ STATEMENTS = [
 def test_a_merge_pairs_the_rows_that_sql_finds_equal(spark: SparkSession, tmp_path: Path, name: str):
     shape, random = SHAPES[name], Random(7)
     table = hoodie.create_table(
-        spark, tmp_path / "t", name="t", record_key=list(shape.keys), partition_by=list(shape.partitions),
+        tmp_path / "t", spark=spark, name="t", record_key=list(shape.keys), partition_by=list(shape.partitions),
         table_type=shape.table_type,
     )  # fmt: skip
     stored = {shape.identity(row): (*row, 0, "U") for row in _keyed(shape, shape.rows(random, 12))}
@@ -102,7 +102,7 @@ def test_a_merge_pairs_the_rows_that_sql_finds_equal(spark: SparkSession, tmp_pa
         source = [(*row, number, random.choice("UUD")) for row in _keyed(shape, shape.rows(random, 8))]
         source = _sound(shape, source, stored)
         pairs = _pairs(spark, shape, list(stored.values()), source, condition)
-        hoodie.sql(spark, f"MERGE INTO hudi.`{table.path}` t USING source s ON {condition} {clauses}")
+        hoodie.spark.sql(spark, f"MERGE INTO hudi.`{table.path}` t USING source s ON {condition} {clauses}")
         stored = _merged(shape, stored, source, pairs, clauses)
         assert _rows(table, shape) == sorted(map(repr, stored.values())), (number, clauses, source)
     if shape.table_type == "MERGE_ON_READ":
@@ -161,12 +161,12 @@ def _merged(
 
 
 def _rows(table: HoodieTable, shape: Shape) -> list[str]:
-    found: pa.Table = hoodie.read_arrow(table.path, columns=[*shape.columns, "v", "op"])
+    found: pa.Table = hoodie.open_table(table.path).snapshot(columns=[*shape.columns, "v", "op"]).to_arrow()
     return sorted(repr(tuple(row.values())) for row in found.to_pylist())
 
 
 def test_a_delete_of_a_number_that_no_key_can_be_has_no_effect(spark: SparkSession, tmp_path: Path):
-    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id")
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id")
     table.upsert(spark.createDataFrame([(1, 1), (2, 2)], "id int, n int"))
     source = spark.createDataFrame([(1, "D"), (2**40, "D"), (2**40 + 2, "U")], "id long, op string")
     merge = table.merge(source, "target.id = source.id").when_matched_delete(condition="source.op = 'D'")

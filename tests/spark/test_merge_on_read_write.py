@@ -11,9 +11,10 @@ import pytest
 from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import HoodieTable, HoodieWriteClient, create_table, open_table, read_arrow
+from hoodie import HoodieTable, create_table, open_table
 from hoodie.errors import InvalidOption
 from hoodie.formats.timeline.commit_json import decode_commit
+from hoodie.hudi import HoodieWriteClient
 from hoodie.model.instant import Action
 from hoodie.spark.write import batch
 from support.nightly import by_day
@@ -31,8 +32,8 @@ Rows = Mapping[str, tuple[str, int, str]]
 
 def made(spark: SparkSession, path: Path, **options: str) -> HoodieTable:
     return create_table(
-        spark,
         str(path),
+        spark=spark,
         name="trips",
         record_key="id",
         partition_by="city",
@@ -57,7 +58,7 @@ def snapshots(table: HoodieTable) -> list[dict[str, tuple[str, int, str]]]:
     """The rows by Spark, by Arrow, by hudi-rs."""
     return [
         as_dict(table.snapshot().collect()),
-        as_dict(read_arrow(table.path).to_pylist()),
+        as_dict(open_table(table.path).snapshot().to_arrow().to_pylist()),
         as_dict(read_hudi_rs(table.path).to_pylist()),
     ]
 
@@ -87,7 +88,7 @@ def test_a_history_of_writes_is_what_a_dict_of_rows_holds(
     model = {**model, **changes}
     model = {key: row for key, row in model.items() if key not in gone}
     assert snapshots(table) == [model] * 3
-    optimized = [table.read_optimized().collect(), read_hudi_rs_optimized(table.path).to_pylist()]
+    optimized = [table.snapshot(optimized=True).collect(), read_hudi_rs_optimized(table.path).to_pylist()]
     assert [as_dict(rows) for rows in optimized] == [base] * 2
 
     keys = {"k01": ("rome", 0, ""), "k02": ("bern", 0, ""), "nobody": ("oslo", 0, "")}
@@ -125,7 +126,7 @@ def test_late_rows_are_taken_as_the_payload_class_says(
     table.upsert(frame(spark, {"a": ("oslo", 5, "first"), "b": ("oslo", 5, "first")}))
     table.upsert(frame(spark, {"a": ("oslo", 9, "nine"), "b": ("oslo", 3, "late")}))
     table.upsert(frame(spark, {"a": ("oslo", 7, "seven")}))
-    for rows in (table.snapshot().collect(), read_arrow(table.path).to_pylist()):
+    for rows in (table.snapshot().collect(), open_table(table.path).snapshot().to_arrow().to_pylist()):
         assert {key: row[1:] for key, row in as_dict(rows).items()} == expected
 
 
@@ -148,7 +149,11 @@ def test_a_new_column_is_null_in_older_rows_of_base_files_and_logs(
     table.upsert(frame(spark, {"a": ("oslo", 1, "first"), "b": ("oslo", 1, "first"), "c": ("oslo", 1, "first")}))
     table.upsert(frame(spark, {"b": ("oslo", 2, "second")}))
     table.upsert(frame(spark, {"c": ("oslo", 3, "third")}).withColumn("km", F.lit(7.5)))
-    for rows in (table.snapshot().collect(), read_arrow(table.path).to_pylist(), read_hudi_rs(table.path).to_pylist()):
+    for rows in (
+        table.snapshot().collect(),
+        open_table(table.path).snapshot().to_arrow().to_pylist(),
+        read_hudi_rs(table.path).to_pylist(),
+    ):
         assert {row["id"]: row["km"] for row in rows} == {"a": None, "b": None, "c": 7.5}
 
 
@@ -164,7 +169,7 @@ def test_explain_shows_what_is_appended_and_reads_nothing_but_keys(spark: SparkS
 def test_the_client_takes_a_delta_commit_and_publishes_it(spark: SparkSession, tmp_path: Path) -> None:
     table = made(spark, tmp_path)
     table.upsert(frame(spark, {"a": ("oslo", 1, "first")}))
-    client = HoodieWriteClient(spark, str(tmp_path), {"hoodie.auto.commit": "false"})
+    client = HoodieWriteClient(str(tmp_path), {"hoodie.auto.commit": "false"}, spark=spark)
     instant = client.start_commit()
     result = client.upsert(frame(spark, {"a": ("oslo", 2, "second")}), instant)
     assert as_dict(table.snapshot().collect()) == {"a": ("oslo", 1, "first")}
@@ -178,12 +183,12 @@ def test_the_client_takes_a_delta_commit_and_publishes_it(spark: SparkSession, t
 def test_a_write_that_the_client_gives_up_leaves_no_row(spark: SparkSession, tmp_path: Path) -> None:
     table = made(spark, tmp_path)
     table.upsert(frame(spark, {"a": ("oslo", 1, "first")}))
-    client = HoodieWriteClient(spark, str(tmp_path), {"hoodie.auto.commit": "false"})
+    client = HoodieWriteClient(str(tmp_path), {"hoodie.auto.commit": "false"}, spark=spark)
     instant = client.start_commit()
     client.upsert(frame(spark, {"a": ("oslo", 2, "second"), "b": ("oslo", 2, "new")}), instant)
     client.rollback(instant)
     assert snapshots(table) == [{"a": ("oslo", 1, "first")}] * 3
-    open_table(spark, str(tmp_path)).upsert(frame(spark, {"a": ("oslo", 3, "third")}))
+    open_table(str(tmp_path), spark=spark).upsert(frame(spark, {"a": ("oslo", 3, "third")}))
     assert snapshots(table) == [{"a": ("oslo", 3, "third")}] * 3
 
 
@@ -224,8 +229,8 @@ def test_a_merger_of_the_users_own_decides_on_executors_and_in_reads(
     spark.sparkContext.addPyFile(str(module))  # as a user brings code to the workers
     option = {"hoodie.datasource.write.record.merger.impls": f"{module.stem}:Longest"}
     table = create_table(
-        spark,
         str(tmp_path / "table"),
+        spark=spark,
         name="notes",
         record_key="id",
         partition_by="city",
@@ -238,6 +243,6 @@ def test_a_merger_of_the_users_own_decides_on_executors_and_in_reads(
         table.upsert(frame(spark, {"a": ("oslo", ts, note)}))
     expected = {"a": ("oslo", 4, "and now one that is longer"), "b": ("oslo", 1, "b")}
     assert as_dict(table.snapshot().collect()) == expected
-    assert as_dict(read_arrow(table.path, options=option).to_pylist()) == expected
+    assert as_dict(open_table(table.path, options=option).snapshot().to_arrow().to_pylist()) == expected
     with pytest.raises(InvalidOption, match="Code is loaded only when the caller names it"):
-        open_table(spark, table.path).upsert(frame(spark, {"a": ("oslo", 9, "")}))
+        open_table(table.path, spark=spark).upsert(frame(spark, {"a": ("oslo", 9, "")}))

@@ -17,7 +17,7 @@ def test_spark_reads_by_the_metadata_table(spark: SparkSession, tmp_path: Path) 
     for name, data in table_files("mdt_cow").items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(data)
-    table = hoodie.open_table(spark, str(tmp_path))
+    table = hoodie.open_table(str(tmp_path), spark=spark)
     off = {"hoodie.metadata.enable": "false"}
     with warnings.catch_warnings():
         warnings.simplefilter("error", MetadataTableIgnored)
@@ -25,8 +25,8 @@ def test_spark_reads_by_the_metadata_table(spark: SparkSession, tmp_path: Path) 
         assert sorted(rows["id"]) == sorted(table.snapshot(options=off).toPandas()["id"])
         last = rows["id"].max()
         filters = [("id", ">=", last)]
-        scan = table.explain_snapshot(filters=filters)
-        assert scan.listed
+        scan = table.scan(filters=filters)
+        assert "files listed by the metadata table" in scan.explain()
         assert [part.files for part in scan.pruned if part.reason is PruneReason.STATISTICS] == [2]
         assert [row["id"] for row in table.snapshot(filters=filters).collect()] == [last]
         assert len(table.snapshot(filters=filters).inputFiles()) == 1

@@ -19,7 +19,7 @@ EXECUTORS = {"hoodie.spark.driver.max.batch.bytes": "0", "hoodie.spark.driver.ma
 @pytest.fixture
 def table(spark: SparkSession, tmp_path: Path) -> hoodie.HoodieTable:
     made = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="city", ordering="ts",
+        str(tmp_path / "t"), spark=spark, name="t", record_key="id", partition_by="city", ordering="ts",
         table_type="MERGE_ON_READ",
     )  # fmt: skip
     made.upsert(spark.createDataFrame([("a", "x", 1), ("b", "y", 1)], COLUMNS))
@@ -32,8 +32,11 @@ def test_a_missing_file_fails_every_read_and_write_that_needs_it(spark: SparkSes
     keys = spark.createDataFrame([("a", "x", 3)], COLUMNS)
     (log,) = next(slice_.logs for slice_ in table.file_slices() if slice_.logs)
     Path(table.path, log.path).unlink()
-    reader, left = hoodie.HoodieReadClient(spark, table.path), hoodie.HoodieReadClient(spark, table.path, LEFT)
-    spread = hoodie.HoodieReadClient(spark, table.path, EXECUTORS)
+    reader, left = (
+        hoodie.hudi.HoodieReadClient(table.path, spark=spark),
+        hoodie.hudi.HoodieReadClient(table.path, LEFT, spark=spark),
+    )
+    spread = hoodie.hudi.HoodieReadClient(table.path, EXECUTORS, spark=spark)
     for call in (
         table.snapshot,
         lambda: table.snapshot(partitions=["x"]),
@@ -48,15 +51,15 @@ def test_a_missing_file_fails_every_read_and_write_that_needs_it(spark: SparkSes
         lambda: table.upsert(keys),
         lambda: table.upsert(keys, options=EXECUTORS),
         lambda: table.delete(keys.select("id", "city")),
-        lambda: hoodie.read(spark, table.path),
+        lambda: hoodie.hudi.read(table.path, spark=spark),
     ):
         with pytest.raises(MissingFile):
             call()
     assert table.snapshot(partitions=["y"]).count() == 1
-    assert table.read_optimized().count() == 2
+    assert table.snapshot(optimized=True).count() == 2
     assert table.as_of(first).count() == 2
     with pytest.warns(MissingFileIgnored):
-        assert hoodie.open_table(spark, table.path, options=LEFT).snapshot().where("ts = 1").count() == 2
+        assert hoodie.open_table(table.path, spark=spark, options=LEFT).snapshot().where("ts = 1").count() == 2
     with pytest.warns(MissingFileIgnored):
         assert left.read(keys).rows.select("ts").collect()[0].ts == 1
     table.insert_overwrite(keys)

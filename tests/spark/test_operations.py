@@ -49,7 +49,7 @@ def new_table(
     spark: SparkSession, path: Path, rows: Iterable[Row] = FIRST, options: Mapping[str, Any] | None = None
 ) -> HoodieTable:
     table = hoodie.create_table(
-        spark, str(path), name="t", record_key="id", partition_by="city", ordering="ts", options=options
+        str(path), spark=spark, name="t", record_key="id", partition_by="city", ordering="ts", options=options
     )
     rows = list(rows)
     if rows:
@@ -61,7 +61,7 @@ def holds(table: HoodieTable, expected: Iterable[Row]) -> None:
     """The table has these rows, each as often as it is given, for every reader."""
     wanted = Counter(expected)
     read = {
-        "read_arrow": hoodie.read_arrow(table.path, columns=list(Row._fields)),
+        "without Spark": hoodie.open_table(table.path).snapshot(columns=list(Row._fields)).to_arrow(),
         "snapshot": table.snapshot().select(*Row._fields).toArrow(),
         "hudi-rs": read_hudi_rs(table.path, Row._fields),
     }
@@ -124,7 +124,7 @@ def test_the_last_row_of_a_key_is_taken_when_combining_is_off(spark, tmp_path, r
     batch = [Row("a", "oslo", 5, "loses"), Row("a", "oslo", 3, "wins")]
     result = table.upsert(frame(spark, batch).coalesce(1), options={**route, "hoodie.combine.before.upsert": "false"})
     assert counts(result) == (0, 1, 0)
-    assert len(hoodie.read_arrow(table.path)) == len(FIRST)
+    assert len(hoodie.open_table(table.path).snapshot().to_arrow()) == len(FIRST)
     if not route:  # a shuffle keeps no order
         holds(table, [batch[1], *FIRST[1:]])
 
@@ -445,7 +445,7 @@ def test_both_routes_make_equal_tables(spark, tmp_path):
             by_file = [(s.partition, s.num_writes, s.num_inserts, s.num_updates, s.num_deletes) for s in result.stats]
             told.append((counts(result), sorted(by_file)))
         meta = ["_hoodie_record_key", "_hoodie_partition_path"]
-        read = hoodie.read_arrow(table.path, columns=[*meta, *Row._fields])
+        read = hoodie.open_table(table.path).snapshot(columns=[*meta, *Row._fields]).to_arrow()
         rows_by_key = sorted(tuple(row.values()) for row in read.to_pylist())
         seen.append((told, rows_by_key, read.schema))
         holds(table, [Row(*row[2:]) for row in rows_by_key])

@@ -21,10 +21,10 @@ KEY = {"hoodie.datasource.write.recordkey.field": "id"}
 
 def test_a_call_retains_what_it_names_by_another_name_than_the_table(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "trips")
-    table = hoodie.create_table(spark, path, name="trips", record_key="id", options={**FEW, **OFF})
+    table = hoodie.create_table(path, spark=spark, name="trips", record_key="id", options={**FEW, **OFF})
     for value in range(4):
         table.upsert(spark.createDataFrame([("a", value)], "id string, v int"))
-    for door in (table, hoodie.open_table(spark, path, options=FEW)):
+    for door in (table, hoodie.open_table(path, spark=spark, options=FEW)):
         assert door.clean(dry_run=True).files
         assert not door.clean(options=MANY, dry_run=True).files
 
@@ -35,21 +35,21 @@ def test_two_names_of_one_option_with_two_values_are_refused_at_each_door(
     path = str(tmp_path / "trips")
     rows = spark.createDataFrame([("a", 1)], "id string, v int")
     doors = (
-        lambda: hoodie.create_table(spark, path, name="trips", record_key="id", options=TWO),
-        lambda: hoodie.write(rows, path, {**KEY, **TWO}),
+        lambda: hoodie.create_table(path, spark=spark, name="trips", record_key="id", options=TWO),
+        lambda: hoodie.hudi.write(rows, path, {**KEY, **TWO}),
     )
     both = r"hoodie\.cleaner\.commits\.retained='1' and hoodie\.clean\.commits\.retained='30'"
     for door in doors:
         with pytest.raises(InvalidOption, match=both):
             door()
     assert not (tmp_path / "trips").exists()
-    table = hoodie.create_table(spark, path, name="trips", record_key="id")
+    table = hoodie.create_table(path, spark=spark, name="trips", record_key="id")
     for later in (
         lambda: table.upsert(rows, options=TWO),
-        lambda: hoodie.open_table(spark, path, options=TWO),
-        lambda: hoodie.HoodieWriteClient(spark, path, TWO),
-        lambda: hoodie.HoodieReadClient(spark, path, TWO),
-        lambda: hoodie.read(spark, path, TWO),
+        lambda: hoodie.open_table(path, spark=spark, options=TWO),
+        lambda: hoodie.hudi.HoodieWriteClient(path, TWO, spark=spark),
+        lambda: hoodie.hudi.HoodieReadClient(path, TWO, spark=spark),
+        lambda: hoodie.hudi.read(path, TWO, spark=spark),
     ):
         with pytest.raises(InvalidOption, match=both):
             later()
@@ -62,5 +62,5 @@ def test_a_table_that_a_write_makes_has_the_name_that_any_of_the_options_gives(
     spark: SparkSession, tmp_path: Path
 ) -> None:
     rows = spark.createDataFrame([("a", 1)], "id string, v int")
-    hoodie.write(rows, str(tmp_path / "folder"), {**KEY, "hoodie.datasource.write.table.name": "trips"})
+    hoodie.hudi.write(rows, str(tmp_path / "folder"), {**KEY, "hoodie.datasource.write.table.name": "trips"})
     assert load_properties(LocalStorage(tmp_path / "folder"))["hoodie.table.name"] == "trips"

@@ -35,7 +35,7 @@ def test_the_row_that_came_last_wins_on_executors(
             f"id * {number} as v",
         )
         assert table.upsert(rows).route == "executors"
-        stored = hoodie.read_arrow(table.path, columns=["id", "v"]).to_pylist()
+        stored = hoodie.open_table(table.path).snapshot(columns=["id", "v"]).to_arrow().to_pylist()
         first = (VERSIONS - 1) * KEYS
         assert sorted((row["id"], row["v"]) for row in stored) == [(f"k{k}", (first + k) * number) for k in range(KEYS)]
 
@@ -46,6 +46,6 @@ def test_a_combining_bulk_insert_on_executors_takes_the_row_that_came_last(spark
         f"concat('k', id % {KEYS}) as id", f"cast(id % {KEYS} % 2 as string) as p", "1L as ts", "id as v"
     )
     table.bulk_insert(rows)
-    stored = hoodie.read_arrow(table.path, columns=["id", "v"]).to_pylist()
+    stored = hoodie.open_table(table.path).snapshot(columns=["id", "v"]).to_arrow().to_pylist()
     first = (VERSIONS - 1) * KEYS
     assert sorted((row["id"], row["v"]) for row in stored) == [(f"k{k}", first + k) for k in range(KEYS)]

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import HoodieTable, create_table, read_arrow
+from hoodie import HoodieTable, create_table, open_table
 from hoodie.errors import InvalidInput
 from support.nightly import by_day
 from support.oracles import assert_same_rows, read_hudi_rs
@@ -48,7 +48,7 @@ def rows(cities: Sequence[str | None], ts: int = 1) -> pa.Table:
 
 def new_table(spark: SparkSession, path: Path, style: str, **options: str) -> HoodieTable:
     return create_table(
-        spark, str(path), name="t", record_key="id", partition_by="city", ordering="ts",
+        str(path), spark=spark, name="t", record_key="id", partition_by="city", ordering="ts",
         options={**STYLES[style], **options},
     )  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_every_value_is_written_and_read_back(style: str, spark: SparkSession, t
 def test_values_have_folders_of_their_own_but_for_nothing(style: str, spark: SparkSession, tmp_path: Path) -> None:
     table = new_table(spark, tmp_path / "t", style)
     table.bulk_insert(spark.createDataFrame(rows(VALUES)))
-    read = read_arrow(table.path)
+    read = open_table(table.path).snapshot().to_arrow()
     folders = dict(zip(read.column("city").to_pylist(), read.column("_hoodie_partition_path").to_pylist(), strict=True))
     assert len({folders[value] for value in (None, "", NULL)}) == 1
     assert len(set(folders.values())) == len(VALUES) - 2
@@ -95,7 +95,7 @@ def test_control_characters_are_read_by_spark_and_arrow(style: str, spark: Spark
     table = new_table(spark, tmp_path / "t", style)
     table.bulk_insert(spark.createDataFrame(rows(CONTROL)))
     assert_same_rows(table.snapshot().toArrow().select(COLUMNS), rows(CONTROL))
-    assert_same_rows(read_arrow(table.path, columns=COLUMNS), rows(CONTROL))
+    assert_same_rows(open_table(table.path).snapshot(columns=COLUMNS).to_arrow(), rows(CONTROL))
 
 
 FOLDERS = ["[x] {a}", "* *:*", "100% %20", "back\\slash", "é ~", "k=v"]
@@ -200,7 +200,7 @@ def test_one_value_that_needs_care_takes_pruning_away_but_no_row(
 
 def test_two_levels_are_pruned_each(spark: SparkSession, tmp_path: Path) -> None:
     table = create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by=["day", "number"], ordering="ts",
+        str(tmp_path / "t"), spark=spark, name="t", record_key="id", partition_by=["day", "number"], ordering="ts",
         options=STYLES["hive"],
     )  # fmt: skip
     batch = spark.range(6).selectExpr(
@@ -239,7 +239,7 @@ def test_partition_columns_of_every_type_come_back(
     table.upsert(batch)
     assert table.upsert(batch).updated == 1
     assert (Path(table.path) / (f"city={folder}" if style == "hive" else folder)).is_dir()
-    stored = read_arrow(table.path, columns=COLUMNS)
+    stored = open_table(table.path).snapshot(columns=COLUMNS).to_arrow()
     assert_same_rows(stored, batch.toArrow())
     assert_same_rows(table.snapshot().where(f"city = cast({value} as {kind})").select(COLUMNS).toArrow(), stored)
     theirs = read_hudi_rs(table.path).select(COLUMNS)
@@ -255,7 +255,7 @@ def is_value(value: str | None) -> Any:
 
 def assert_reads(table: HoodieTable, expected: pa.Table) -> None:
     assert_same_rows(table.snapshot().select(COLUMNS).toArrow(), expected, sort_by=["id"])
-    assert_same_rows(read_arrow(table.path, columns=COLUMNS), expected, sort_by=["id"])
+    assert_same_rows(open_table(table.path).snapshot(columns=COLUMNS).to_arrow(), expected, sort_by=["id"])
     assert_same_rows(read_hudi_rs(table.path).select(COLUMNS), expected, sort_by=["id"])
 
 

@@ -34,7 +34,7 @@ def clustered(spark: SparkSession, path: Path, table_type: str, **options: objec
 
 
 def stored(path: Path | str) -> Rows:
-    rows = hoodie.read_arrow(str(path), columns=["id", "city", "ts", "price"]).to_pylist()
+    rows = hoodie.open_table(str(path)).snapshot(columns=["id", "city", "ts", "price"]).to_arrow().to_pylist()
     return sorted(tuple(row.values()) for row in rows)
 
 
@@ -71,16 +71,16 @@ def test_statements_and_jobs_keep_out_of_file_groups_under_a_pending_clustering(
     job: Mapping[str, str] = {"hoodie.table.name": "t", "hoodie.datasource.write.recordkey.field": "id"}
     frame(spark, LATER).createOrReplaceTempView("later")
     acts: list[Callable[[], object]] = [
-        lambda: hoodie.sql(spark, f"UPDATE {name} SET price = 0 WHERE id = 'a'"),
-        lambda: hoodie.sql(spark, f"DELETE FROM {name} WHERE id = 'a'"),
-        lambda: hoodie.sql(
+        lambda: hoodie.spark.sql(spark, f"UPDATE {name} SET price = 0 WHERE id = 'a'"),
+        lambda: hoodie.spark.sql(spark, f"DELETE FROM {name} WHERE id = 'a'"),
+        lambda: hoodie.spark.sql(
             spark,
             f"MERGE INTO {name} t USING later s ON t.id = s.id AND t.city = s.city WHEN MATCHED THEN UPDATE SET *",
         ),
-        lambda: hoodie.sql(spark, f"TRUNCATE TABLE {name} PARTITION (city = 'oslo')"),
-        lambda: hoodie.sql(spark, f"INSERT OVERWRITE {name} SELECT * FROM later"),
-        lambda: table.delete_where("id = 'a'"),
-        lambda: hoodie.write(
+        lambda: hoodie.spark.sql(spark, f"TRUNCATE TABLE {name} PARTITION (city = 'oslo')"),
+        lambda: hoodie.spark.sql(spark, f"INSERT OVERWRITE {name} SELECT * FROM later"),
+        lambda: table.delete(where="id = 'a'"),
+        lambda: hoodie.hudi.write(
             frame(spark, LATER),
             table.path,
             {

@@ -19,7 +19,7 @@ SCRIPTS = Path(__file__).with_name("quick_start")
 def registered(spark: SparkSession) -> Iterator[SparkSession]:
     hoodie.register(spark)
     yield spark
-    hoodie.unregister(spark)
+    hoodie.spark.unregister(spark)
 
 
 def run(spark: SparkSession, name: str, path: Path) -> dict[str, Any]:
@@ -28,7 +28,7 @@ def run(spark: SparkSession, name: str, path: Path) -> dict[str, Any]:
 
 
 def fares(path: Path) -> list[tuple[str, float]]:
-    rows = hoodie.read_arrow(str(path), columns=["rider", "fare"]).to_pylist()
+    rows = hoodie.open_table(str(path)).snapshot(columns=["rider", "fare"]).to_arrow().to_pylist()
     return sorted((row["rider"], row["fare"]) for row in rows)
 
 

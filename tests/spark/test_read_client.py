@@ -32,7 +32,14 @@ def rows(spark, low, high, version):
 
 def table(spark, path, kind, **options):
     return hoodie.create_table(
-        spark, str(path), name="t", record_key="id", partition_by="p", ordering="ts", table_type=kind, options=options
+        str(path),
+        spark=spark,
+        name="t",
+        record_key="id",
+        partition_by="p",
+        ordering="ts",
+        table_type=kind,
+        options=options,
     )
 
 
@@ -60,7 +67,7 @@ def written(spark, path, kind):
 )
 def test_a_client_finds_just_the_rows_that_a_snapshot_has(spark, tmp_path, kind, route, index):
     one = written(spark, tmp_path / "t", kind)
-    client = hoodie.HoodieReadClient(spark, one.path, {INDEX: index, **route})
+    client = hoodie.hudi.HoodieReadClient(one.path, {INDEX: index, **route}, spark=spark)
     batch = rows(spark, 0, 10, 7).unionAll(rows(spark, 85, 95, 7))
     absent = ["k0000", "k0001", "k0002", "k0003", "k0004", "k0090", "k0091", "k0092", "k0093", "k0094"]
     new = client.filter_exists(batch)
@@ -89,7 +96,7 @@ def test_only_files_and_row_groups_that_can_hold_a_key_are_opened_and_counted(sp
     for low in range(0, 900, 300):  # keys of a file are neighbours
         one.insert(rows(spark, low, low + 300, 1).orderBy("id"), options={"hoodie.parquet.small.file.limit": 0})
     files = len(one.file_slices())
-    client = hoodie.HoodieReadClient(spark, one.path, {INDEX: "BLOOM", **route})
+    client = hoodie.hudi.HoodieReadClient(one.path, {INDEX: "BLOOM", **route}, spark=spark)
     found = client.read(rows(spark, 300, 303, 0).unionAll(rows(spark, 5000, 5003, 0)))
     assert found.rows.count() == 3
     index = found.stats.index
@@ -105,7 +112,7 @@ def test_only_files_and_row_groups_that_can_hold_a_key_are_opened_and_counted(sp
 @ROUTES
 def test_duplicates_of_a_batch_stay_and_its_own_columns_do(spark, tmp_path, route):
     one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
-    client = hoodie.HoodieReadClient(spark, one.path, route)
+    client = hoodie.hudi.HoodieReadClient(one.path, route, spark=spark)
     batch = spark.sql(
         "select * from values ('k0200', '1', map('a', 1), timestamp'2024-01-01 01:02:03'), "
         "('k0200', '1', null, null), ('k0050', '2', null, null) as t(id, p, extra, at)"
@@ -120,7 +127,7 @@ def test_duplicates_of_a_batch_stay_and_its_own_columns_do(spark, tmp_path, rout
 
 def test_keys_without_their_partition_are_refused_by_an_index_that_needs_it(spark, tmp_path):
     one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
-    client = hoodie.HoodieReadClient(spark, one.path)
+    client = hoodie.hudi.HoodieReadClient(one.path, spark=spark)
     keys = rows(spark, 0, 10, 1).select("id")
     for call in (client.filter_exists, client.read, client.tag_location):
         with pytest.raises(SchemaMismatch, match=r"partition column 'p' is missing.*SIMPLE finds a key within"):
@@ -140,7 +147,7 @@ def test_keys_without_their_partition_are_refused_by_an_index_that_needs_it(spar
 )
 def test_a_global_index_finds_keys_without_their_partition(spark, tmp_path, index, route):
     one = written(spark, tmp_path / "t", "MERGE_ON_READ")
-    client = hoodie.HoodieReadClient(spark, one.path, {INDEX: index, **route})
+    client = hoodie.hudi.HoodieReadClient(one.path, {INDEX: index, **route}, spark=spark)
     keys = rows(spark, 0, 10, 1).unionAll(rows(spark, 88, 92, 1)).select("id")
     assert sorted(row.id for row in client.filter_exists(keys).collect()) == [
         *(f"k000{number}" for number in range(5)),
@@ -160,7 +167,7 @@ def test_a_global_index_finds_keys_without_their_partition(spark, tmp_path, inde
 @ROUTES
 def test_rows_without_a_key_are_refused(spark, tmp_path, route):
     one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
-    client = hoodie.HoodieReadClient(spark, one.path, route)
+    client = hoodie.hudi.HoodieReadClient(one.path, route, spark=spark)
     bad = rows(spark, 0, 3, 1).unionAll(spark.sql("select null, '1', 1L, 1L"))
     with pytest.raises(InvalidInput, match="1 rows have a record key that is null or empty"):
         client.filter_exists(bad)
@@ -168,14 +175,14 @@ def test_rows_without_a_key_are_refused(spark, tmp_path, route):
 
 def test_what_cannot_be_asked_is_refused_when_it_is(spark, tmp_path, fixture_table):
     with pytest.raises(TableNotFound):
-        hoodie.HoodieReadClient(spark, str(tmp_path / "none"))
+        hoodie.hudi.HoodieReadClient(str(tmp_path / "none"), spark=spark)
     one = written(spark, tmp_path / "t", "COPY_ON_WRITE")
     with pytest.raises(InvalidOption, match=r"unknown option 'hoodie\.index\.typ'"):
-        hoodie.HoodieReadClient(spark, one.path, {"hoodie.index.typ": "BLOOM"})
-    client = hoodie.HoodieReadClient(spark, one.path)
+        hoodie.hudi.HoodieReadClient(one.path, {"hoodie.index.typ": "BLOOM"}, spark=spark)
+    client = hoodie.hudi.HoodieReadClient(one.path, spark=spark)
     with pytest.raises(InvalidInput, match="no column 'w'"):
         client.read(rows(spark, 0, 3, 1), columns=["w"])
-    without = hoodie.HoodieReadClient(spark, str(fixture_table("cow_no_meta_fields")))
+    without = hoodie.hudi.HoodieReadClient(str(fixture_table("cow_no_meta_fields")), spark=spark)
     with pytest.raises(UnsupportedTable, match="stores no record keys"):
         without.filter_exists(rows(spark, 0, 3, 1))
 
@@ -189,7 +196,7 @@ def test_a_key_that_came_back_beside_a_compaction_is_found_in_the_log_that_has_i
     one.schedule_compaction(options=NOW)
     one.upsert(rows(spark, 0, 1, 3))
     one.compact()
-    client = hoodie.HoodieReadClient(spark, one.path, {INDEX: index, **route})
+    client = hoodie.hudi.HoodieReadClient(one.path, {INDEX: index, **route}, spark=spark)
     batch = rows(spark, 0, 2, 4)
     assert [row.id for row in client.filter_exists(batch).collect()] == ["k0001"]
     assert [(row.id, row.ts) for row in client.read(batch).rows.collect()] == [("k0000", 3)]
@@ -200,7 +207,7 @@ def test_a_key_that_came_back_beside_a_compaction_is_found_in_the_log_that_has_i
 
 def test_pending_compactions_are_told_with_their_plans(spark, tmp_path):
     one = written(spark, tmp_path / "t", "MERGE_ON_READ")
-    client = hoodie.HoodieReadClient(spark, one.path)
+    client = hoodie.hudi.HoodieReadClient(one.path, spark=spark)
     assert client.get_pending_compactions() == []
     planned = one.schedule_compaction(options=NOW)
     ((instant, plan),) = client.get_pending_compactions()
@@ -215,8 +222,8 @@ def test_pending_compactions_are_told_with_their_plans(spark, tmp_path):
 @pytest.mark.parametrize("name", ["mor_bucket_index", "cow_complex_key_hive_style", "mor_deletes"])
 def test_keys_of_tables_that_hudi_wrote_are_found(spark, fixture_table, name):
     path = str(fixture_table(name))
-    snapshot = hoodie.open_table(spark, path).snapshot()
-    client = hoodie.HoodieReadClient(spark, path, BUCKETS if name == "mor_bucket_index" else {})
+    snapshot = hoodie.open_table(path, spark=spark).snapshot()
+    client = hoodie.hudi.HoodieReadClient(path, BUCKETS if name == "mor_bucket_index" else {}, spark=spark)
     user = [column for column in snapshot.columns if not column.startswith("_hoodie_")]
     batch = snapshot.select(*user)
     more = batch.limit(3).withColumn("id", snapshot["id"].substr(1, 2))
@@ -243,7 +250,7 @@ def test_keys_of_which_the_table_has_none_give_no_rows(request, spark, tmp_path,
         hbase = request.getfixturevalue("hbase")
         options = hbase.options(hbase.create_table())
     one = table(spark, tmp_path / "t", kind, **options)
-    client = hoodie.HoodieReadClient(spark, one.path, {**options, **route})
+    client = hoodie.hudi.HoodieReadClient(one.path, {**options, **route}, spark=spark)
     absent = rows(spark, 100, 103, 2).withColumn("p", F.concat(F.lit("new"), "p")).coalesce(1)
     nothing = absent.where("id is null")
 
@@ -275,7 +282,7 @@ def test_a_batch_that_spark_takes_for_small_is_measured(spark, tmp_path, monkeyp
     looked_up = []
     monkeypatch.setattr(spark_keys, "estimated_bytes", lambda frame: 1)
     monkeypatch.setattr(spark_keys, "locate_keys", lambda *given: looked_up.append(given))
-    client = hoodie.HoodieReadClient(spark, one.path, {"hoodie.spark.driver.max.batch.bytes": 100})
+    client = hoodie.hudi.HoodieReadClient(one.path, {"hoodie.spark.driver.max.batch.bytes": 100}, spark=spark)
     assert client.read(large).rows.count() == 85
     assert (looked_up, counted.value) == ([], 90)  # by Spark's tasks, of the rows that are here by now
 
@@ -287,18 +294,20 @@ def test_a_client_takes_key_generator_options_as_writes_do(spark, tmp_path):
         "hoodie.keygen.timebased.output.dateformat": "yyyy-MM-dd",
     }
     one = hoodie.create_table(
-        spark, str(tmp_path / "t"), name="t", record_key="id", partition_by="ts", ordering="ts", options=times
+        str(tmp_path / "t"), spark=spark, name="t", record_key="id", partition_by="ts", ordering="ts", options=times
     )
     file = tmp_path / "t" / ".hoodie" / "hoodie.properties"
     file.write_text("".join(line for line in file.open() if "timebased" not in line))  # Hudi leaves them to options
     batch = spark.sql("select * from values ('a', 0L), ('b', 86400000L) as t(id, ts)")
     one.upsert(batch, options=times)
     for route in ({}, SPREAD):
-        client = hoodie.HoodieReadClient(spark, one.path, {**times, **route})
+        client = hoodie.hudi.HoodieReadClient(one.path, {**times, **route}, spark=spark)
         assert client.read(batch).rows.count() == 2
         assert client.filter_exists(batch).count() == 0
     with pytest.raises(TableMismatch, match=r"'other' contradicts hoodie.table.recordkey.fields='id'"):
-        hoodie.HoodieReadClient(spark, one.path, {"hoodie.datasource.write.recordkey.field": "other"}).read(batch)
+        hoodie.hudi.HoodieReadClient(one.path, {"hoodie.datasource.write.recordkey.field": "other"}, spark=spark).read(
+            batch
+        )
 
 
 def test_arrow_rows_that_spark_has_no_types_for_are_asked_about(spark, tmp_path):
@@ -307,4 +316,6 @@ def test_arrow_rows_that_spark_has_no_types_for_are_asked_about(spark, tmp_path)
     kinds = {"id": pl.Categorical, "p": pl.Enum(["0", "1"]), "n": pl.UInt8}
     asked = pl.DataFrame({"id": ["k0000", "k0009"], "p": ["0", "0"], "n": [1, 2]}, schema_overrides=kinds)
     assert one.read(asked).rows.count() == 1
-    assert hoodie.HoodieReadClient(spark, str(tmp_path / "t")).filter_exists(asked).collect() == [("k0009", "0", 2)]
+    assert hoodie.hudi.HoodieReadClient(str(tmp_path / "t"), spark=spark).filter_exists(asked).collect() == [
+        ("k0009", "0", 2)
+    ]

@@ -13,14 +13,16 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import create_table, open_table, read_arrow, register, sql, unregister, write
-from hoodie import read as hoodie_read
+from hoodie import create_table, open_table, register
 from hoodie.errors import FileGone, InvalidInput, InvalidOption
+from hoodie.hudi import read as hoodie_read
+from hoodie.hudi import write
 from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.reader import merged_batches, slice_reader
 from hoodie.reading.table_schema import table_schema
 from hoodie.schema.schema import with_meta_fields
+from hoodie.spark import sql, unregister
 from hoodie.spark.read import kept_changes
 from hoodie.spark.read.merged_slices import pack, slice_bytes
 from hoodie.spark.read.positioned_slices import changes_of
@@ -38,7 +40,7 @@ Unpack = Callable[[str], Path]
 TASK_FAILED = (PySparkException, Py4JJavaError)
 
 MERGE_ON_READ = [name for name in fixture_names() if "mor" in name]
-#: Without rows noted down; tests/interop/test_read_merge_on_read.py tells how `read_arrow`'s were checked.
+#: Without rows noted down; tests/interop/test_read_merge_on_read.py tells how those without Spark were checked.
 UNTOLD = ["v3_mor_stock_ticks", "v6_mor_nested_types", "v6_mor_payload_partial_update"]
 #: hudi-rs does not read these at all.
 NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
@@ -47,10 +49,12 @@ NOT_IN_HUDI_RS = ["v3_mor_stock_ticks", "v6_mor_nested_types"]
 @pytest.mark.parametrize("name", MERGE_ON_READ)
 def test_a_snapshot_has_the_rows_that_hudi_reads(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
-    snapshot = open_table(spark, str(path)).snapshot()
-    expected = read_arrow(path) if name in UNTOLD else expected_rows(name)
+    snapshot = open_table(str(path), spark=spark).snapshot()
+    expected = open_table(path).snapshot().to_arrow() if name in UNTOLD else expected_rows(name)
     assert_same_rows(snapshot.toArrow(), expected)
-    assert snapshot.columns == read_arrow(path, filters=[("_hoodie_record_key", "=", "")]).column_names
+    assert (
+        snapshot.columns == open_table(path).snapshot(filters=[("_hoodie_record_key", "=", "")]).to_arrow().column_names
+    )
     assert tuple(snapshot.columns[:5]) == META
 
 
@@ -58,7 +62,7 @@ def test_a_snapshot_has_the_rows_that_hudi_reads(name: str, spark: SparkSession,
 @pytest.mark.parametrize("name", MERGE_ON_READ)
 def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
-    frame = open_table(spark, str(path)).read_optimized()
+    frame = open_table(str(path), spark=spark).snapshot(optimized=True)
     assert not in_python(frame)
     rows = frame.toArrow()
     if name not in fixture_names("hudi-0.15"):
@@ -66,7 +70,7 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
             if ".hoodie" not in log.parts:
                 log.unlink()
         left = {"hoodie.read.ignore.missing.files": "true"}  # commits name the logs
-        assert_same_rows(rows, read_arrow(path, options=left))
+        assert_same_rows(rows, open_table(path, options=left).snapshot().to_arrow())
         if name in NOT_IN_HUDI_RS:
             return
         expected = read_hudi_rs_optimized(path)
@@ -78,15 +82,15 @@ def test_read_optimized_has_the_rows_of_the_base_files(name: str, spark: SparkSe
 @pytest.mark.parametrize("name", by_day(MERGE_ON_READ, lambda name: "event_time" in name or "partial" in name))
 def test_rows_are_the_same_by_position_and_by_key(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = str(fixture_table(name))
-    by_key = open_table(spark, path, options={"hoodie.merge.use.record.positions": "false"}).snapshot()
-    by_position = open_table(spark, path, options={"hoodie.spark.read.cache.max.log.bytes": 0}).snapshot()
+    by_key = open_table(path, spark=spark, options={"hoodie.merge.use.record.positions": "false"}).snapshot()
+    by_position = open_table(path, spark=spark, options={"hoodie.spark.read.cache.max.log.bytes": 0}).snapshot()
     assert by_position.schema == by_key.schema
     assert_same_rows(by_position.toArrow(), by_key.toArrow())
     assert by_position.count() == by_key.count()
 
 
 def test_a_query_reaches_the_base_files_of_slices_with_logs(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("mor_logs")))
+    table = open_table(str(fixture_table("mor_logs")), spark=spark)
     frame = table.snapshot().where("qty > 3").select("id")
     scans = [line for line in plan_of(frame).splitlines() if "FileScan parquet" in line]
     assert scans
@@ -100,7 +104,7 @@ def test_a_query_reaches_the_base_files_of_slices_with_logs(spark: SparkSession,
 
 def test_a_session_keeps_what_it_read_of_logs(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("mor_nonpartitioned")
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     frame = table.snapshot()
     rows = frame.toArrow()
     (log,) = path.glob(".*.log.1_*")
@@ -129,7 +133,7 @@ def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
     path = str(tmp_path / "orders")
     options = {"hoodie.parquet.small.file.limit": 0}
     table = create_table(
-        spark, path, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
+        path, spark=spark, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
     )
     model = {(day, id_): 0 for day in "abcd" for id_ in range(5)}
 
@@ -145,7 +149,7 @@ def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
                 log.write_bytes(b"rubbish" + log.read_bytes()[7:])  # as long as before
 
     def rows() -> dict[tuple[str, int], int]:
-        return {(row.day, row.id): row.ts for row in open_table(spark, path).snapshot().collect()}
+        return {(row.day, row.id): row.ts for row in open_table(path, spark=spark).snapshot().collect()}
 
     write("abcd", 0)
     write("abcd", 1)
@@ -154,7 +158,7 @@ def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
     for version, day in enumerate("dddddd", start=2):  # more commits than one query has frames
         write(day, version)
         assert rows() == model
-    assert open_table(spark, path).snapshot().where("day = 'a'").count() == 5
+    assert open_table(path, spark=spark).snapshot().where("day = 'a'").count() == 5
     write("c", 8)
     with pytest.raises(TASK_FAILED, match="at byte 0"):
         rows()
@@ -163,7 +167,7 @@ def test_after_a_commit_only_the_logs_of_slices_that_it_wrote_to_are_read_again(
 def test_a_frame_that_a_lower_limit_has_no_room_for_leaves_the_cache(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "orders")
     table = create_table(
-        spark, path, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
+        path, spark=spark, name="orders", record_key="id", partition_by="day", ordering="ts", table_type="MERGE_ON_READ"
     )
     for version in (0, 1):
         rows = [(id_, day, version) for day in "ab" for id_ in range(3)]
@@ -180,8 +184,8 @@ def test_a_frame_that_a_lower_limit_has_no_room_for_leaves_the_cache(spark: Spar
 
 def test_a_frame_whose_files_were_cleaned_before_it_ran_fails_alone(spark: SparkSession, tmp_path: Path) -> None:
     table = create_table(
-        spark,
         str(tmp_path / "orders"),
+        spark=spark,
         name="orders",
         record_key="id",
         partition_by="day",
@@ -202,11 +206,11 @@ def test_a_frame_whose_files_were_cleaned_before_it_ran_fails_alone(spark: Spark
 
 
 def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("v6_mor_avro_8_inserts_1_update")))
+    table = open_table(str(fixture_table("v6_mor_avro_8_inserts_1_update")), spark=spark)
     assert in_python(table.snapshot())
     assert in_python(table.snapshot(partitions=["city=san_francisco"]))
     assert not in_python(table.snapshot(partitions=["city=chennai", "city=sao_paulo"]))
-    compacted = open_table(spark, str(fixture_table("v9_mor_txns")))
+    compacted = open_table(str(fixture_table("v9_mor_txns")), spark=spark)
     assert not in_python(compacted.snapshot())
     rows = table.snapshot(partitions=["city=san_francisco", "city=chennai"]).toArrow()
     expected = expected_rows("v6_mor_avro_8_inserts_1_update")
@@ -216,10 +220,10 @@ def test_only_slices_with_logs_pass_python(spark: SparkSession, fixture_table: U
 @pytest.mark.parametrize("name", ["mor_deletes", "mor_schema_evolution", "mor_pending_compaction", "v9_mor_txns"])
 def test_the_past_is_that_of_read_arrow(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     for instant in [instant.requested for instant in reversed(load_state(LocalStorage(path)).timeline.commits)]:
         frame = table.as_of(instant)
-        before = read_arrow(path, as_of=instant)
+        before = open_table(path).snapshot(as_of=instant).to_arrow()
         assert frame.columns == before.column_names
         assert_same_rows(frame.toArrow(), before)
 
@@ -227,23 +231,26 @@ def test_the_past_is_that_of_read_arrow(name: str, spark: SparkSession, fixture_
 def test_read_optimized_as_of_an_instant_has_the_base_files_of_then(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("mor_compacted")
     steps = {step["op"]: step["instant"] for step in reversed(fixture_facts("mor_compacted")["steps"])}
-    table = open_table(spark, str(path))
-    first = table.read_optimized(as_of=steps["upsert"]).toArrow()
+    table = open_table(str(path), spark=spark)
+    first = table.snapshot(optimized=True, as_of=steps["upsert"]).toArrow()
     assert set(first.column("_hoodie_commit_time").to_pylist()) >= {steps["insert"]}
     assert pc.max(first.column("_hoodie_commit_time")).as_py() <= steps["upsert"]
-    assert_same_rows(table.read_optimized(as_of=steps["run compaction"]).toArrow(), table.read_optimized().toArrow())
+    assert_same_rows(
+        table.snapshot(optimized=True, as_of=steps["run compaction"]).toArrow(),
+        table.snapshot(optimized=True).toArrow(),
+    )
 
 
 def test_columns_reach_base_files_and_logs(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("mor_logs")
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     frame = table.snapshot(columns=["qty", "id"])
     assert frame.columns == ["qty", "id"]
     plan = plan_of(frame)
     assert "ReadSchema: struct<id:string,qty:int>" in plan
     assert_same_rows(frame.toArrow(), expected_rows("mor_logs").select(["qty", "id"]))
     assert table.snapshot(columns=[]).count() == frame.count() == expected_rows("mor_logs").num_rows
-    assert table.read_optimized(columns=["id"]).columns == ["id"]
+    assert table.snapshot(optimized=True, columns=["id"]).columns == ["id"]
     with pytest.raises(InvalidInput, match="Did you mean 'qty'"):
         table.snapshot(columns=["qtty"])
 
@@ -253,7 +260,7 @@ def test_times_are_the_same_moments_in_any_session_zone(spark: SparkSession, fix
     path = fixture_table("mor_types")
     spark.conf.set("spark.sql.session.timeZone", zone)
     try:
-        rows = open_table(spark, str(path)).snapshot().toArrow()
+        rows = open_table(str(path), spark=spark).snapshot().toArrow()
     finally:
         spark.conf.set("spark.sql.session.timeZone", "UTC")
     assert_same_rows(rows, expected_rows("mor_types"))
@@ -261,20 +268,22 @@ def test_times_are_the_same_moments_in_any_session_zone(spark: SparkSession, fix
 
 def test_frames_of_logs_join_frames_of_files(spark: SparkSession, fixture_table: Unpack) -> None:
     """Merged rows have the types and the nullability, at every level, that Spark gives rows of files."""
-    table = open_table(spark, str(fixture_table("v6_mor_nested_types")))
-    assert table.snapshot().schema == table.read_optimized().schema
+    table = open_table(str(fixture_table("v6_mor_nested_types")), spark=spark)
+    assert table.snapshot().schema == table.snapshot(optimized=True).schema
     assert table.snapshot().where(F.col("_hoodie_commit_time") > "").count() == 3
 
 
 def test_options_of_reads_reach_the_tasks(spark: SparkSession, fixture_table: Unpack, tmp_path: Path) -> None:
     path = fixture_table("mor_deletes")
     options = {"hoodie.memory.merge.max.size": 1}
-    assert_same_rows(open_table(spark, str(path), options=options).snapshot().toArrow(), expected_rows("mor_deletes"))
+    assert_same_rows(
+        open_table(str(path), spark=spark, options=options).snapshot().toArrow(), expected_rows("mor_deletes")
+    )
     nowhere = {**options, "hoodie.memory.spillable.map.path": str(tmp_path / "nowhere")}
     with pytest.raises(TASK_FAILED, match="nowhere"):
-        open_table(spark, str(path), options=nowhere).snapshot().toArrow()
+        open_table(str(path), spark=spark, options=nowhere).snapshot().toArrow()
     with pytest.raises(InvalidOption, match="expected bytes"):
-        open_table(spark, str(path), options={"hoodie.memory.merge.max.size": "much"})
+        open_table(str(path), spark=spark, options={"hoodie.memory.merge.max.size": "much"})
 
 
 def test_an_unreadable_log_names_itself(spark: SparkSession, fixture_table: Unpack) -> None:
@@ -282,7 +291,7 @@ def test_an_unreadable_log_names_itself(spark: SparkSession, fixture_table: Unpa
     (log,) = path.glob(".*.log.1_*")
     log.write_bytes(b"rubbish" + log.read_bytes())
     with pytest.raises(TASK_FAILED, match=rf"{log.name} at byte 0"):
-        open_table(spark, str(path)).snapshot().toArrow()
+        open_table(str(path), spark=spark).snapshot().toArrow()
 
 
 def test_a_slice_reader_pickles(fixture_table: Unpack) -> None:
@@ -332,14 +341,14 @@ def test_what_a_log_deleted_stays_deleted_when_a_late_row_comes(
     options = {"hoodie.datasource.write.payload.class": payload, "hoodie.compact.inline": "false"}
     path = str(tmp_path / "t")
     table = create_table(
-        spark, path, name="t", record_key="k", ordering="ts", table_type="MERGE_ON_READ", options=options
+        path, spark=spark, name="t", record_key="k", ordering="ts", table_type="MERGE_ON_READ", options=options
     )
 
     def put(*rows: tuple[object, ...]) -> None:
         table.upsert(spark.createDataFrame(rows, "k string, ts bigint, v string, w string"))
 
     def rows() -> list[tuple[object, ...]]:
-        frames = [table.snapshot(), spark.read.format("hudi").load(path), hoodie_read(spark, path)]
+        frames = [table.snapshot(), spark.read.format("hudi").load(path), hoodie_read(path, spark=spark)]
         found = [sorted(tuple(row) for row in frame.select("k", "ts", "v", "w").collect()) for frame in frames]
         assert found[0] == found[1] == found[2]
         return found[0]

@@ -48,8 +48,8 @@ def batch(ids: range, note: str = "first") -> pa.Table:
 @pytest.fixture(params=["COPY_ON_WRITE", "MERGE_ON_READ"])
 def table(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Any:
     made = hoodie.create_table(
-        spark,
         tmp_path / "t",
+        spark=spark,
         name="trips",
         record_key="id",
         partition_by="city",
@@ -83,7 +83,7 @@ def test_both_routes_give_the_same_rows(table: Any) -> None:
         lambda **how: table.snapshot(columns=["price", "id"], **how),
         lambda **how: table.snapshot(partitions=["oslo"], **how),
         lambda **how: table.snapshot(filters="note = 'second' and price > 95", columns=["id"], **how),
-        lambda **how: table.read_optimized(**how),
+        lambda **how: table.snapshot(optimized=True, **how),
         lambda **how: table.as_of(first, **how),
         lambda **how: table.changes(first, **how),
     ]
@@ -91,8 +91,8 @@ def test_both_routes_give_the_same_rows(table: Any) -> None:
         native, arrow = read(options={"hoodie.spark.read.route": "spark"}), read(options=ARROW)
         assert arrow.schema == native.schema
         assert rows(arrow) == rows(native)
-    assert in_python(table.read_optimized(options=ARROW)) == 1
-    assert in_python(table.read_optimized()) == 0
+    assert in_python(table.snapshot(optimized=True, options=ARROW)) == 1
+    assert in_python(table.snapshot(optimized=True)) == 0
     assert table.snapshot(options=ARROW).count() == 110
     assert table.snapshot(columns=[], options=ARROW).count() == 110
 
@@ -104,14 +104,14 @@ def test_keys_are_found_and_rows_written_without_spark_s_reader(table: Any, spar
     found = {row["id"]: row["note"] for row in rows(table.snapshot(options=ARROW))}
     assert len(found) == 112
     assert {note for key, note in found.items() if key >= "k0105"} == {"third"}
-    assert [row["id"] for row in rows(table.read(spark.createDataFrame(batch(range(1, 2))), options=ARROW).rows)] == [
+    assert [row["id"] for row in rows(table.get(spark.createDataFrame(batch(range(1, 2))), options=ARROW).rows)] == [
         "k0001"
     ]
 
 
 def test_explain_says_who_reads(table: Any) -> None:
-    assert "base files read by Spark" in str(table.explain_snapshot())
-    told = str(table.explain_snapshot(options=ARROW))
+    assert "base files read by Spark" in str(table.scan())
+    told = str(table.scan(options=ARROW))
     assert "base files read by Python tasks (hoodie.spark.read.route=arrow)" in told
 
 
@@ -172,9 +172,9 @@ def test_files_are_cut_at_the_size_of_a_task_and_small_ones_are_left_whole() -> 
 
 
 def test_row_groups_that_a_filter_rules_out_are_not_read(spark: SparkSession, tmp_path: Path) -> None:
-    table = hoodie.create_table(spark, tmp_path / "t", name="t", record_key="id", options=ARROW)
+    table = hoodie.create_table(tmp_path / "t", spark=spark, name="t", record_key="id", options=ARROW)
     table.bulk_insert(batch(range(50)))
-    path = tmp_path / "t" / next(slice_.base.path for slice_ in table.explain_snapshot().slices)
+    path = tmp_path / "t" / next(slice_.base.path for slice_ in table.scan().slices)
     rewritten = pq.read_table(path)
     pq.write_table(rewritten, path, row_group_size=10)
     end = pq.ParquetFile(path).metadata.row_group(4)

@@ -14,7 +14,7 @@ from hudi import HudiTableBuilder
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import open_table, read_arrow
+from hoodie import open_table
 from hoodie.errors import InvalidInput
 from support.oracles import META, assert_same_rows, expected_rows, fixture_facts, fixture_names, read_hudi_rs
 
@@ -30,12 +30,12 @@ OF_HUDI_015 = [name for name in fixture_names("hudi-0.15") if "cow" in name]
 def test_a_table_of_hudi_is_read_with_its_rows(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
     expected = expected_rows(name)
-    snapshot = open_table(spark, str(path)).snapshot()
+    snapshot = open_table(str(path), spark=spark).snapshot()
     assert_same_rows(snapshot.toArrow(), expected)
-    assert_same_rows(read_arrow(path), expected)
+    assert_same_rows(open_table(path).snapshot().to_arrow(), expected)
     columns = read_hudi_rs(path).column_names  # Hudi's own read puts partition columns last
     assert snapshot.columns == columns
-    assert read_arrow(path).column_names == columns
+    assert open_table(path).snapshot().to_arrow().column_names == columns
     has_meta = name != "cow_no_meta_fields"
     assert tuple(columns[:5]) == META if has_meta else not set(META) & set(columns)
 
@@ -44,9 +44,9 @@ def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture
     path = fixture_table(NOT_IN_HUDI_RS)
     (file,) = path.glob("*.parquet")
     expected = pq.read_table(file)
-    snapshot = open_table(spark, str(path)).snapshot()
+    snapshot = open_table(str(path), spark=spark).snapshot()
     assert_same_rows(snapshot.toArrow(), expected)
-    assert_same_rows(read_arrow(path), expected)
+    assert_same_rows(open_table(path).snapshot().to_arrow(), expected)
     assert snapshot.columns == [*META, "id", "name", "ts", "dt", "hh"]
     assert sorted(row["name"] for row in expected.to_pylist()) == ["a1", "a2"]
 
@@ -54,7 +54,7 @@ def test_a_table_of_version_5_is_read_from_its_file(spark: SparkSession, fixture
 def was_cleaned(path: Path, instant: str) -> bool:
     """Whether reads as of an instant are refused, which hudi-rs answers with the rows that are left."""
     try:
-        read_arrow(path, as_of=instant)
+        open_table(path).snapshot(as_of=instant).to_arrow()
     except InvalidInput as refused:
         return "cleaning removed" in str(refused)
     return False
@@ -66,13 +66,13 @@ def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
 ) -> None:
     path = fixture_table(name)
     instants = [instant for instant in completed_instants(path) if not was_cleaned(path, instant)]
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     seen = tagged_rows([table.as_of(instant) for instant in instants], instants)
     assert len(instants) > 1
     for instant in instants:
         expected = read_hudi_rs(path, as_of=instant)
         # A read as of then has the columns of then; hudi-rs has those of today.
-        before = read_arrow(path, as_of=instant)
+        before = open_table(path).snapshot(as_of=instant).to_arrow()
         extra = [column for column in expected.column_names if column not in before.column_names]
         assert extra == (["extra"] if name == "cow_schema_evolution" and instant == instants[0] else [])
         assert_same_rows(before, expected, ignore=extra)
@@ -83,7 +83,7 @@ def test_the_past_of_a_table_of_hudi_is_read_as_of_each_instant(
 @pytest.mark.parametrize("name", OF_HUDI_015)
 def test_the_newest_instant_is_the_present(name: str, fixture_table: Unpack) -> None:
     newest = fixture_facts(name)["steps"][-1]["instant"]
-    assert_same_rows(read_arrow(fixture_table(name), as_of=newest), expected_rows(name))
+    assert_same_rows(open_table(fixture_table(name)).snapshot(as_of=newest).to_arrow(), expected_rows(name))
 
 
 def test_rows_of_replaced_file_groups_are_hidden_but_not_from_the_past(
@@ -92,7 +92,7 @@ def test_rows_of_replaced_file_groups_are_hidden_but_not_from_the_past(
     path = fixture_table("cow_insert_overwrite")
     steps = {step["op"]: step["instant"] for step in fixture_facts("cow_insert_overwrite")["steps"]}
     before, at = "20261121034623756", steps["insert_overwrite"]
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     visible = {slice_.group for slice_ in table.file_slices()}
     on_disk = {(file.parent.name, file.name.split("_")[0]) for file in path.glob("*/*.parquet")}
     assert len(visible) < len(on_disk)
@@ -103,18 +103,18 @@ def test_rows_of_replaced_file_groups_are_hidden_but_not_from_the_past(
 
 def test_a_hidden_file_is_not_even_opened(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("cow_insert_overwrite")
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     wanted = {slice_.base.name for slice_ in table.file_slices() if slice_.base is not None}
     hidden = [file for file in path.glob("*/*.parquet") if file.name not in wanted]
     for file in hidden:
         file.write_bytes(b"")
     assert hidden
     assert_same_rows(table.snapshot().toArrow(), expected_rows("cow_insert_overwrite"))
-    assert_same_rows(read_arrow(path), expected_rows("cow_insert_overwrite"))
+    assert_same_rows(open_table(path).snapshot().to_arrow(), expected_rows("cow_insert_overwrite"))
 
 
 def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixture_table: Unpack) -> None:
-    frame = open_table(spark, str(fixture_table("cow_upserts_delete"))).snapshot()
+    frame = open_table(str(fixture_table("cow_upserts_delete")), spark=spark).snapshot()
     asked = frame.where("qty > 5").select("id")
     plan = physical_plan(asked)
     assert "PushedFilters: [IsNotNull(qty), GreaterThan(qty,5)]" in plan
@@ -126,7 +126,11 @@ def test_columns_and_filters_reach_the_parquet_reader(spark: SparkSession, fixtu
 
 def test_read_arrow_takes_columns_and_filters(fixture_table: Unpack) -> None:
     expected = expected_rows("cow_upserts_delete")
-    seen = read_arrow(fixture_table("cow_upserts_delete"), columns=["qty", "id"], filters=[("ds", "=", "2024-03-02")])
+    seen = (
+        open_table(fixture_table("cow_upserts_delete"))
+        .snapshot(columns=["qty", "id"], filters=[("ds", "=", "2024-03-02")])
+        .to_arrow()
+    )
     wanted = expected.filter(pc.equal(expected.column("ds"), "2024-03-02")).select(["qty", "id"])
     assert wanted.num_rows
     assert seen.column_names == ["qty", "id"]
@@ -134,7 +138,7 @@ def test_read_arrow_takes_columns_and_filters(fixture_table: Unpack) -> None:
 
 
 def test_a_bloom_filter_of_hudi_finds_every_key_of_its_file(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("cow_upserts_delete")))
+    table = open_table(str(fixture_table("cow_upserts_delete")), spark=spark)
     there = table.snapshot().drop(*META)
     profile = table.explain_upsert(there).profile.values()
     assert sum(sum(rows.updates.values()) for rows in profile) == expected_rows("cow_upserts_delete").num_rows

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import HoodieTable, create_table, read_arrow
+from hoodie import HoodieTable, create_table, open_table
 from hoodie.errors import SchemaMismatch
 from hoodie.schema.conform import conform
 from hoodie.spark.types import to_spark
@@ -113,7 +113,7 @@ def assert_holds(table: HoodieTable, expected: pa.Table) -> None:
     """All three readers see the rows; timestamps without zone come from hudi-rs as microseconds."""
     seen = table.snapshot().toArrow()
     assert_same_rows(seen, expected, ignore=META, sort_by=["id"])
-    assert_same_rows(read_arrow(table.path), expected, ignore=META, sort_by=["id"])
+    assert_same_rows(open_table(table.path).snapshot().to_arrow(), expected, ignore=META, sort_by=["id"])
     theirs = read_hudi_rs(table.path)
     assert_same_rows(theirs.select(META), seen.select(META))
     assert theirs.schema.field("wall").type == pa.int64()
@@ -124,7 +124,7 @@ def assert_holds(table: HoodieTable, expected: pa.Table) -> None:
 @pytest.mark.parametrize("route", ROUTES)
 def test_every_type_comes_back_as_it_was_written(route: str, spark: SparkSession, tmp_path: Path) -> None:
     table = create_table(
-        spark, str(tmp_path / "t"), name="types", record_key="id", partition_by="part", ordering="ts",
+        str(tmp_path / "t"), spark=spark, name="types", record_key="id", partition_by="part", ordering="ts",
         options=ROUTES[route],
     )  # fmt: skip
     first = rows([f"k{number}" for number in range(8)])
@@ -139,7 +139,7 @@ def test_every_type_comes_back_as_it_was_written(route: str, spark: SparkSession
 
 
 def test_columns_have_the_types_of_the_batch_but_for_small_integers(spark: SparkSession, tmp_path: Path) -> None:
-    table = create_table(spark, str(tmp_path / "t"), name="types", record_key="id")
+    table = create_table(str(tmp_path / "t"), spark=spark, name="types", record_key="id")
     batch = frame(spark, rows(["k0", "k1", "k2"]))
     table.bulk_insert(batch)
     read = {name: kind for name, kind in table.snapshot().dtypes if name not in META}
@@ -151,7 +151,7 @@ def test_columns_have_the_types_of_the_batch_but_for_small_integers(spark: Spark
 def test_the_time_zone_of_the_session_changes_no_value(route: str, spark: SparkSession, tmp_path: Path) -> None:
     wanted = rows([f"k{number}" for number in range(4)]).select(["id", "part", "ts", "stamp", "wall", "maps", "point"])
     table = create_table(
-        spark, str(tmp_path / "t"), name="types", record_key="id", ordering="ts", options=ROUTES[route]
+        str(tmp_path / "t"), spark=spark, name="types", record_key="id", ordering="ts", options=ROUTES[route]
     )
     table.bulk_insert(frame(spark, wanted))
     table.upsert(frame(spark, wanted.take([1, 2])))
@@ -166,7 +166,7 @@ def test_a_batch_that_turns_out_too_large_for_the_driver_keeps_its_types(spark: 
         "concat('k', id) id", "1L ts", f"{wall} wall", f"named_struct('at', {wall}) nested", "repeat('x', 100000) text"
     )
     table = create_table(
-        spark, str(tmp_path / "t"), name="types", record_key="id", ordering="ts",
+        str(tmp_path / "t"), spark=spark, name="types", record_key="id", ordering="ts",
         options={"hoodie.spark.driver.max.batch.bytes": "300000"},
     )  # fmt: skip
     collected = table.upsert(batch)
@@ -181,7 +181,7 @@ def test_a_batch_that_turns_out_too_large_for_the_driver_keeps_its_types(spark: 
 def test_a_column_that_no_table_can_hold_is_refused_before_anything_is_written(
     column: str, spark: SparkSession, tmp_path: Path
 ) -> None:
-    table = create_table(spark, str(tmp_path / "t"), name="types", record_key="id")
+    table = create_table(str(tmp_path / "t"), spark=spark, name="types", record_key="id")
     with pytest.raises(SchemaMismatch, match="cannot be stored: odd is"):
         table.upsert(spark.range(1).select(F.col("id").cast("string"), F.expr(column).alias("odd")))
     assert table.history() == []

@@ -64,8 +64,8 @@ def test_a_table_is_written_and_read_by_spark(
     caplog.set_level(logging.DEBUG, "hoodie")
     options = {"hoodie.spark.driver.max.batch.bytes": limit}
     table = hoodie.create_table(
-        spark,
         uri,
+        spark=spark,
         name="trips",
         record_key="id",
         partition_by="city",
@@ -80,7 +80,7 @@ def test_a_table_is_written_and_read_by_spark(
     table.delete(spark.createDataFrame(batch(range(5), 1)))
     expected = [(f"k{n:03}", "oslo" if n % 2 else "rome", 1 if n < 30 else 2) for n in range(5, 50)]
     assert rows(table.snapshot()) == expected
-    assert rows(hoodie.read_arrow(uri, storage_options=s3)) == expected
+    assert rows(hoodie.open_table(uri, storage_options=s3).snapshot().to_arrow()) == expected
     assert table.snapshot(filters="city = 'oslo' and id < 'k010'").count() == 3
     assert table.changes(done.instant).count() == 0
     merged = table.merge(
@@ -91,9 +91,9 @@ def test_a_table_is_written_and_read_by_spark(
     if kind == "MERGE_ON_READ":
         table.compact()
     assert len(rows(table.snapshot())) == 47
-    told = str(table.explain_snapshot())
+    told = str(table.scan())
     assert "read by Python tasks (Spark's Java side has no connector for s3://)" in told
-    assert not table.examine()
+    assert not table.check()
     keep_secrets(table, FsspecStorage(uri, s3), caplog.text + told)
 
 
@@ -118,10 +118,10 @@ def files(storage: FsspecStorage) -> Iterator[tuple[str, Any]]:
 def test_a_task_that_cannot_read_says_so_without_the_credentials(
     spark: SparkSession, s3: dict[str, Any], uri: str
 ) -> None:
-    table = hoodie.create_table(spark, uri, name="t", record_key="id", storage_options=s3)
+    table = hoodie.create_table(uri, spark=spark, name="t", record_key="id", storage_options=s3)
     table.upsert(spark.createDataFrame(batch(range(3), 1)))
     frame = table.snapshot()
-    path = table.explain_snapshot().slices[0].base.path
+    path = table.scan().slices[0].base.path
     FsspecStorage(uri, s3).delete(path)
     with pytest.raises((PySparkException, Py4JJavaError)) as failed:
         frame.toArrow()
@@ -144,9 +144,11 @@ def test_a_hudi_job_gives_its_storage_options_like_its_others(
         spark.createDataFrame(batch(range(3), 1)).write.format("hudi").options(**job).save(uri)
         assert spark.read.format("hudi").options(**given).load(uri).count() == 3
     finally:
-        hoodie.unregister(spark)
-    assert rows(hoodie.read(uri, given).to_arrow()) == rows(hoodie.read_arrow(uri, storage_options=s3))
-    table = hoodie.open_table(spark, uri, options=given)
+        hoodie.spark.unregister(spark)
+    assert rows(hoodie.hudi.read(uri, given).to_arrow()) == rows(
+        hoodie.open_table(uri, storage_options=s3).snapshot().to_arrow()
+    )
+    table = hoodie.open_table(uri, spark=spark, options=given)
     keep_secrets(table, FsspecStorage(uri, s3), str(dict(table.options)))
     with pytest.raises(InvalidOption, match="the storage is chosen when the table is opened"):
         table.snapshot(options=given)
@@ -155,7 +157,7 @@ def test_a_hudi_job_gives_its_storage_options_like_its_others(
 @pytest.mark.nightly
 def test_views_and_streams_take_storage_options(spark: SparkSession, s3: dict[str, Any], uri: str) -> None:
     given = as_options(s3)
-    hoodie.create_table(spark, uri, name="t", record_key="id", storage_options=s3).upsert(batch(range(3), 1))
+    hoodie.create_table(uri, spark=spark, name="t", record_key="id", storage_options=s3).upsert(batch(range(3), 1))
     hoodie.register(spark)
     try:
         options = ", ".join(f"`{name}` '{value}'" for name, value in given.items())
@@ -163,11 +165,11 @@ def test_views_and_streams_take_storage_options(spark: SparkSession, s3: dict[st
         assert spark.table("on_s3").count() == 3
         assert SECRET not in spark.table("on_s3").schema.json()
         with pytest.raises(InvalidInput, match="make it again"):
-            hoodie.refresh_view(spark, "on_s3")
+            hoodie.spark.refresh_view(spark, "on_s3")
         stream = spark.readStream.format("hudi").options(**given).load(uri).writeStream.format("memory")
         query = stream.queryName("streamed").trigger(availableNow=True).start()
         assert query.awaitTermination(60)
         assert spark.table("streamed").count() == 3
     finally:
         spark.sql("DROP VIEW IF EXISTS on_s3")
-        hoodie.unregister(spark)
+        hoodie.spark.unregister(spark)

@@ -57,7 +57,7 @@ def new_table(
     spark: SparkSession, path: Path, columns: str, values: Sequence[tuple[Any, ...]], options: Mapping[str, Any]
 ) -> HoodieTable:
     table = hoodie.create_table(
-        spark, str(path), name="t", record_key="id", partition_by="city", ordering="ts", options=options
+        str(path), spark=spark, name="t", record_key="id", partition_by="city", ordering="ts", options=options
     )
     table.insert(frame(spark, columns, values))
     return table
@@ -83,7 +83,7 @@ def holds(spark: SparkSession, table: HoodieTable, expected: pa.Table) -> None:
             wanted = nullable(StructType.fromJson(spark.createDataFrame(expected).schema.jsonValue()))
             assert StructType(read.schema.fields[len(META) :]) == wanted
             assert_same_rows(read.toArrow(), expected, ignore=META, sort_by=["id"])
-    read = hoodie.read_arrow(table.path)
+    read = hoodie.open_table(table.path).snapshot().to_arrow()
     assert [field.type for field in read.schema][len(META) :] == [field.type for field in expected.schema]
     assert_same_rows(read, expected, ignore=META, sort_by=["id"])
     assert_same_rows(read_hudi_rs(table.path), expected, ignore=META, sort_by=["id"])
@@ -137,7 +137,12 @@ def test_floats_keep_their_value_when_they_become_doubles(spark, tmp_path, route
     for vectorised in ("true", "false"):
         with reader(spark, vectorised):
             assert sorted(map(tuple, table.snapshot().select("id", "f").collect())) == found
-    assert sorted(map(tuple, hoodie.read_arrow(table.path, columns=["id", "f"]).to_pandas().to_numpy())) == found
+    assert (
+        sorted(
+            map(tuple, hoodie.open_table(table.path).snapshot(columns=["id", "f"]).to_arrow().to_pandas().to_numpy())
+        )
+        == found
+    )
     # Hudi's readers go by the text of the float, so that b is the double 0.1 for them.
     assert sorted(row["id"] for row in read_hudi_rs(table.path).to_pylist() if abs(row["f"] - 0.1) < 1e-8) == list(
         "abc"
@@ -236,7 +241,9 @@ def test_new_columns_take_nulls_though_the_batch_has_none(spark, tmp_path, route
     table.upsert(frame(spark, wider.format(" not null"), [("b", "oslo", 1, 5, {"x": 1})]))
     wanted = [("a", "oslo", 1, None, None), ("b", "oslo", 1, 5, {"x": 1})]
     assert_same_rows(table.snapshot().toArrow(), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
-    assert_same_rows(hoodie.read_arrow(table.path), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
+    assert_same_rows(
+        hoodie.open_table(table.path).snapshot().to_arrow(), rows(wider.format(""), wanted), ignore=META, sort_by=["id"]
+    )
     assert_same_rows(read_hudi_rs(table.path), rows(wider.format(""), wanted), ignore=META, sort_by=["id"])
 
 
@@ -266,8 +273,8 @@ def test_executors_update_some_columns_whether_rows_are_staged_or_shuffled(spark
     columns = "id string, city string, ts bigint, i int, s struct<x: int, y: int>"
     options = {"hoodie.index.type": index, "hoodie.bucket.index.num.buckets": "2", **SPREAD}
     table = hoodie.create_table(
-        spark,
         str(tmp_path / "t"),
+        spark=spark,
         name="t",
         record_key="id",
         partition_by="city",

@@ -38,8 +38,8 @@ def notes(table: HoodieTable) -> dict[str, str]:
 @pytest.fixture
 def table(spark, tmp_path) -> HoodieTable:
     made = hoodie.create_table(
-        spark,
         str(tmp_path),
+        spark=spark,
         name="orders",
         record_key="id",
         ordering="ts",
@@ -73,7 +73,7 @@ def _same(storage: Storage) -> Storage:
 @pytest.mark.parametrize("route", [{}, {"hoodie.spark.driver.max.batch.bytes": 0}], ids=["driver", "executors"])
 def test_a_write_that_gave_way_is_done_again(spark, table, route):
     other = hoodie.open_table(
-        spark, table.path, options={**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}
+        table.path, spark=spark, options={**LOCKED, **route, "hoodie.write.num.retries.on.conflict.failures": 1}
     )
     late = [False]
 
@@ -88,7 +88,7 @@ def test_a_write_that_gave_way_is_done_again(spark, table, route):
 
 
 def test_a_client_that_holds_an_instant_gives_way_to_what_was_committed_since(spark, table):
-    client = hoodie.HoodieWriteClient(spark, table.path, {**LOCKED, "hoodie.auto.commit": "false"})
+    client = hoodie.hudi.HoodieWriteClient(table.path, {**LOCKED, "hoodie.auto.commit": "false"}, spark=spark)
     instant = client.start_commit()
     result = client.upsert(frame(spark, "b", note="second"), instant)
     table.upsert(frame(spark, "a", note="first"))
@@ -114,7 +114,7 @@ def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):
     known = table.upsert(again, options=BATCH)
     assert (known.instant, known.inserted, known.route) == (first.instant, 1, "known")
     assert looked.value == 0
-    client = hoodie.HoodieWriteClient(spark, table.path, {**LOCKED, **BATCH})
+    client = hoodie.hudi.HoodieWriteClient(table.path, {**LOCKED, **BATCH}, spark=spark)
     assert client.upsert(frame(spark, "d"), client.start_commit()).instant == first.instant
     assert set(notes(table)) == {"a", "b", "c"}
     assert (
@@ -126,8 +126,8 @@ def test_a_batch_that_is_sent_again_is_not_looked_at(spark, table):
 def test_a_lock_that_is_not_there_is_refused_before_anything_is_written(spark, table):
     with pytest.raises(InvalidOption, match=r"DynamoDB.* take StorageBasedLockProvider"):
         hoodie.open_table(
-            spark,
             table.path,
+            spark=spark,
             options={
                 "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
                 "hoodie.write.lock.provider": "DynamoDBBasedLockProvider",

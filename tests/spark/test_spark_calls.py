@@ -30,7 +30,7 @@ TRIPS = [("a", "oslo", 1, 10.0), ("b", "oslo", 1, 20.0), ("c", "rome", 1, 30.0)]
 def registered(spark: SparkSession) -> Iterator[SparkSession]:
     hoodie.register(spark)
     yield spark
-    hoodie.unregister(spark)
+    hoodie.spark.unregister(spark)
 
 
 @pytest.mark.parametrize("table_type", [nightly("COPY_ON_WRITE"), "MERGE_ON_READ"])
@@ -78,7 +78,7 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
     with pytest.raises(TableMismatch):
         df.write.format("hudi").options(**OPTIONS).save(path)
     df.write.format("hudi").options(**OPTIONS).mode("ignore").save(path)
-    table = hoodie.open_table(spark, path)
+    table = hoodie.open_table(path, spark=spark)
     assert len(table.history()) == 1
     table.savepoint()
     read = spark.read.format("hudi")
@@ -109,13 +109,13 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
     with pytest.raises(Exception, match="InvalidInput: 1 rows have a record key that is null"):
         spark.sql(f"INSERT INTO live ({columns}) VALUES (null, 'oslo', 9, 9.0)")
     spark.sql(f"INSERT INTO live ({columns}) VALUES ('x', 'oslo', 9, 9.0), ('y', 'rome', 9, 8.0)")
-    assert hoodie.read_arrow(path).num_rows == 5
+    assert hoodie.open_table(path).snapshot().to_arrow().num_rows == 5
     assert not [left for left in (tmp_path / "trips" / ".hoodie" / ".temp").rglob("*") if left.is_file()]
     assert spark.table("live").count() == 5
     df.createOrReplaceTempView("other")
     for name in ("other", "nowhere"):
         with pytest.raises(InvalidInput, match="view"):
-            hoodie.refresh_view(spark, name)
+            hoodie.spark.refresh_view(spark, name)
     with pytest.raises(Exception, match="no path"):
         spark.sql("CREATE TEMPORARY VIEW nowhere USING hudi")
 
@@ -123,7 +123,7 @@ def test_save_modes_and_bad_input_are_typed_errors(registered, tmp_path):
 def test_a_view_shows_its_table_as_it_is_when_a_query_names_it(spark, tmp_path):
     path = str(tmp_path / "trips")
     hoodie.register(spark)
-    table = hoodie.create_table(spark, path, name="trips", record_key="id")
+    table = hoodie.create_table(path, spark=spark, name="trips", record_key="id")
     table.upsert(spark.createDataFrame([(1, "a")], "id int, v string"))
     spark.sql(f"CREATE OR REPLACE TEMP VIEW live USING hudi OPTIONS (path '{path}')")
     rows = "SELECT id, v FROM live ORDER BY id"
@@ -146,12 +146,12 @@ def test_a_view_shows_its_table_as_it_is_when_a_query_names_it(spark, tmp_path):
     assert spark.sql("SELECT * FROM `by-day`").count() == spark.table("`by-day`").count() == 4
     table.delete(spark.createDataFrame([(6,)], "id int"))
     assert spark.table("kept").count() == 3
-    hoodie.unregister(spark)
+    hoodie.spark.unregister(spark)
     table.upsert(spark.createDataFrame([(5, "e")], "id int, v string"), missing="null")
     assert spark.table("kept").count() == 3  # Spark keeps what it planned
-    hoodie.refresh_view(spark, "by-day")
+    hoodie.spark.refresh_view(spark, "by-day")
     assert spark.table("`by-day`").count() == 4
-    hoodie.refresh_view(spark, "kept")
+    hoodie.spark.refresh_view(spark, "kept")
     assert spark.table("kept").count() == 4
 
 
@@ -167,6 +167,6 @@ def test_other_formats_are_untouched_and_all_is_given_back(spark, tmp_path):
     assert (tmp_path / "t" / "oslo").is_dir()
     two = spark.read.format("hudi").schema("uuid string, fare double").load(str(tmp_path / "t"))
     assert two.columns == ["uuid", "fare"]
-    hoodie.unregister(spark)
+    hoodie.spark.unregister(spark)
     methods = [vars(type(df.write))["save"], vars(type(spark.read))["load"], vars(type(df.write))["mode"]]
     assert not any(hasattr(method, "_hoodie_original") for method in methods)

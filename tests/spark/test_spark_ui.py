@@ -23,13 +23,13 @@ import hoodie
 
 storage, out = json.loads(sys.argv[1]), open(sys.argv[2], "w", encoding="utf-8")
 ui = {"spark.ui.enabled": "true", "spark.ui.port": "0", "spark.sql.shuffle.partitions": 2}
-spark = hoodie.local_session("hoodie-ui", cores=2, **ui)
+spark = hoodie.spark.local_session("hoodie-ui", cores=2, **ui)
 rows = [(f"k{n:02}", n % 3, n) for n in range(30)]
 frame = spark.createDataFrame(rows, "id string, city int, ts long")
 for kind, limit in (("MERGE_ON_READ", "268435456"), ("COPY_ON_WRITE", "0")):
     table = hoodie.create_table(
-        spark, f"s3://web-ui/{kind}", name="t", record_key="id", partition_by="city", ordering="ts", table_type=kind,
-        options={"hoodie.spark.driver.max.batch.bytes": limit}, storage_options=storage,
+        f"s3://web-ui/{kind}", spark=spark, name="t", record_key="id", partition_by="city", ordering="ts",
+        table_type=kind, options={"hoodie.spark.driver.max.batch.bytes": limit}, storage_options=storage,
     )
     table.bulk_insert(frame)
     done = table.upsert(frame.where("ts < 10"))

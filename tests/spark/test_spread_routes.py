@@ -103,7 +103,7 @@ def test_logs_tell_the_positions_of_their_rows_on_both_spread_ways(spark, tmp_pa
     told, untold = keys_by_position(far, tmp_path / "far")
     assert set(untold) == {"k9"}
     assert len(told) == 19 + 5 + 18
-    by_key = hoodie.open_table(spark, far.path, options={"hoodie.merge.use.record.positions": "false"})
+    by_key = hoodie.open_table(far.path, spark=spark, options={"hoodie.merge.use.record.positions": "false"})
     expected = by_key.snapshot().toArrow()
     assert_same_rows(far.snapshot().toArrow(), expected)
     once = pc.field("id") != "k9"  # of two rows of one key hudi-rs replaces one
@@ -144,7 +144,9 @@ def test_no_row_is_lost_where_the_table_has_keys_twice(spark, tmp_path, route, t
 @pytest.mark.parametrize("index", ["BLOOM", "GLOBAL_SIMPLE"])
 def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind, index):
     options = {**SPREAD, "hoodie.index.type": index}
-    far = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="a,b", table_type=kind, options=options)
+    far = hoodie.create_table(
+        str(tmp_path / "t"), spark=spark, name="t", record_key="a,b", table_type=kind, options=options
+    )
     one, other = ("x", "y,b:z"), ("x,b:y", "z")
     schema = "a string, b string"
     with pytest.raises(InvalidInput, match="have one record key"):
@@ -161,8 +163,8 @@ def test_two_keys_that_read_alike_are_refused_on_executors(spark, tmp_path, kind
 
 def test_a_key_that_a_log_deleted_is_one_row_after_an_insert_and_an_upsert(spark, tmp_path, route):
     table = hoodie.create_table(
-        spark,
         str(tmp_path / "t"),
+        spark=spark,
         name="t",
         record_key="id",
         partition_by="p",

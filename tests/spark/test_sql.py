@@ -31,13 +31,13 @@ _names = itertools.count()
 def orders(spark: SparkSession, tmp_path: Path) -> str:
     """The name of a table of three rows."""
     name = f"orders_{next(_names)}"
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"""CREATE TABLE {name} (id INT, city STRING, price DOUBLE, ts BIGINT) USING hudi
             PARTITIONED BY (city) LOCATION '{tmp_path / "orders"}'
             TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts', type = 'cow')""",
     )
-    counts = hoodie.sql(
+    counts = hoodie.spark.sql(
         spark, f"INSERT INTO {name} VALUES (1, 10.5, 1, 'oslo'), (2, 20, 1, 'oslo'), (3, 30, 1, 'rome')"
     )
     assert counts.first()["num_inserted_rows"] == 3
@@ -45,31 +45,31 @@ def orders(spark: SparkSession, tmp_path: Path) -> str:
 
 
 def rows(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
-    return sorted(tuple(row) for row in hoodie.sql(spark, f"SELECT id, city, price, ts FROM {name}").collect())
+    return sorted(tuple(row) for row in hoodie.spark.sql(spark, f"SELECT id, city, price, ts FROM {name}").collect())
 
 
 def test_statements_change_a_table(spark, orders):
-    done = hoodie.sql(
+    done = hoodie.spark.sql(
         spark, f"UPDATE {orders} SET price = price * 2, ts = ts + 1 WHERE city = 'oslo' AND id > 1"
     ).first()
     assert (done["num_updated_rows"], done["num_copied_rows"]) == (1, 1)
     spark.createDataFrame([(3,)], "id int").createOrReplaceTempView("gone")
-    done = hoodie.sql(spark, f"DELETE FROM {orders} AS o WHERE o.id IN (SELECT id FROM gone)").first()
+    done = hoodie.spark.sql(spark, f"DELETE FROM {orders} AS o WHERE o.id IN (SELECT id FROM gone)").first()
     assert done["num_deleted_rows"] == 1
-    hoodie.sql(spark, f"INSERT INTO {orders} (city, id, ts) VALUES ('bern', 7, 1)")
-    hoodie.sql(spark, f"INSERT INTO {orders} PARTITION (city = 'bern') SELECT 8, 1.5, 2")
+    hoodie.spark.sql(spark, f"INSERT INTO {orders} (city, id, ts) VALUES ('bern', 7, 1)")
+    hoodie.spark.sql(spark, f"INSERT INTO {orders} PARTITION (city = 'bern') SELECT 8, 1.5, 2")
     assert rows(spark, orders) == [
         (1, "oslo", 10.5, 1),
         (2, "oslo", 40.0, 2),
         (7, "bern", None, 1),
         (8, "bern", 1.5, 2),
     ]
-    hoodie.sql(spark, f"INSERT OVERWRITE {orders} SELECT id, price, ts, city FROM {orders} WHERE id = 8")
+    hoodie.spark.sql(spark, f"INSERT OVERWRITE {orders} SELECT id, price, ts, city FROM {orders} WHERE id = 8")
     assert rows(spark, orders) == [(8, "bern", 1.5, 2)]
 
 
 def test_merge_with_all_clauses(spark, orders, tmp_path):
-    merged = hoodie.sql(
+    merged = hoodie.spark.sql(
         spark,
         f"""WITH q AS (SELECT * FROM VALUES (1, 'oslo', 1D), (2, 'oslo', 0D), (9, 'bern', 9D) AS v(id, city, price))
         -- what came today
@@ -82,7 +82,7 @@ def test_merge_with_all_clauses(spark, orders, tmp_path):
     assert tuple(merged)[1:4] == (2, 1, 1)
     assert rows(spark, orders) == [(1, "oslo", 11.5, 2), (3, "rome", -1.0, 1), (9, "bern", 9.0, 2)]
     source = f"hudi.`{tmp_path / 'orders'}`"
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"MERGE INTO {source} x USING {orders} o ON x.id = o.id AND x.city = o.city "
         "WHEN MATCHED AND o.id = 9 THEN DELETE WHEN MATCHED THEN UPDATE SET * WHEN NOT MATCHED THEN INSERT *",
@@ -91,16 +91,20 @@ def test_merge_with_all_clauses(spark, orders, tmp_path):
 
 
 def test_queries_see_tables_by_path_by_name_and_as_of_an_instant(spark, orders, tmp_path):
-    instant = hoodie.open_table(spark, orders).history()[0][0].requested
-    hoodie.sql(spark, f"DELETE FROM {orders} WHERE id < 3")
+    instant = hoodie.open_table(orders, spark=spark).history()[0][0].requested
+    hoodie.spark.sql(spark, f"DELETE FROM {orders} WHERE id < 3")
     path = f"hudi.`{tmp_path / 'orders'}`"
     query = f"""SELECT {orders}.id, count(p.id) AS n, '{{x}}' AS x FROM {orders} TIMESTAMP AS OF '{instant}' AS {orders}
                 LEFT JOIN {path} p ON p.id = {orders}.id GROUP BY ALL ORDER BY 1"""
-    assert [tuple(row) for row in hoodie.sql(spark, query).collect()] == [(1, 0, "{x}"), (2, 0, "{x}"), (3, 1, "{x}")]
-    hoodie.sql(spark, f"CREATE OR REPLACE TEMP VIEW left_orders AS SELECT * FROM {orders}")
+    assert [tuple(row) for row in hoodie.spark.sql(spark, query).collect()] == [
+        (1, 0, "{x}"),
+        (2, 0, "{x}"),
+        (3, 1, "{x}"),
+    ]
+    hoodie.spark.sql(spark, f"CREATE OR REPLACE TEMP VIEW left_orders AS SELECT * FROM {orders}")
     assert spark.table("left_orders").count() == 1
     shadowed = f"WITH {orders} AS (SELECT 5 AS id) SELECT * FROM {orders}"
-    assert hoodie.sql(spark, shadowed).first()[0] == 5
+    assert hoodie.spark.sql(spark, shadowed).first()[0] == 5
 
 
 def test_a_with_may_take_the_name_of_a_table_that_it_reads(spark, orders):
@@ -116,22 +120,22 @@ def test_a_with_may_take_the_name_of_a_table_that_it_reads(spark, orders):
         (f"SELECT max({orders}.id) FROM {orders} TABLESAMPLE (100 PERCENT) REPEATABLE (1)", [(3,)]),
         (f"SELECT max(id) FROM {orders} WHERE city <> ';'", [(3,)]),
     ):
-        assert [tuple(row) for row in hoodie.sql(spark, query).collect()] == expected, query
+        assert [tuple(row) for row in hoodie.spark.sql(spark, query).collect()] == expected, query
 
 
 def test_a_view_has_the_columns_and_the_reach_that_it_is_given(spark, orders):
-    hoodie.sql(spark, f"CREATE TEMP VIEW `of {orders}` (a, b) COMMENT 'AS' AS SELECT id, city FROM {orders}")
+    hoodie.spark.sql(spark, f"CREATE TEMP VIEW `of {orders}` (a, b) COMMENT 'AS' AS SELECT id, city FROM {orders}")
     assert spark.table(f"`of {orders}`").columns == ["a", "b"]
-    hoodie.sql(spark, f"CREATE GLOBAL TEMPORARY VIEW g_{orders} AS SELECT id FROM {orders}")
+    hoodie.spark.sql(spark, f"CREATE GLOBAL TEMPORARY VIEW g_{orders} AS SELECT id FROM {orders}")
     assert spark.table(f"global_temp.g_{orders}").count() == 3
     for refused in (f"v_{orders} (a) AS SELECT id, city", f"IF NOT EXISTS v_{orders} AS SELECT id"):
         with pytest.raises(StatementError, match="line 1, column"):
-            hoodie.sql(spark, f"CREATE TEMPORARY VIEW {refused} FROM {orders}")
+            hoodie.spark.sql(spark, f"CREATE TEMPORARY VIEW {refused} FROM {orders}")
 
 
 def test_the_columns_of_an_inserted_query_may_have_any_names(spark, orders, tmp_path):
-    hoodie.sql(spark, f"INSERT INTO {orders} SELECT 4, 4, 4, 'bern'")
-    hoodie.sql(
+    hoodie.spark.sql(spark, f"INSERT INTO {orders} SELECT 4, 4, 4, 'bern'")
+    hoodie.spark.sql(
         spark,
         f"INSERT INTO {orders} SELECT a.id + 1, b.id, b.id, b.city FROM {orders} a JOIN {orders} b USING (id) "
         "WHERE b.id = 4",
@@ -139,9 +143,9 @@ def test_the_columns_of_an_inserted_query_may_have_any_names(spark, orders, tmp_
     assert rows(spark, orders)[3:] == [(4, "bern", 4.0, 4), (5, "bern", 4.0, 4)]
     for columns in ("(id, ID)", "PARTITION (city = 'x') (id, city)", "BY NAME"):
         with pytest.raises(InvalidInput, match="twice"):
-            hoodie.sql(spark, f"INSERT INTO {orders} {columns} SELECT 6 AS id, 7 AS id")
-    plain = hoodie.create_table(spark, tmp_path / "plain", name="plain", record_key="id", partition_by="city")
-    hoodie.sql(spark, f"INSERT INTO hudi.`{plain.path}` PARTITION (city = 'bern') (id, price) VALUES (1, 2.5D)")
+            hoodie.spark.sql(spark, f"INSERT INTO {orders} {columns} SELECT 6 AS id, 7 AS id")
+    plain = hoodie.create_table(tmp_path / "plain", spark=spark, name="plain", record_key="id", partition_by="city")
+    hoodie.spark.sql(spark, f"INSERT INTO hudi.`{plain.path}` PARTITION (city = 'bern') (id, price) VALUES (1, 2.5D)")
     assert plain.snapshot().select("id", "price", "city").first() == (1, 2.5, "bern")
 
 
@@ -152,7 +156,7 @@ def setting(spark: SparkSession) -> Iterator[Callable[[str, object], None]]:
 
     def set_to(name: str, value: object) -> None:
         names.append(name)
-        hoodie.sql(spark, f"SET {name}={value}")
+        hoodie.spark.sql(spark, f"SET {name}={value}")
 
     yield set_to
     for name in names:
@@ -182,7 +186,7 @@ def test_an_insert_into_a_table_with_an_ordering_column_upserts_unless_a_setting
 ):
     for name, value in settings_.items():
         setting(name, value)
-    hoodie.sql(spark, f"INSERT INTO {orders} {OLDER_AND_TWICE}")
+    hoodie.spark.sql(spark, f"INSERT INTO {orders} {OLDER_AND_TWICE}")
     assert rows(spark, orders) == expected
 
 
@@ -190,22 +194,24 @@ def test_a_strict_insert_takes_new_keys_alone(spark, orders, setting):
     setting(INSERT_MODE, "strict")
     before = rows(spark, orders)
     with pytest.raises(InvalidInput, match="1 rows of the insert have keys"):
-        hoodie.sql(spark, f"INSERT INTO {orders} {OLDER_AND_TWICE}")
+        hoodie.spark.sql(spark, f"INSERT INTO {orders} {OLDER_AND_TWICE}")
     assert rows(spark, orders) == before
-    hoodie.sql(spark, f"INSERT INTO {orders} VALUES (4, 4, 4, 'oslo')")
+    hoodie.spark.sql(spark, f"INSERT INTO {orders} VALUES (4, 4, 4, 'oslo')")
     assert rows(spark, orders) == [*before, (4, "oslo", 4.0, 4)]
     setting("hoodie.sql.bulk.insert.enable", "true")
     with pytest.raises(InvalidOption, match="non-strict"):
-        hoodie.sql(spark, f"INSERT INTO {orders} VALUES (5, 5, 5, 'oslo')")
+        hoodie.spark.sql(spark, f"INSERT INTO {orders} VALUES (5, 5, 5, 'oslo')")
 
 
 def test_an_insert_into_a_merge_on_read_table_upserts(spark, tmp_path, setting):
     name = f"hudi.`{tmp_path / 'mor'}`"
-    hoodie.create_table(spark, tmp_path / "mor", name="mor", record_key="id", ordering="ts", table_type="MERGE_ON_READ")
-    hoodie.sql(spark, f"INSERT INTO {name} SELECT 1 AS id, 1 AS ts")
+    hoodie.create_table(
+        tmp_path / "mor", spark=spark, name="mor", record_key="id", ordering="ts", table_type="MERGE_ON_READ"
+    )
+    hoodie.spark.sql(spark, f"INSERT INTO {name} SELECT 1 AS id, 1 AS ts")
     setting(INSERT_MODE, "strict")  # which Merge-on-Read takes as upsert
-    hoodie.sql(spark, f"INSERT INTO {name} VALUES (1, 2), (2, 1), (2, 5)")
-    assert sorted(hoodie.sql(spark, f"SELECT id, ts FROM {name}").collect()) == [(1, 2), (2, 5)]
+    hoodie.spark.sql(spark, f"INSERT INTO {name} VALUES (1, 2), (2, 1), (2, 5)")
+    assert sorted(hoodie.spark.sql(spark, f"SELECT id, ts FROM {name}").collect()) == [(1, 2), (2, 5)]
 
 
 def test_settings_of_the_session_are_options_of_statements(spark, orders, setting):
@@ -213,16 +219,16 @@ def test_settings_of_the_session_are_options_of_statements(spark, orders, settin
     setting("hoodie.cleaner.commits.retained", "none")
     for statement in (f"DELETE FROM {orders} WHERE id = 1", f"TRUNCATE TABLE {orders}", f"SELECT * FROM {orders}"):
         with pytest.raises(InvalidOption, match=r"hoodie.cleaner.commits.retained='none'"):
-            hoodie.sql(spark, statement)
+            hoodie.spark.sql(spark, statement)
     setting("hoodie.cleaner.commits.retained", "3")
     setting("hoodie.cleaner.comits.retained", "3")
     with pytest.raises(InvalidOption, match=r"Did you mean 'hoodie.cleaner.commits.retained'\?.*RESET"):
-        hoodie.sql(spark, f"DELETE FROM {orders} WHERE id = 1")
+        hoodie.spark.sql(spark, f"DELETE FROM {orders} WHERE id = 1")
 
 
 @pytest.mark.parametrize("ansi", ["true", "false"])
 def test_a_number_that_its_column_cannot_hold_is_refused(spark, orders, ansi):
-    hoodie.sql(spark, f"ALTER TABLE {orders} ADD COLUMNS (cents DECIMAL(5, 2))")
+    hoodie.spark.sql(spark, f"ALTER TABLE {orders} ADD COLUMNS (cents DECIMAL(5, 2))")
     before = rows(spark, orders)
     spark.conf.set("spark.sql.ansi.enabled", ansi)
     try:
@@ -232,15 +238,17 @@ def test_a_number_that_its_column_cannot_hold_is_refused(spark, orders, ansi):
             f"UPDATE {orders} SET cents = 12345.678",
         ):
             with pytest.raises(InvalidInput, match="cannot hold the value"):
-                hoodie.sql(spark, statement)
-        hoodie.sql(  # equals no id
+                hoodie.spark.sql(spark, statement)
+        hoodie.spark.sql(  # equals no id
             spark,
             f"MERGE INTO {orders} t USING (SELECT 4294967297L AS id, 'oslo' AS city) s "
             "ON t.id = s.id AND t.city = s.city WHEN MATCHED THEN DELETE",
         )
         assert rows(spark, orders) == before
-        hoodie.sql(spark, f"UPDATE {orders} SET ts = 7.9, cents = 1.005 WHERE id = 1")
-        assert [str(value) for value in hoodie.sql(spark, f"SELECT ts, cents FROM {orders} WHERE id = 1").first()] == [
+        hoodie.spark.sql(spark, f"UPDATE {orders} SET ts = 7.9, cents = 1.005 WHERE id = 1")
+        assert [
+            str(value) for value in hoodie.spark.sql(spark, f"SELECT ts, cents FROM {orders} WHERE id = 1").first()
+        ] == [
             "7",
             "1.01",
         ]
@@ -250,50 +258,50 @@ def test_a_number_that_its_column_cannot_hold_is_refused(spark, orders, ansi):
 
 def test_the_changes_of_a_table_are_rows_of_a_query(spark, orders, tmp_path):
     with pytest.raises(UnsupportedTable, match="logged"):
-        hoodie.sql(spark, f"SELECT * FROM hudi_table_changes('{orders}', 'cdc', 'earliest')")
-    first = hoodie.open_table(spark, orders).history()[-1][0].requested
-    hoodie.sql(spark, f"ALTER TABLE {orders} SET TBLPROPERTIES ('hoodie.table.cdc.enabled' = 'true')")
-    hoodie.sql(spark, f"UPDATE {orders} SET price = 11 WHERE id = 1")
-    last = hoodie.sql(spark, f"DELETE FROM {orders} WHERE id = 3").first()["instant"]
+        hoodie.spark.sql(spark, f"SELECT * FROM hudi_table_changes('{orders}', 'cdc', 'earliest')")
+    first = hoodie.open_table(orders, spark=spark).history()[-1][0].requested
+    hoodie.spark.sql(spark, f"ALTER TABLE {orders} SET TBLPROPERTIES ('hoodie.table.cdc.enabled' = 'true')")
+    hoodie.spark.sql(spark, f"UPDATE {orders} SET price = 11 WHERE id = 1")
+    last = hoodie.spark.sql(spark, f"DELETE FROM {orders} WHERE id = 3").first()["instant"]
     told = f"""SELECT c.op, get_json_object(c.before, '$.price'), get_json_object(c.after, '$.price'), o.price
                FROM hudi_table_changes('{orders}', 'cdc', '{first}') AS c
                LEFT JOIN {orders} o ON o.id = get_json_object(c.after, '$.id') ORDER BY 1"""
-    assert [tuple(row) for row in hoodie.sql(spark, told).collect()] == [
+    assert [tuple(row) for row in hoodie.spark.sql(spark, told).collect()] == [
         ("d", "30.0", None, None),
         ("u", "10.5", "11.0", 11.0),
     ]
     path = tmp_path / "orders"
     state = f"SELECT id, price FROM hudi_table_changes('{path}', 'latest_state', {first}, '{last}')"
-    assert [tuple(row) for row in hoodie.sql(spark, state).collect()] == [(1, 11.0)]
+    assert [tuple(row) for row in hoodie.spark.sql(spark, state).collect()] == [(1, 11.0)]
     for refused in ("('hoodie.table.cdc.enabled' = 'false')", "('hoodie.table.name' = 'x')", "('a')"):
         with pytest.raises(StatementError, match="line 1"):
-            hoodie.sql(spark, f"ALTER TABLE {orders} SET TBLPROPERTIES {refused}")
+            hoodie.spark.sql(spark, f"ALTER TABLE {orders} SET TBLPROPERTIES {refused}")
     with pytest.raises(StatementError, match="nobody"):
-        hoodie.sql(spark, "SELECT * FROM hudi_table_changes('nobody', 'cdc', 'earliest')")
+        hoodie.spark.sql(spark, "SELECT * FROM hudi_table_changes('nobody', 'cdc', 'earliest')")
 
 
 def test_tables_are_made_changed_and_dropped(spark, orders, tmp_path):
     copy = f"{orders}_copy"
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"CREATE TABLE IF NOT EXISTS {copy} USING hudi PARTITIONED BY (city) "
         f"TBLPROPERTIES (primaryKey = 'id', type = 'mor') AS SELECT id, price, city FROM {orders}",
     )
-    assert hoodie.sql(spark, f"SELECT sum(id) FROM {copy}").first()[0] == 6
-    hoodie.sql(spark, f"CREATE TABLE IF NOT EXISTS {copy} (id INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
-    hoodie.sql(spark, f"ALTER TABLE {copy} ADD COLUMNS (note STRING COMMENT 'why')")
-    hoodie.sql(spark, f"UPDATE {copy} SET note = 'new' WHERE id = 1")
-    assert hoodie.sql(spark, f"SELECT count(note), count(*) FROM {copy}").first() == (1, 3)
-    shown = [row[0] for row in hoodie.sql(spark, f"SHOW PARTITIONS {copy}").collect()]
+    assert hoodie.spark.sql(spark, f"SELECT sum(id) FROM {copy}").first()[0] == 6
+    hoodie.spark.sql(spark, f"CREATE TABLE IF NOT EXISTS {copy} (id INT) USING hudi TBLPROPERTIES (primaryKey = 'id')")
+    hoodie.spark.sql(spark, f"ALTER TABLE {copy} ADD COLUMNS (note STRING COMMENT 'why')")
+    hoodie.spark.sql(spark, f"UPDATE {copy} SET note = 'new' WHERE id = 1")
+    assert hoodie.spark.sql(spark, f"SELECT count(note), count(*) FROM {copy}").first() == (1, 3)
+    shown = [row[0] for row in hoodie.spark.sql(spark, f"SHOW PARTITIONS {copy}").collect()]
     assert shown == ["city=oslo", "city=rome"]
-    hoodie.sql(spark, f"ALTER TABLE {copy} DROP PARTITION (city = 'rome')")
-    assert hoodie.sql(spark, f"SELECT count(*) FROM {copy}").first()[0] == 2
-    hoodie.sql(spark, f"TRUNCATE TABLE {copy}")
-    assert hoodie.sql(spark, f"SELECT * FROM {copy}").count() == 0
-    hoodie.sql(spark, f"DROP TABLE {copy}")
+    hoodie.spark.sql(spark, f"ALTER TABLE {copy} DROP PARTITION (city = 'rome')")
+    assert hoodie.spark.sql(spark, f"SELECT count(*) FROM {copy}").first()[0] == 2
+    hoodie.spark.sql(spark, f"TRUNCATE TABLE {copy}")
+    assert hoodie.spark.sql(spark, f"SELECT * FROM {copy}").count() == 0
+    hoodie.spark.sql(spark, f"DROP TABLE {copy}")
     with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
-        hoodie.sql(spark, f"SELECT * FROM {copy}")
-    hoodie.sql(spark, f"DROP TABLE {orders}")
+        hoodie.spark.sql(spark, f"SELECT * FROM {copy}")
+    hoodie.spark.sql(spark, f"DROP TABLE {orders}")
     assert (tmp_path / "orders" / ".hoodie").is_dir()  # a table with a location of its own stays
 
 
@@ -308,7 +316,7 @@ def test_a_table_that_another_writer_has_written_to_stays_when_the_rows_of_its_s
 
     monkeypatch.setattr(hoodie.HoodieTable, "bulk_insert", meanwhile)
     with pytest.raises(OSError, match="of the statement fail"):
-        hoodie.sql(
+        hoodie.spark.sql(
             spark,
             f"CREATE TABLE made USING hudi LOCATION '{path}' TBLPROPERTIES (primaryKey = 'id') AS SELECT 1L AS id",
         )
@@ -317,7 +325,9 @@ def test_a_table_that_another_writer_has_written_to_stays_when_the_rows_of_its_s
 
 def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):
     def create(name, rest, columns=""):
-        return hoodie.sql(spark, f"CREATE TABLE {name} {columns} USING hudi LOCATION '{tmp_path / 'made'}' {rest}")
+        return hoodie.spark.sql(
+            spark, f"CREATE TABLE {name} {columns} USING hudi LOCATION '{tmp_path / 'made'}' {rest}"
+        )
 
     key = "TBLPROPERTIES (primaryKey = 'id')"
     for error, columns, rest in (
@@ -334,7 +344,7 @@ def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):
         "hoodie.datasource.write.hive_style_partitioning = false) PARTITIONED BY (end) "
         "SELECT 1 AS id, 2 AS end",
     )
-    config = hoodie.open_table(spark, "made").detail()
+    config = hoodie.open_table("made", spark=spark).info()
     assert (config.table_type, rows_of(spark, "made")) == ("MERGE_ON_READ", [(1, 2)])
     assert (tmp_path / "made" / "2").is_dir()
     for error, rest in (
@@ -349,42 +359,44 @@ def test_a_table_is_made_as_the_statement_says_or_not_at_all(spark, tmp_path):
         create("again", f"PARTITIONED BY (end) {key}", "(id INT, end INT, other INT)")
     create("again", f"PARTITIONED BY (end) {key}")
     assert rows_of(spark, "again") == [(1, 2)]
-    hoodie.sql(spark, f"CREATE TABLE copy_of_made USING hudi {key} AS SELECT * FROM made")
+    hoodie.spark.sql(spark, f"CREATE TABLE copy_of_made USING hudi {key} AS SELECT * FROM made")
     assert rows_of(spark, "copy_of_made") == [(1, 2)]
     with pytest.raises(StatementError, match="PURGE"):
-        hoodie.sql(spark, f"DROP TABLE hudi.`{tmp_path / 'made'}`")
-    hoodie.sql(spark, "DROP TABLE copy_of_made")
+        hoodie.spark.sql(spark, f"DROP TABLE hudi.`{tmp_path / 'made'}`")
+    hoodie.spark.sql(spark, "DROP TABLE copy_of_made")
 
 
 def rows_of(spark: SparkSession, name: str) -> list[tuple[object, ...]]:
-    return [tuple(row) for row in hoodie.sql(spark, f"SELECT id, end FROM {name}").collect()]
+    return [tuple(row) for row in hoodie.spark.sql(spark, f"SELECT id, end FROM {name}").collect()]
 
 
 def test_partitions_are_named_by_literals(spark, tmp_path):
     path = f"hudi.`{tmp_path / 't'}`"
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"""CREATE TABLE by_literals USING hudi PARTITIONED BY (d, n, s) LOCATION '{tmp_path / "t"}'
             TBLPROPERTIES (primaryKey = 'id', hoodie.datasource.write.partitionpath.urlencode = true)
             AS SELECT id, DATE '2024-01-31' AS d, CAST(-id AS INT) AS n, 'a/b c' AS s FROM range(1, 4)""",
     )
-    assert [row[0] for row in hoodie.sql(spark, f"SHOW PARTITIONS {path}").collect()][2] == "d=2024-01-31/n=-3/s=a/b c"
-    hoodie.sql(spark, f"ALTER TABLE {path} DROP PARTITION (d = DATE '2024-01-31', n = -1, s = 'a/b c')")
-    hoodie.sql(spark, f"ALTER TABLE {path} DROP IF EXISTS PARTITION (d = '2024-01-31', n = 5, s = 'a/b c')")
-    hoodie.sql(spark, f"TRUNCATE TABLE {path} PARTITION (d = '2024-01-31', n = -2, s = 'a/b c')")
-    assert [row[0] for row in hoodie.sql(spark, f"SELECT id FROM {path}").collect()] == [3]
+    assert [row[0] for row in hoodie.spark.sql(spark, f"SHOW PARTITIONS {path}").collect()][
+        2
+    ] == "d=2024-01-31/n=-3/s=a/b c"
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (d = DATE '2024-01-31', n = -1, s = 'a/b c')")
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP IF EXISTS PARTITION (d = '2024-01-31', n = 5, s = 'a/b c')")
+    hoodie.spark.sql(spark, f"TRUNCATE TABLE {path} PARTITION (d = '2024-01-31', n = -2, s = 'a/b c')")
+    assert [row[0] for row in hoodie.spark.sql(spark, f"SELECT id FROM {path}").collect()] == [3]
     for refused in ("(n = 1 + 1)", "(n)", ""):
         with pytest.raises(StatementError, match="line 1"):
-            hoodie.sql(spark, f"ALTER TABLE {path} DROP PARTITION {refused}")
+            hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION {refused}")
 
 
 def test_the_partition_of_nulls_is_dropped_and_only_live_ones_are_shown(spark, tmp_path):
     path = f"hudi.`{tmp_path / 't'}`"
 
     def shown(clause: str = "") -> list[str]:
-        return [row[0] for row in hoodie.sql(spark, f"SHOW PARTITIONS {path} {clause}").collect()]
+        return [row[0] for row in hoodie.spark.sql(spark, f"SHOW PARTITIONS {path} {clause}").collect()]
 
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"""CREATE TABLE null_paths USING hudi PARTITIONED BY (p) LOCATION '{tmp_path / "t"}'
             TBLPROPERTIES (primaryKey = 'id') AS SELECT * FROM VALUES
@@ -392,16 +404,16 @@ def test_the_partition_of_nulls_is_dropped_and_only_live_ones_are_shown(spark, t
     )
     assert shown() == ["p=__HIVE_DEFAULT_PARTITION__", "p=a+b", "p=null"]
     assert shown("PARTITION (p = 'a+b')") == ["p=a+b"]
-    hoodie.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = NULL)")
+    hoodie.spark.sql(spark, f"ALTER TABLE {path} DROP PARTITION (p = NULL)")
     assert shown() == ["p=a+b", "p=null"]
-    hoodie.sql(spark, f"TRUNCATE TABLE {path} PARTITION (p = 'null')")
+    hoodie.spark.sql(spark, f"TRUNCATE TABLE {path} PARTITION (p = 'null')")
     assert shown() == ["p=a+b"]
-    assert hoodie.read_arrow(tmp_path / "t", columns=["id"]).to_pylist() == [{"id": 3}]
+    assert hoodie.open_table(tmp_path / "t").snapshot(columns=["id"]).to_arrow().to_pylist() == [{"id": 3}]
 
 
 def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tmp_path, setting):
     path = f"hudi.`{tmp_path / 't'}`"
-    hoodie.sql(
+    hoodie.spark.sql(
         spark,
         f"""CREATE TABLE overwritten USING hudi PARTITIONED BY (d, p) LOCATION '{tmp_path / "t"}'
             TBLPROPERTIES (primaryKey = 'id') AS SELECT * FROM VALUES
@@ -409,7 +421,9 @@ def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tm
     )
 
     def ids() -> list[int]:
-        return sorted(row["id"] for row in hoodie.read_arrow(tmp_path / "t", columns=["id"]).to_pylist())
+        return sorted(
+            row["id"] for row in hoodie.open_table(tmp_path / "t").snapshot(columns=["id"]).to_arrow().to_pylist()
+        )
 
     none = "SELECT 9 AS id WHERE 1 = 0"
     for named, left in (
@@ -419,26 +433,26 @@ def test_an_overwrite_without_rows_empties_the_partition_that_it_names(spark, tm
         ("d = DATE '2024-02-01', p = NULL", [2]),
     ):
         query = none if "p =" in named else f"{none}".replace("AS id", "AS id, 'a' AS p")
-        hoodie.sql(spark, f"INSERT OVERWRITE {path} PARTITION ({named}) {query}")
+        hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} PARTITION ({named}) {query}")
         assert ids() == left, named
     whole = "SELECT 9 AS id, DATE '2024-01-31' AS d, 'b' AS p WHERE 1 = 0"
     setting("spark.sql.sources.partitionOverwriteMode", "dynamic")
-    hoodie.sql(spark, f"INSERT OVERWRITE {path} {whole}")
+    hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} {whole}")
     assert ids() == [2]
     setting("spark.sql.sources.partitionOverwriteMode", "static")
-    hoodie.sql(spark, f"INSERT OVERWRITE {path} {whole}")
+    hoodie.spark.sql(spark, f"INSERT OVERWRITE {path} {whole}")
     assert ids() == []
 
 
 def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
-    commits = hoodie.sql(spark, f"CALL show_commits(table => '{orders}', limit => 1)")
+    commits = hoodie.spark.sql(spark, f"CALL show_commits(table => '{orders}', limit => 1)")
     assert commits.columns[:4] == ["commit_time", "action", "total_bytes_written", "total_files_added"]
     instant = commits.first()["commit_time"]
-    assert hoodie.sql(spark, f"CALL system.create_savepoint('{orders}', '{instant}')").first()[0] is True
-    assert hoodie.sql(spark, f"CALL show_savepoints(path => '{tmp_path / 'orders'}')").first()[0] == instant
-    hoodie.sql(spark, f"DELETE FROM {orders}")
+    assert hoodie.spark.sql(spark, f"CALL system.create_savepoint('{orders}', '{instant}')").first()[0] is True
+    assert hoodie.spark.sql(spark, f"CALL show_savepoints(path => '{tmp_path / 'orders'}')").first()[0] == instant
+    hoodie.spark.sql(spark, f"DELETE FROM {orders}")
     assert rows(spark, orders) == []
-    assert hoodie.sql(spark, f"CALL rollback_to_savepoint('{orders}', '{instant}')").first()[0] is True
+    assert hoodie.spark.sql(spark, f"CALL rollback_to_savepoint('{orders}', '{instant}')").first()[0] is True
     assert len(rows(spark, orders)) == 3
     for call in (
         "show_commits_metadata",
@@ -449,26 +463,27 @@ def test_procedures_have_hudis_names_and_columns(spark, orders, tmp_path):
         "run_clean",
         "show_archived_commits",
     ):
-        assert hoodie.sql(spark, f"CALL {call}(table => '{orders}')").columns
-    assert hoodie.sql(spark, f"CALL show_commit_files('{orders}', 5, '{instant}')").count() == 2
-    assert hoodie.sql(spark, f"CALL validate_table('{orders}')").count() == 0
+        assert hoodie.spark.sql(spark, f"CALL {call}(table => '{orders}')").columns
+    assert hoodie.spark.sql(spark, f"CALL show_commit_files('{orders}', 5, '{instant}')").count() == 2
+    assert hoodie.spark.sql(spark, f"CALL validate_table('{orders}')").count() == 0
     assert (
-        "show_commits(" in hoodie.sql(spark, "CALL help(cmd => 'x')").filter("result like 'show_commits(%'").first()[0]
+        "show_commits("
+        in hoodie.spark.sql(spark, "CALL help(cmd => 'x')").filter("result like 'show_commits(%'").first()[0]
     )
 
 
 def test_what_is_not_ours_goes_to_spark_as_it_is(spark, tmp_path):
-    assert hoodie.sql(spark, "SELECT 1 AS a, '{b}' AS b").first() == (1, "{b}")
-    hoodie.sql(spark, f"CREATE TABLE plain (a INT) USING parquet LOCATION '{tmp_path / 'plain'}'")
+    assert hoodie.spark.sql(spark, "SELECT 1 AS a, '{b}' AS b").first() == (1, "{b}")
+    hoodie.spark.sql(spark, f"CREATE TABLE plain (a INT) USING parquet LOCATION '{tmp_path / 'plain'}'")
     try:
-        hoodie.sql(spark, "INSERT INTO plain VALUES (1)")
-        assert hoodie.sql(spark, "SELECT * FROM plain").first()[0] == 1
+        hoodie.spark.sql(spark, "INSERT INTO plain VALUES (1)")
+        assert hoodie.spark.sql(spark, "SELECT * FROM plain").first()[0] == 1
         with pytest.raises(Exception, match="UPDATE"):
-            hoodie.sql(spark, "UPDATE plain SET a = 2")
+            hoodie.spark.sql(spark, "UPDATE plain SET a = 2")
     finally:
-        hoodie.sql(spark, "DROP TABLE plain")
+        hoodie.spark.sql(spark, "DROP TABLE plain")
     with pytest.raises(Exception, match="PARSE_SYNTAX_ERROR"):
-        hoodie.sql(spark, "SELEC 1")
+        hoodie.spark.sql(spark, "SELEC 1")
 
 
 def test_bad_statements_say_where_and_change_nothing(spark, orders):
@@ -502,7 +517,7 @@ def test_bad_statements_say_where_and_change_nothing(spark, orders):
         (TableNotFound, "DELETE FROM hudi.`/nowhere/at/all`"),
     ):
         with pytest.raises(error) as raised:
-            hoodie.sql(spark, statement)
+            hoodie.spark.sql(spark, statement)
         if error is StatementError and "line" in str(raised.value):
             assert "column" in str(raised.value)
     assert rows(spark, orders) == before
@@ -528,7 +543,9 @@ def test_statements_builder_and_model_agree_on_random_histories(spark, tmp_path_
     columns = "id int, v int"
     tables = {}
     for door in ("sql", "builder"):
-        tables[door] = hoodie.create_table(spark, str(folder / door), name="t", record_key="id", table_type=table_type)
+        tables[door] = hoodie.create_table(
+            str(folder / door), spark=spark, name="t", record_key="id", table_type=table_type
+        )
         tables[door].upsert(spark.createDataFrame([(0, 0), (1, 5)], columns))
     model = {0: 0, 1: 5}
     name = f"hudi.`{folder / 'sql'}`"
@@ -536,7 +553,7 @@ def test_statements_builder_and_model_agree_on_random_histories(spark, tmp_path_
         if step == "merge":
             source = spark.createDataFrame([(key, *row) for key, row in argument.items()], columns + ", gone boolean")
             source.createOrReplaceTempView("changes")
-            hoodie.sql(
+            hoodie.spark.sql(
                 spark,
                 f"MERGE INTO {name} t USING changes s ON t.id = s.id WHEN MATCHED AND s.gone THEN DELETE "
                 "WHEN MATCHED THEN UPDATE SET v = t.v + s.v WHEN NOT MATCHED AND NOT s.gone THEN INSERT *",
@@ -550,18 +567,18 @@ def test_statements_builder_and_model_agree_on_random_histories(spark, tmp_path_
                 else:
                     model[key] = model.get(key, 0) + value
         elif step == "update":
-            hoodie.sql(spark, f"UPDATE {name} SET v = v + 1 WHERE v >= {argument}")
-            tables["builder"].update(f"v >= {argument}", {"v": "v + 1"})
+            hoodie.spark.sql(spark, f"UPDATE {name} SET v = v + 1 WHERE v >= {argument}")
+            tables["builder"].update({"v": "v + 1"}, f"v >= {argument}")
             model = {key: value + (value >= argument) for key, value in model.items()}
         elif step == "delete":
-            hoodie.sql(spark, f"DELETE FROM {name} WHERE v < {argument}")
-            tables["builder"].delete_where(f"v < {argument}")
+            hoodie.spark.sql(spark, f"DELETE FROM {name} WHERE v < {argument}")
+            tables["builder"].delete(where=f"v < {argument}")
             model = {key: value for key, value in model.items() if value >= argument}
         else:
             for table in tables.values():
                 table.upsert(spark.createDataFrame(list(argument.items()), columns))
             model |= argument
         for table in tables.values():
-            found = hoodie.read_arrow(table.path, columns=["id", "v"]).to_pylist()
+            found = hoodie.open_table(table.path).snapshot(columns=["id", "v"]).to_arrow().to_pylist()
             assert {row["id"]: row["v"] for row in found} == model
             assert len(found) == len(model)

@@ -25,7 +25,9 @@ def rows(spark: SparkSession, low: int, high: int, version: int, partition: str 
 
 
 def made(spark: SparkSession, path: str, **options: object) -> HoodieTable:
-    return hoodie.create_table(spark, path, name="t", record_key="id", partition_by="p", ordering="ts", options=options)
+    return hoodie.create_table(
+        path, spark=spark, name="t", record_key="id", partition_by="p", ordering="ts", options=options
+    )
 
 
 @ROUTES
@@ -38,7 +40,7 @@ def test_a_write_that_storage_refuses_says_what_to_do_and_can_be_done_again(
 ):
     table = made(spark, str(tmp_path / "t"))
     table.upsert(rows(spark, 0, 10, 1))
-    before = hoodie.read_arrow(table.path)
+    before = hoodie.open_table(table.path).snapshot().to_arrow()
     whole, table.storage = table.storage, RefusingStorage(table.storage, number, ".parquet")
     with pytest.raises(kind, match=advice) as raised:
         table.upsert(rows(spark, 5, 15, 2), options=route)
@@ -47,10 +49,10 @@ def test_a_write_that_storage_refuses_says_what_to_do_and_can_be_done_again(
     assert "[Errno " in str(cause)  # what the storage said: on executors within Spark's own error
     if not route:
         assert isinstance(cause, OSError)
-    assert hoodie.read_arrow(table.path) == before
+    assert hoodie.open_table(table.path).snapshot().to_arrow() == before
     table.storage = whole
     table.upsert(rows(spark, 5, 15, 2), options=route)
-    assert hoodie.read_arrow(table.path).num_rows == 15
+    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 15
 
 
 @ROUTES
@@ -59,16 +61,16 @@ def test_a_partition_whose_name_is_too_long_for_a_folder(spark, tmp_path, route)
     table.upsert(rows(spark, 0, 4, 1))
     with pytest.raises(NameTooLong, match="Shorten the partition value"):
         table.upsert(rows(spark, 4, 8, 1, "repeat('x', 300)"), options=route)
-    assert hoodie.read_arrow(table.path).num_rows == 4
+    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 4
     table.upsert(rows(spark, 4, 8, 1), options=route)
-    assert hoodie.read_arrow(table.path).num_rows == 8
+    assert hoodie.open_table(table.path).snapshot().to_arrow().num_rows == 8
 
 
 def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
     table = made(spark, str(tmp_path / "t"))
     table.upsert(rows(spark, 0, 4, 1))
-    client = hoodie.HoodieReadClient(spark, table.path)
-    writer = hoodie.HoodieWriteClient(spark, table.path)
+    client = hoodie.hudi.HoodieReadClient(table.path, spark=spark)
+    writer = hoodie.hudi.HoodieWriteClient(table.path, spark=spark)
 
     def refuse(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", "somewhere")
@@ -83,10 +85,10 @@ def test_reads_keys_and_services_say_what_to_do(spark, tmp_path, monkeypatch):
         lambda: client.read(rows(spark, 0, 4, 1)),
         lambda: client.filter_exists(rows(spark, 0, 4, 1)),
         writer.start_commit,
-        lambda: hoodie.read(spark, table.path),
-        lambda: hoodie.write(rows(spark, 0, 4, 1), table.path),
-        lambda: hoodie.HoodieReadClient(spark, table.path),
-        lambda: hoodie.read_arrow(table.path),
+        lambda: hoodie.hudi.read(table.path, spark=spark),
+        lambda: hoodie.hudi.write(rows(spark, 0, 4, 1), table.path),
+        lambda: hoodie.hudi.HoodieReadClient(table.path, spark=spark),
+        lambda: hoodie.open_table(table.path).snapshot().to_arrow(),
     ):
         with pytest.raises(AccessDenied, match="who owns the folder") as raised:
             act()
@@ -107,7 +109,9 @@ def test_a_global_index_does_not_lead_driver_threads_past_their_limit(request, s
     assert (deleted.route, deleted.deleted) == ("executors", 2)
     moved = rows(spark, 2, 4, 2, "'new'")  # of this batch's own partition there is nothing to rewrite
     assert table.upsert(moved).route == "executors"
-    assert sorted(row["id"] for row in hoodie.read_arrow(table.path).to_pylist()) == [f"k{n}" for n in range(2, 10)]
+    assert sorted(row["id"] for row in hoodie.open_table(table.path).snapshot().to_arrow().to_pylist()) == [
+        f"k{n}" for n in range(2, 10)
+    ]
     within = table.delete(rows(spark, 4, 5, 2).select("id"), options={"hoodie.spark.driver.max.rewrite.bytes": 2**30})
     assert (within.route, within.deleted) == ("driver", 1)
 
@@ -133,12 +137,12 @@ NEW = {
 def test_a_first_batch_that_does_not_fit_makes_no_table(spark, tmp_path, route, columns, kind):
     path = tmp_path / "t"
     with pytest.raises(kind):
-        hoodie.write(rows(spark, 0, 3, 1).selectExpr(*columns), str(path), {**NEW, **route})
+        hoodie.hudi.write(rows(spark, 0, 3, 1).selectExpr(*columns), str(path), {**NEW, **route})
     assert not (path / ".hoodie" / "hoodie.properties").exists()
     assert [file for file in path.rglob("*") if file.is_file()] == []
     other = {**NEW, **route, "hoodie.datasource.write.recordkey.field": "v"}  # nothing is settled yet
-    assert hoodie.write(rows(spark, 0, 3, 1), str(path), other).inserted == 3
-    assert hoodie.read_arrow(str(path)).num_rows == 3
+    assert hoodie.hudi.write(rows(spark, 0, 3, 1), str(path), other).inserted == 3
+    assert hoodie.open_table(str(path)).snapshot().to_arrow().num_rows == 3
 
 
 def test_deleting_partitions_of_no_table_makes_none(spark, tmp_path):
@@ -148,17 +152,17 @@ def test_deleting_partitions_of_no_table_makes_none(spark, tmp_path):
         "hoodie.datasource.write.partitions.to.delete": "a",
     }
     with pytest.raises(hoodie.HoodieError, match="no table here"):
-        hoodie.write(rows(spark, 0, 3, 1), str(tmp_path / "t"), options)
+        hoodie.hudi.write(rows(spark, 0, 3, 1), str(tmp_path / "t"), options)
     assert not (tmp_path / "t").exists()
 
 
 def test_a_client_keeps_no_instant_that_is_over(spark, tmp_path):
     table = made(spark, str(tmp_path / "t"))
-    client = hoodie.HoodieWriteClient(spark, table.path)
+    client = hoodie.hudi.HoodieWriteClient(table.path, spark=spark)
     for version in range(3):
         client.upsert(rows(spark, 0, 3, version), client.start_commit())
     assert client._begun == {}
-    held = hoodie.HoodieWriteClient(spark, table.path, {"hoodie.auto.commit": False})
+    held = hoodie.hudi.HoodieWriteClient(table.path, {"hoodie.auto.commit": False}, spark=spark)
     instant = held.start_commit()
     result = held.upsert(rows(spark, 0, 3, 9), instant)
     assert list(held._begun) == [instant]

@@ -24,7 +24,7 @@ from hoodie.spark.session import local_session
 
 folder = sys.argv[1]
 spark = local_session("killed", cores=1, memory="1g", **json.loads(sys.argv[2]))
-table = hoodie.open_table(spark, folder + "/table")
+table = hoodie.open_table(folder + "/table", spark=spark)
 write = table.stream_upsert("incoming", operation="insert")
 
 def once(batch, number):
@@ -39,7 +39,7 @@ stream.trigger(availableNow=True).start().awaitTermination()
 
 
 def test_a_batch_that_is_sent_again_after_a_kill_is_written_once(spark: SparkSession, tmp_path: Path) -> None:
-    table = hoodie.create_table(spark, str(tmp_path / "table"), name="t", record_key="id", ordering="at")
+    table = hoodie.create_table(str(tmp_path / "table"), spark=spark, name="t", record_key="id", ordering="at")
     for number in range(3):
         rows = spark.createDataFrame([(f"k{number}", number)], COLUMNS)
         rows.coalesce(1).write.mode("append").json(str(tmp_path / "incoming"))
@@ -53,12 +53,12 @@ def test_a_batch_that_is_sent_again_after_a_kill_is_written_once(spark: SparkSes
     stream = stream.option("checkpointLocation", str(tmp_path / "checkpoint")).trigger(availableNow=True)
     stream.start().awaitTermination()
     assert len(table.history()) == 3
-    rows_now = hoodie.read_arrow(table.path, columns=["id", "at"]).to_pylist()
+    rows_now = hoodie.open_table(table.path).snapshot(columns=["id", "at"]).to_arrow().to_pylist()
     assert sorted((row["id"], row["at"]) for row in rows_now) == [("k0", 0), ("k1", 1), ("k2", 2)]
 
 
 def test_a_stream_without_a_name_or_of_another_operation_is_refused(spark: SparkSession, tmp_path: Path) -> None:
-    table = hoodie.create_table(spark, str(tmp_path / "table"), name="t", record_key="id")
+    table = hoodie.create_table(str(tmp_path / "table"), spark=spark, name="t", record_key="id")
     with pytest.raises(InvalidInput, match="name"):
         table.stream_upsert("")
     with pytest.raises(InvalidInput, match="insert_overwrite"):

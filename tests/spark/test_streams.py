@@ -28,7 +28,7 @@ KEYS = {
 def registered(spark: SparkSession) -> Iterator[SparkSession]:
     hoodie.register(spark)
     yield spark
-    hoodie.unregister(spark)
+    hoodie.spark.unregister(spark)
 
 
 def rows_of(*rows: tuple[str, str, int]) -> pa.Table:
@@ -36,13 +36,13 @@ def rows_of(*rows: tuple[str, str, int]) -> pa.Table:
 
 
 def content(path: str) -> list[tuple[object, ...]]:
-    rows = hoodie.read_arrow(path, columns=["id", "city", "at"]).to_pylist()
+    rows = hoodie.open_table(path).snapshot(columns=["id", "city", "at"]).to_arrow().to_pylist()
     return sorted(tuple(row.values()) for row in rows)
 
 
 def test_a_stream_of_changes_becomes_a_table_of_its_own(registered: SparkSession, tmp_path: Path) -> None:
     spark, path, copy, checkpoint = registered, *(str(tmp_path / name) for name in ("t", "copy", "checkpoint"))
-    table = hoodie.create_table(spark, path, name="t", record_key="id", partition_by="city", ordering="at")
+    table = hoodie.create_table(path, spark=spark, name="t", record_key="id", partition_by="city", ordering="at")
     table.upsert(rows_of(("a", "oslo", 1), ("b", "rome", 1)))
     table.upsert(rows_of(("a", "oslo", 2)))
 
@@ -71,7 +71,7 @@ def test_a_stream_of_changes_becomes_a_table_of_its_own(registered: SparkSession
     table.upsert(rows_of(("c", "rome", 3)))
     load()
     assert content(copy) == [("a", "oslo", 2), ("b", "rome", 1), ("c", "rome", 3)]
-    other = hoodie.create_table(spark, str(tmp_path / "other"), name="o", record_key="id")
+    other = hoodie.create_table(str(tmp_path / "other"), spark=spark, name="o", record_key="id")
     other.upsert(rows_of(("a", "oslo", 1)))
     with pytest.raises(InvalidInput, match="checkpoint is of table 't'"):
         load(other.path)
@@ -94,7 +94,10 @@ def test_the_rows_of_a_complete_result_take_the_place_of_all_others_and_errors_a
     start(counts, "1", "complete")
     spark.createDataFrame([("c", "rome", 3)], SCHEMA).coalesce(1).write.mode("append").json(files)
     start(counts, "1", "complete")
-    assert sorted((row["city"], row["at"]) for row in hoodie.read_arrow(path).to_pylist()) == [("oslo", 2), ("rome", 3)]
+    assert sorted((row["city"], row["at"]) for row in hoodie.open_table(path).snapshot().to_arrow().to_pylist()) == [
+        ("oslo", 2),
+        ("rome", 3),
+    ]
     assert [str(commit.operation) for _, commit in hoodie.open_table(path).history()] == ["INSERT_OVERWRITE_TABLE"] * 2
 
     rows = spark.readStream.schema(SCHEMA).json(files)
@@ -112,6 +115,6 @@ def test_the_rows_of_a_complete_result_take_the_place_of_all_others_and_errors_a
         ).start(path)
     with pytest.raises(InvalidInput, match="register_table"):
         rows.writeStream.format("hudi").toTable("t")
-    empty = hoodie.create_table(spark, str(tmp_path / "empty"), name="e", record_key="id")
+    empty = hoodie.create_table(str(tmp_path / "empty"), spark=spark, name="e", record_key="id")
     with pytest.raises(InvalidInput, match="no columns yet"):
         spark.readStream.format("hudi").load(empty.path)

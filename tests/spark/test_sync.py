@@ -20,7 +20,7 @@ def rows(spark: SparkSession, *keys: str, city: str = "oslo", ts: int = 1) -> Da
 
 def made(spark: SparkSession, folder: Path, **options: str) -> hoodie.HoodieTable:
     return hoodie.create_table(
-        spark, str(folder), name="trips", record_key="id", partition_by="city", ordering="ts", options=options
+        str(folder), spark=spark, name="trips", record_key="id", partition_by="city", ordering="ts", options=options
     )
 
 

@@ -74,8 +74,8 @@ def test_threads_get_the_estimates_of_their_own_frames(spark):
 def test_threads_that_write_at_once_keep_their_output_and_their_rows(spark, tmp_path, shared):
     def table(name: str) -> hoodie.HoodieTable:
         return hoodie.create_table(
-            spark,
             str(tmp_path / name),
+            spark=spark,
             name="t",
             record_key="id",
             partition_by="p",
@@ -105,7 +105,7 @@ def test_threads_that_write_at_once_keep_their_output_and_their_rows(spark, tmp_
     assert sys.stdout is before
     found: dict[str, int] = {}
     for name in {"0" if shared else str(number) for number in range(count)}:
-        read = hoodie.read_arrow(str(tmp_path / name)).to_pylist()
+        read = hoodie.open_table(str(tmp_path / name)).snapshot().to_arrow().to_pylist()
         assert not found.keys() & {row["id"] for row in read}
         found |= {row["id"]: row["v"] for row in read}
     numbers = [100 * number + n for number in range(count) for n in range(10)]

@@ -1,4 +1,4 @@
-"""Spark reads timestamps of tables with contradicting witnesses as `read_arrow` does, and writes into such tables."""
+"""Spark reads timestamps of tables with contradicting witnesses as all reads do, and writes into such tables."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import create_table, open_table, read_arrow, read_changes_arrow
+from hoodie import create_table, open_table
 from hoodie.errors import ContradictoryTimestamps
 from hoodie.schema.conform import conform
 from hoodie.spark.types import in_session_zone
@@ -43,11 +43,11 @@ def test_both_readers_agree_whatever_the_witnesses_say(commit: str, spark: Spark
     }
     storage = LocalStorage(tmp_path)
     make_table(storage, commit, said, [NUMBER, None, -1])
-    table, rows = open_table(spark, str(tmp_path)), read_arrow(tmp_path)
+    table, rows = open_table(str(tmp_path), spark=spark), open_table(tmp_path).snapshot().to_arrow()
     assert rows.num_rows == 3 * len(said)
     assert_equal(table.snapshot(), rows)
-    assert_equal(table.read_optimized(), rows)
-    assert_equal(table.changes("earliest"), read_changes_arrow(tmp_path, "earliest"))
+    assert_equal(table.snapshot(optimized=True), rows)
+    assert_equal(table.changes("earliest"), open_table(tmp_path).changes("earliest").to_arrow())
     count = sum(value is not None and value < 0 for value in in_micros(rows, "at"))
     moment = "timestamp_ntz" if commit.startswith("local") else "timestamp"
     assert table.snapshot().where(F.col("at") < F.lit("1970-01-01 00:00:00").cast(moment)).count() == count
@@ -64,27 +64,27 @@ def test_both_readers_agree_whatever_the_witnesses_say(commit: str, spark: Spark
 )
 def test_tables_of_hudi_are_read_alike_at_every_instant(name: str, spark: SparkSession, tmp_path: Path) -> None:
     path = unpacked(name, tmp_path)
-    table, rows = open_table(spark, str(path)), read_arrow(path)
+    table, rows = open_table(str(path), spark=spark), open_table(path).snapshot().to_arrow()
     assert rows.num_rows == (6 if name.startswith("v9") else 20)
     assert_equal(table.snapshot(), rows)
-    assert_equal(table.changes("earliest"), read_changes_arrow(path, "earliest"))
+    assert_equal(table.changes("earliest"), open_table(path).changes("earliest").to_arrow())
     for instant in load_state(LocalStorage(path)).timeline.commits[:2]:
-        then = open_table(spark, str(path)).as_of(instant.requested)
-        assert_equal(then, read_arrow(path, as_of=instant.requested))
+        then = open_table(str(path), spark=spark).as_of(instant.requested)
+        assert_equal(then, open_table(path).snapshot(as_of=instant.requested).to_arrow())
 
 
 def test_only_files_with_a_wrong_label_leave_sparks_own_reader(spark: SparkSession, tmp_path: Path) -> None:
     said = {"a": Witnesses("millis"), "b": Witnesses("micros"), "c": Witnesses("none"), "d": Witnesses("millis")}
     make_table(LocalStorage(tmp_path), "timestamp-millis", said, [NUMBER])
     with pytest.warns(ContradictoryTimestamps):
-        frame = open_table(spark, str(tmp_path)).snapshot()
+        frame = open_table(str(tmp_path), spark=spark).snapshot()
     assert sorted(Path(file).parent.name for file in frame.inputFiles()) == ["a", "d"]
 
 
 def test_spark_writes_into_a_table_of_milliseconds_that_hudi_mislabelled(spark: SparkSession, tmp_path: Path) -> None:
     path = unpacked("trips_logical_types_json_cow_read_v6", tmp_path)
-    before = {row["_row_key"]: row for row in read_arrow(path).to_pylist()}
-    table = open_table(spark, str(path), options={"hoodie.metadata.enable": "false"})
+    before = {row["_row_key"]: row for row in open_table(path).snapshot().to_arrow().to_pylist()}
+    table = open_table(str(path), spark=spark, options={"hoodie.metadata.enable": "false"})
     batch = table.snapshot().where("partition_path = '2015/03/16'").limit(2)
     keys = [row["_row_key"] for row in batch.select("_row_key").collect()]
     changed = batch.where(F.col("_row_key").isin(keys)).withColumn("rider", F.lit("changed"))
@@ -92,7 +92,7 @@ def test_spark_writes_into_a_table_of_milliseconds_that_hudi_mislabelled(spark: 
     changed = changed.withColumn("ts_millis", F.lit("2024-02-03 04:05:06.789123").cast("timestamp"))
     changed = changed.withColumn("local_ts_millis", F.lit("2024-02-03 04:05:06.789123").cast("timestamp_ntz"))
     table.upsert(changed)
-    after = {row["_row_key"]: row for row in read_arrow(path).to_pylist()}
+    after = {row["_row_key"]: row for row in open_table(path).snapshot().to_arrow().to_pylist()}
     assert after.keys() == before.keys()
     times = ["ts_millis", "ts_micros", "local_ts_millis", "local_ts_micros"]
     for key, row in after.items():
@@ -101,7 +101,7 @@ def test_spark_writes_into_a_table_of_milliseconds_that_hudi_mislabelled(spark: 
         else:
             assert [row[name] for name in times] == [before[key][name] for name in times]
     assert sum(row["rider"] == "changed" for row in after.values()) == 2
-    assert_equal(open_table(spark, str(path)).snapshot(), read_arrow(path))
+    assert_equal(open_table(str(path), spark=spark).snapshot(), open_table(path).snapshot().to_arrow())
     said = declared(LocalStorage(path))
     assert [said[name] for name in times] == [
         "timestamp-millis",
@@ -123,13 +123,13 @@ def test_keys_and_paths_of_times_are_the_numbers_that_the_table_has(spark: Spark
     )
     # The first write has numbers in microseconds: of another table, to be declared as milliseconds.
     table = create_table(
-        spark, str(tmp_path), name="t", record_key="at", partition_by="day", ordering="seq", options=options
+        str(tmp_path), spark=spark, name="t", record_key="at", partition_by="day", ordering="seq", options=options
     )
     numbers = rows.withColumn("at", F.unix_millis("at")).withColumn("day", F.unix_millis("day"))
     table.insert(numbers)
     declare(LocalStorage(tmp_path), {"at": "timestamp-millis", "day": "timestamp-millis"})
     table.upsert(rows.withColumn("note", F.lit("second")))
-    found = read_arrow(tmp_path).to_pylist()
+    found = open_table(tmp_path).snapshot().to_arrow().to_pylist()
     assert [(row["_hoodie_record_key"], row["_hoodie_partition_path"], row["note"]) for row in found] == [
         ("1705489200123", "2024-01-17", "second")
     ]

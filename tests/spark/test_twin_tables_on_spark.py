@@ -15,8 +15,10 @@ from support.twin_histories import Histories, run_histories
 def test_both_table_types_hold_the_same_rows_after_every_step(
     spark: SparkSession, tmp_path: Path, count: int, steps: int
 ) -> None:
+    session = spark
+
     class OnSpark(Histories):
-        session = (spark,)
+        spark = session
         folder = str(tmp_path / "twins")
 
     run_histories(count, steps, OnSpark)

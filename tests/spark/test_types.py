@@ -191,7 +191,9 @@ def test_empty_lists_within_another_type_get_the_offsets_that_spark_left_out() -
 @pytest.mark.parametrize("limit", ["268435456", "0"], ids=["driver", "executors"])
 def test_a_void_column_is_of_the_tables_type(spark: SparkSession, tmp_path: Path, limit: str) -> None:
     options = {"hoodie.spark.driver.max.batch.bytes": limit}
-    table = hoodie.create_table(spark, str(tmp_path / "t"), name="t", record_key="id", ordering="ts", options=options)
+    table = hoodie.create_table(
+        str(tmp_path / "t"), spark=spark, name="t", record_key="id", ordering="ts", options=options
+    )
     table.upsert(spark.sql("SELECT 1 AS id, 1L AS ts, 'x' AS text, array(1.5D) AS list"))
     done = table.upsert(spark.sql("SELECT int(id) AS id, 2L AS ts, NULL AS text, NULL AS list FROM range(1, 3)"))
     assert (done.updated, done.inserted) == (1, 1)

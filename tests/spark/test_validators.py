@@ -23,7 +23,7 @@ SINGLE = {
 @pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
 def test_a_commit_that_does_not_pass_a_query_is_rolled_back(spark: SparkSession, tmp_path: Path, kind: str) -> None:
     table = hoodie.create_table(
-        spark, tmp_path / "t", name="t", record_key="id", ordering="ts", table_type=kind,
+        tmp_path / "t", spark=spark, name="t", record_key="id", ordering="ts", table_type=kind,
         options={"hoodie.cleaner.policy.failed.writes": "EAGER"},
     )  # fmt: skip
 
@@ -56,10 +56,10 @@ def test_a_commit_that_does_not_pass_a_query_is_rolled_back(spark: SparkSession,
     with pytest.raises(ValidationFailed):
         table.delete_partitions([""], options=EQUAL)
     for key, value in EQUAL.items():
-        hoodie.sql(spark, f"SET {key}={value}")
+        hoodie.spark.sql(spark, f"SET {key}={value}")
     try:
         with pytest.raises(ValidationFailed):
-            hoodie.sql(spark, f"DELETE FROM hudi.`{table.path}` WHERE id = 'a'")
+            hoodie.spark.sql(spark, f"DELETE FROM hudi.`{table.path}` WHERE id = 'a'")
     finally:
         for key in EQUAL:
             spark.conf.unset(key)

@@ -43,7 +43,7 @@ def test_vectors_are_lists_without_spark(path: str) -> None:
 
 
 def test_vectors_are_lists_in_spark(spark: Any, path: str) -> None:
-    frame = hoodie.open_table(spark, path).snapshot()
+    frame = hoodie.open_table(path, spark=spark).snapshot()
     types = [frame.schema[name].dataType.simpleString() for name in COLUMNS[3:]]
     assert types == ["array<float>", "array<double>", "array<tinyint>"]
     assert [row.asDict() for row in frame.select(COLUMNS).orderBy("id").collect()] == expected()

@@ -15,7 +15,7 @@ import pytest
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from hoodie import HoodieTable, WriteResult, open_table, read_arrow
+from hoodie import HoodieTable, WriteResult, open_table
 from hoodie.errors import InvalidOption, TableMismatch, UnsupportedTable
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.formats.parquet.bloom import might_contain
@@ -92,7 +92,7 @@ def test_each_copy_on_write_table_is_written_or_refused() -> None:
 def test_an_upsert_changes_one_row_and_adds_one(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path, case = fixture_table(name), CASES[name]
     before = expected_rows(name)
-    table = open_table(spark, str(path), options=case.options)
+    table = open_table(str(path), spark=spark, options=case.options)
     key = case.key or before.column("_hoodie_record_key")[0].as_py()
     result = table.upsert(changed_and_new(table, key, case))
 
@@ -122,7 +122,9 @@ def test_an_upsert_changes_one_row_and_adds_one(name: str, spark: SparkSession, 
 )
 def test_executors_write_into_it_as_the_driver_does(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     case = CASES[name]
-    tables = [open_table(spark, str(fixture_table(name)), options={**case.options, **more}) for more in ({}, SPREAD)]
+    tables = [
+        open_table(str(fixture_table(name)), spark=spark, options={**case.options, **more}) for more in ({}, SPREAD)
+    ]
     key = case.key or expected_rows(name).column("_hoodie_record_key")[0].as_py()
     results = [table.upsert(changed_and_new(table, key, case)) for table in tables]
     assert [result.route for result in results] == ["driver", "executors"]
@@ -139,7 +141,7 @@ def test_a_refused_table_keeps_its_metadata_table(spark: SparkSession, fixture_t
     bad = "cdc.enabled=true\nhoodie.table.cdc.supplemental.logging.mode=ALL"
     properties.write_text(without_checksum(properties.read_text()).replace("cdc.enabled=false", bad))
     files = contents(path)
-    table = open_table(spark, str(path), options={"hoodie.metadata.enable": "false"})
+    table = open_table(str(path), spark=spark, options={"hoodie.metadata.enable": "false"})
     with pytest.raises(UnsupportedTable, match="cdc"):
         table.upsert(table.snapshot())
     assert contents(path) == files
@@ -149,7 +151,7 @@ def test_a_refused_table_keeps_its_metadata_table(spark: SparkSession, fixture_t
 def test_a_table_that_this_library_would_harm_is_refused(name: str, spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table(name)
     files = contents(path)
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     with pytest.raises(UnsupportedTable, match=f"(?s){REFUSED[name]}"):
         table.upsert(table.snapshot())
     assert contents(path) == files
@@ -158,19 +160,19 @@ def test_a_table_that_this_library_would_harm_is_refused(name: str, spark: Spark
 def test_the_metadata_table_goes_before_the_first_write_without_it(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("cow_metadata_table")
     assert (path / ".hoodie/metadata/.hoodie/hoodie.properties").exists()
-    table = open_table(spark, str(path), options={"hoodie.metadata.enable": "false"})
+    table = open_table(str(path), spark=spark, options={"hoodie.metadata.enable": "false"})
     table.upsert(table.snapshot().limit(1))
     assert not (path / ".hoodie/metadata").exists()
     properties = (path / ".hoodie/hoodie.properties").read_text()
     assert not [line for line in properties.splitlines() if line.startswith("hoodie.table.metadata.partitions")]
     assert "hoodie.table.recordkey.fields=id" in properties
     # From then on every writer may write, and hudi-rs lists folders.
-    open_table(spark, str(path)).upsert(table.snapshot().limit(1))
+    open_table(str(path), spark=spark).upsert(table.snapshot().limit(1))
     assert_read_alike(table)
 
 
 def test_rows_that_are_late_by_event_time_lose(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("cow_event_time")), options=EVENT_TIME)
+    table = open_table(str(fixture_table("cow_event_time")), spark=spark, options=EVENT_TIME)
     stored = {row["id"]: row for row in expected_rows("cow_event_time").to_pylist()}
     late, equal, newer = "k00000", "k00001", "k00002"
     moves = F.create_map(*[F.lit(part) for pair in ((late, -1), (equal, 0), (newer, 1)) for part in pair])
@@ -190,14 +192,14 @@ def test_rows_that_are_late_by_event_time_lose(spark: SparkSession, fixture_tabl
 
 
 def test_the_last_write_wins_where_the_payload_is_the_default(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("cow_upserts_delete")))
+    table = open_table(str(fixture_table("cow_upserts_delete")), spark=spark)
     table.upsert(rows_of(table, "k00000").withColumns({"ts": F.lit(1).cast("long"), "note": F.lit("late")}))
     row = row_of(assert_read_alike(table), "k00000")
     assert (row["ts"], row["note"]) == (1, "late")
 
 
 def test_the_delete_flag_of_a_row_deletes(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("cow_soft_delete_flag")))
+    table = open_table(str(fixture_table("cow_soft_delete_flag")), spark=spark)
     before = expected_rows("cow_soft_delete_flag")
     gone, stays, absent = "k00000", "k00001", "never there"
     batch = rows_of(table, gone, stays)
@@ -210,7 +212,7 @@ def test_the_delete_flag_of_a_row_deletes(spark: SparkSession, fixture_table: Un
 
 
 def test_rows_of_hudi_are_deleted_by_key(spark: SparkSession, fixture_table: Unpack) -> None:
-    table = open_table(spark, str(fixture_table("cow_complex_key_hive_style")))
+    table = open_table(str(fixture_table("cow_complex_key_hive_style")), spark=spark)
     key = "id:k00000,shop:0"
     result = table.delete(
         table.snapshot().where(F.col("_hoodie_record_key") == key).select("id", "shop", "ds", "region")
@@ -226,7 +228,7 @@ def test_a_clustered_file_takes_the_update_and_the_files_before_it_stay_hidden(
     spark: SparkSession, fixture_table: Unpack
 ) -> None:
     path = fixture_table("cow_clustering")
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     replaced = {file.name.split("_")[0] for file in path.glob("*/*.parquet")} - file_ids(table)
     assert replaced
     result = table.upsert(rows_of(table, "k00000").withColumn("note", F.lit("after clustering")))
@@ -239,11 +241,11 @@ def test_a_savepoint_keeps_its_rows(spark: SparkSession, fixture_table: Unpack) 
     path = fixture_table("cow_savepoint")
     steps = fixture_facts("cow_savepoint")["steps"]
     (savepoint,) = [step["instant"] for step in steps if step["op"] == "savepoint"]
-    before = read_arrow(path, as_of=savepoint)
-    table = open_table(spark, str(path))
+    before = open_table(path).snapshot(as_of=savepoint).to_arrow()
+    table = open_table(str(path), spark=spark)
     table.upsert(rows_of(table, "k00000").withColumn("note", F.lit("after the savepoint")))
     assert (path / f".hoodie/{savepoint}.savepoint").exists()
-    assert_same_rows(read_arrow(path, as_of=savepoint), before)
+    assert_same_rows(open_table(path).snapshot(as_of=savepoint).to_arrow(), before)
     assert_same_rows(read_hudi_rs(path, as_of=savepoint), before)
 
 
@@ -251,7 +253,7 @@ def test_instants_of_the_archive_stay_where_they_are(spark: SparkSession, fixtur
     path = fixture_table("cow_archived")
     archive = {name: data for name, data in contents(path).items() if "/archived/" in name}
     assert archive
-    table = open_table(spark, str(path))
+    table = open_table(str(path), spark=spark)
     table.upsert(rows_of(table, "k00000"))
     now = contents(path)
     assert {name: now.get(name) for name in archive} == archive
@@ -259,7 +261,7 @@ def test_instants_of_the_archive_stay_where_they_are(spark: SparkSession, fixtur
 
 def test_the_time_settings_that_a_table_lacks_come_with_the_write(spark: SparkSession, fixture_table: Unpack) -> None:
     path = fixture_table("v6_cow_timestamp_keygen")
-    untold = open_table(spark, str(path))
+    untold = open_table(str(path), spark=spark)
     with pytest.raises(InvalidOption, match=r"hoodie\.keygen\.timebased\.timestamp\.type"):
         untold.upsert(untold.snapshot())
     told = untold.upsert(rows_of(untold, "1").withColumn("ts_str", F.lit("2031-12-30T23:59:59.000Z")), options=TIMES)
@@ -292,7 +294,7 @@ def changed_and_new(table: HoodieTable, key: str, case: Case) -> DataFrame:
 
 def assert_read_alike(table: HoodieTable) -> pa.Table:
     """Spark, Arrow and hudi-rs read the same rows, which are returned."""
-    rows = read_arrow(table.path)
+    rows = open_table(table.path).snapshot().to_arrow()
     assert_same_rows(table.snapshot().toArrow(), rows)
     assert_same_rows(read_hudi_rs(table.path), rows)
     return rows
@@ -329,7 +331,7 @@ def assert_commit_tells_of(path: Path, result: WriteResult) -> None:
     told = json.loads(data)
     assert told["operationType"] == "UPSERT"
     columns = [each["name"] for each in json.loads(told["extraMetadata"]["schema"])["fields"]]
-    assert set(columns) - set(META) == set(read_arrow(path).column_names) - set(META)
+    assert set(columns) - set(META) == set(open_table(path).snapshot().to_arrow().column_names) - set(META)
     stats = [stat for part in told["partitionToWriteStats"].values() for stat in part]
     assert {stat["path"] for stat in stats} == set(result.files)
     for stat in stats:

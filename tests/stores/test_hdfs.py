@@ -12,8 +12,8 @@ from uuid import uuid4
 import pyarrow as pa
 import pytest
 
+from hoodie import open_table
 from hoodie.errors import AccessDenied, InvalidOption, NameTooLong, StorageFailed, StorageUnavailable
-from hoodie.reading.snapshot import read_arrow
 from hoodie.storage import storage_for
 from hoodie.storage.faults import fault_of, typed_errors
 from hoodie.testing.tables import ArrowTable
@@ -26,7 +26,7 @@ pytestmark = pytest.mark.stores
 #: What a process reads that knows HDFS by HADOOP_CONF_DIR alone.
 _READ = """
 import sys, hoodie
-print(sorted(hoodie.read_arrow(sys.argv[1]).column("id").to_pylist()))
+print(sorted(hoodie.open_table(sys.argv[1]).snapshot().to_arrow().column("id").to_pylist()))
 """
 
 
@@ -59,7 +59,7 @@ def test_a_name_service_of_hadoop_conf_dir_is_found_and_its_dead_namenode_passed
         environment = {**os.environ, "HADOOP_CONF_DIR": str(tmp_path)}
         said = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False)
         assert said.stdout.splitlines()[-1:] == ["['a', 'b', 'c']"], said.stderr
-    by_option = read_arrow(f"hdfs://lake{path}", storage_options={"config_dir": str(tmp_path)})
+    by_option = open_table(f"hdfs://lake{path}", storage_options={"config_dir": str(tmp_path)}).snapshot().to_arrow()
     assert sorted(by_option.column("id").to_pylist()) == ["a", "b", "c"]
 
 

@@ -39,8 +39,8 @@ def test_a_history_by_spark_is_read_alike_by_spark_and_without_it(
 ) -> None:
     storage = store.new()
     table = hoodie.create_table(
-        spark,
         storage.root,
+        spark=spark,
         name="trips",
         record_key="id",
         partition_by="city",
@@ -63,10 +63,10 @@ def test_a_history_by_spark_is_read_alike_by_spark_and_without_it(
     assert done.route == ("driver" if limit != "0" else "executors")
     expected = {key: row for key, row in {**FIRST, **SECOND, **THIRD, **LATER}.items() if key != "a"}
     assert rows_of(table.snapshot().toArrow()) == expected
-    assert rows_of(hoodie.read_arrow(storage.root, storage_options=store.options)) == expected
+    assert rows_of(hoodie.open_table(storage.root, storage_options=store.options).snapshot().to_arrow()) == expected
     assert rows_of(table.as_of(first).toArrow()) == {**FIRST, **SECOND}
     reads = "base files read by Spark" if storage.root.startswith("hdfs:") else "base files read by Python tasks"
-    assert reads in str(table.explain_snapshot())
+    assert reads in str(table.scan())
     ArrowTable(storage).upsert(batch({"z": ("oslo", 10, "without Spark")}))
     assert rows_of(table.snapshot().toArrow()) == {**expected, "z": ("oslo", 10, "without Spark")}
     assert [str(found) for found in examine(storage) if found.severity is Severity.ERROR] == []

@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import COMMIT_TIME
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import SliceReader, base_batches
 from hoodie.reading.slices.slice_changes import SliceChanges
 
 
-def rows_by_position(scan: Scan) -> pa.Table:
+def rows_by_position(scan: ScanPlan) -> pa.Table:
     """The rows of a scan, in any order."""
     schema = pa.schema([scan.schema.field(name) for name in scan.read])
     parts = [pa.schema([field.with_nullable(True) for field in schema]).empty_table()]

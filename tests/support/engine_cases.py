@@ -140,7 +140,7 @@ def write(case: Case, path: Path) -> list[str]:
     """Make the table by the library, without Spark: the instants of the writes."""
     results = []
     for step in case.steps:
-        result = hoodie.write(step.arrow(), str(path), case.options_of(step))
+        result = hoodie.hudi.write(step.arrow(), str(path), case.options_of(step))
         assert result is not None
         results.append(result.instant)
     return [*results, *(_THEN[case.then](case, path) if case.then else ())]
@@ -149,7 +149,7 @@ def write(case: Case, path: Path) -> list[str]:
 def _roll_back(case: Case, path: Path) -> list[str]:
     """A write, rolled back."""
     step = Step("upsert", (_row("k0", "oslo", 9), _row("r1", "rome", 9)))
-    result = hoodie.write(step.arrow(), str(path), case.options_of(step))
+    result = hoodie.hudi.write(step.arrow(), str(path), case.options_of(step))
     assert result is not None
     hoodie.open_table(str(path)).rollback(result.instant)
     return []
@@ -158,7 +158,7 @@ def _roll_back(case: Case, path: Path) -> list[str]:
 def _die(case: Case, path: Path) -> list[str]:
     """A write whose files and markers are there, and that did not complete."""
     step = Step("upsert", (_row("k0", "oslo", 9), _row("r1", "rome", 9)))
-    client = hoodie.HoodieWriteClient(str(path), options={**case.options, "hoodie.auto.commit": "false"})
+    client = hoodie.hudi.HoodieWriteClient(str(path), options={**case.options, "hoodie.auto.commit": "false"})
     client.upsert(step.arrow(), client.start_commit())
     return []
 
@@ -168,7 +168,7 @@ def _plan_compaction(case: Case, path: Path) -> list[str]:
     due = {"hoodie.compact.inline.max.delta.commits": "1"}
     assert hoodie.open_table(str(path)).schedule_compaction(options=due) is not None
     step = Step("upsert", (_row("k0", "oslo", 9), _row("r1", "rome", 9)))
-    result = hoodie.write(step.arrow(), str(path), case.options_of(step))
+    result = hoodie.hudi.write(step.arrow(), str(path), case.options_of(step))
     assert result is not None
     return [result.instant]
 
@@ -196,7 +196,7 @@ def read(path: Path, view: str, after: str) -> pa.Table:
     if view == "snapshot":
         return table.snapshot().to_arrow()
     if view == "read_optimized":
-        return table.read_optimized().to_arrow()
+        return table.snapshot(optimized=True).to_arrow()
     return (table.changes(after) if view == "incremental" else table.as_of(after)).to_arrow()
 
 

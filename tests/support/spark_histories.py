@@ -42,7 +42,7 @@ TYPES = st.sampled_from(LEAVES) | st.sampled_from(
 
 
 def drawn_table(
-    session: tuple[SparkSession, ...],
+    spark: SparkSession | None,
     path: str,
     shape: Shape,
     table_type: str,
@@ -50,9 +50,9 @@ def drawn_table(
     **more: Any,
 ) -> HoodieTable[Any]:
     """A new table of a shape that a history was drawn for, with a session or without."""
-    return hoodie.create_table(  # type: ignore[call-overload, no-any-return]
-        *session,
+    return hoodie.create_table(
         path,
+        spark=spark,
         name="drawn",
         record_key=shape.keys,
         partition_by=shape.partition,
@@ -91,9 +91,7 @@ class SparkHistory:
         self.model = TableModel(shape, payload)
         self.routes: set[str] = set()  # that writes took
         options = {"hoodie.datasource.write.payload.class": payload, "hoodie.parquet.small.file.limit": 20_000}
-        self.table: HoodieTable = drawn_table(
-            (spark,), path, shape, table_type, options, storage_options=storage_options
-        )
+        self.table: HoodieTable = drawn_table(spark, path, shape, table_type, options, storage_options=storage_options)
 
     def take(self, step: Step, route: Mapping[str, str]) -> None:
         paths = [self.model.path_of(value) for value in step.partitions]
@@ -119,10 +117,12 @@ class SparkHistory:
         expected = model.snapshot()
         assert_rows(table.snapshot().toArrow(), expected)
         for options in OTHER_READS:
-            again = hoodie.open_table(table.session, table.path, options=options, storage_options=self.storage_options)
+            again = hoodie.open_table(
+                table.path, spark=table.session, options=options, storage_options=self.storage_options
+            )
             assert_rows(again.snapshot().toArrow(), expected)
-        assert_rows(hoodie.read_arrow(table.path, storage_options=self.storage_options), expected)
-        assert_rows(table.read_optimized().toArrow(), model.read_optimized())
+        assert_rows(hoodie.open_table(table.path, storage_options=self.storage_options).snapshot().to_arrow(), expected)
+        assert_rows(table.snapshot(optimized=True).toArrow(), model.read_optimized())
         if any(copy.log for copies in model.rows.values() for copy in copies) and model.duplicates:
             return  # of several base rows of one key, hudi-rs (as Hudi's reader) merges a log with the first only
         path = table.path if self.copy is None else copied(table.storage, self.copy)

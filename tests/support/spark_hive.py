@@ -94,7 +94,7 @@ def running_spark_on_hive(folder: Path, uri: str) -> Iterator[SparkOnHive]:
 def main(uri: str, port: str, folder: str) -> None:
     import hoodie
 
-    spark = hoodie.local_session(
+    spark = hoodie.spark.local_session(
         cores=2,
         **{
             "spark.sql.catalogImplementation": "hive",

@@ -26,8 +26,8 @@ def table(
     **options: object,
 ) -> HoodieTable:
     return hoodie.create_table(
-        spark,
         str(path),
+        spark=spark,
         name="t",
         record_key="id",
         partition_by=partition_by,

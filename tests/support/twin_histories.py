@@ -57,7 +57,7 @@ SERVICES = st.sampled_from(["plan", "compact", "compact", "clean", "archive"])
 class Histories(RuleBasedStateMachine):
     """Ordering values that rise with every step, or come late; batches in memory, or staged in files."""
 
-    session: tuple[Any, ...] = ()
+    spark: Any = None
     folder = "memory://twins"
 
     @initialize(
@@ -84,7 +84,7 @@ class Histories(RuleBasedStateMachine):
         }
         if spilled:
             options["hoodie.spark.driver.max.batch.bytes"] = 0
-        self.twins = Twins(keys, options, everywhere=everywhere, session=self.session, folder=self.folder)
+        self.twins = Twins(keys, options, everywhere=everywhere, spark=self.spark, folder=self.folder)
 
     def placed(self, rows: list[Row]) -> list[Row]:
         self.step += 1

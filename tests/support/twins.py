@@ -16,9 +16,10 @@ from typing import Any
 import pyarrow as pa
 
 import hoodie
-from hoodie import HoodieReadClient, HoodieTable, HoodieWriteClient
+from hoodie import HoodieTable
 from hoodie.config.table import TimelineZone
 from hoodie.errors import HoodieError, WriteConflict
+from hoodie.hudi import HoodieReadClient, HoodieWriteClient
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.table.state import load_state
 from hoodie.timeline.clock import new_time, utc_now
@@ -86,7 +87,7 @@ class Twins:
     """Both tables and the dict.
 
     everywhere  a key is one row in the table, not in a partition
-    session     a Spark session, or none
+    spark       a Spark session, or none
     folder      of the tables
     """
 
@@ -96,17 +97,17 @@ class Twins:
         options: Mapping[str, Any],
         *,
         everywhere: bool,
-        session: tuple[Any, ...] = (),
+        spark: Any = None,
         folder: str = "memory://twins",
     ) -> None:
-        self.keys, self.everywhere, self.session = keys, everywhere, session
+        self.keys, self.everywhere, self.spark = keys, everywhere, spark
         self.schema = pa.schema([*keys.schema, *VALUES])
         self.options = {"hoodie.spark.driver.threads": 1, **options}
         number = next(_numbers)
         self.tables: tuple[HoodieTable[Any], ...] = tuple(
             hoodie.create_table(  # type: ignore[call-overload]
-                *session,
                 f"{folder}-{number}/{kind}",
+                spark=spark,
                 name="twins",
                 record_key=keys.columns,
                 partition_by="p",
@@ -176,7 +177,7 @@ class Twins:
     def delete_where(self, condition: str) -> None:
         fits = CONDITIONS[condition]
         rest = {key: row for key, row in self.rows.items() if not fits(row["d"])}
-        self._write(lambda table: table.delete(condition), rest)
+        self._write(lambda table: table.delete(where=condition), rest)
 
     def held_open(self, rows: Sequence[Row], others: Sequence[Row], *, overwriting: bool) -> None:
         """A writer takes its instant, another commits, and then the first one writes; after a conflict, anew.
@@ -191,10 +192,7 @@ class Twins:
     def begin(self) -> None:
         """A writer takes its instants, and writes later."""
         if not self.held:
-            clients = [
-                HoodieWriteClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
-                for table in self.tables
-            ]
+            clients = [HoodieWriteClient(table.path, spark=self.spark, options=self.options) for table in self.tables]
             self.held = tuple((client, client.start_commit()) for client in clients)
             self.at_begin = set(self.rows)
 
@@ -296,7 +294,7 @@ class Twins:
         scan = plan_scan(load_state(table.storage))
         same(self.texts(rows_by_position(scan).to_pylist()), expected, f"{kind} by position")
         asked = self.arrow([*keys, *(row | dict.fromkeys(["ts", "d", "s"]) for row in absent)])
-        client = HoodieReadClient(*self.session, table.path, options=self.options)  # type: ignore[call-overload]
+        client = HoodieReadClient(table.path, spark=self.spark, options=self.options)
         read = client.read(asked)
         same(self.texts(listed(read.rows)), expected, f"{kind} by key")
         for condition, fits in CONDITIONS.items():

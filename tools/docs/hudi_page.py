@@ -16,10 +16,10 @@ _PAGE = """\
 
 <!-- Generated: python -m tools.docs.hudi_page > docs/coming-from-hudi.md -->
 
-A job that writes with Hudi's Spark data source keeps its options. `df.write.format("hudi")` becomes `hoodie.write`,
-`spark.read.format("hudi")` becomes `hoodie.read`; no jar, no `spark.jars.packages`, no serializer or extension to
-configure. Tables are of version 6, which Hudi 0.14 and 0.15 write; what other engines do with them:
-[other engines](sync.md).
+A job that writes with Hudi's Spark data source keeps its options. `df.write.format("hudi")` becomes
+`hoodie.hudi.write`, `spark.read.format("hudi")` becomes `hoodie.hudi.read`; no jar, no `spark.jars.packages`, no
+serializer or extension to configure. Tables are of version 6, which Hudi 0.14 and 0.15 write; what other engines do
+with them: [other engines](sync.md).
 
 ## Three jobs
 
@@ -37,8 +37,8 @@ After; the options are the same ones:
 import hoodie
 
 {daily}df = spark.createDataFrame([(1, "oslo", 10), (2, "rome", 10)], "id int, city string, ts long")
-hoodie.write(df, "trips", hudi_options, mode="append")
-hoodie.read(spark, "trips").count()  # -> 2
+hoodie.hudi.write(df, "trips", hudi_options, mode="append")
+hoodie.hudi.read("trips", spark=spark).count()  # -> 2
 ```
 
 A Merge-on-Read table that is compacted by its writer. Before:
@@ -72,9 +72,9 @@ events = {{
     "hoodie.compact.inline.max.delta.commits": "5",
     "hoodie.clustering.inline": "true",
 }}
-hoodie.write(df, "events", events)  # raises InvalidOption: hoodie.clustering.inline='true': There is no clustering
+hoodie.hudi.write(df, "events", events)  # raises InvalidOption: hoodie.clustering.inline='true': There is no clustering
 del events["hoodie.clustering.inline"]
-hoodie.write(df, "events", events).inserted  # -> 2
+hoodie.hudi.write(df, "events", events).inserted  # -> 2
 ```
 
 {third}## Where Hoodie differs on purpose
@@ -170,14 +170,15 @@ then = spark.read.format("hudi").option("as.of.instant", "2024-01-01 12:00:00").
 After:
 
 ```python
-done = hoodie.write(df, "trips", hudi_options, mode="Overwrite")
+done = hoodie.hudi.write(df, "trips", hudi_options, mode="Overwrite")
 incremental = {
     "hoodie.datasource.query.type": "incremental",
     "hoodie.datasource.read.begin.instanttime": "20240101000000000",
 }
-hoodie.read(spark, "trips", incremental).count()  # -> 2
-hoodie.read(spark, "trips", {"as.of.instant": done.instant}).count()  # -> 2
-hoodie.read(spark, "trips", {"as.of.instant": "2024-01-01T12:00:00Z"})  # raises InvalidInput: replaced the whole table
+hoodie.hudi.read("trips", incremental, spark=spark).count()  # -> 2
+hoodie.hudi.read("trips", {"as.of.instant": done.instant}, spark=spark).count()  # -> 2
+early = {"as.of.instant": "2024-01-01T12:00:00Z"}
+hoodie.hudi.read("trips", early, spark=spark)  # raises InvalidInput: replaced the whole table
 ```
 
 A begin that is no instant of the table is a point in time, as in Hudi. Text with `Z` or an offset, `datetime` and
@@ -185,8 +186,8 @@ A begin that is no instant of the table is a point in time, as in Hudi. Text wit
 
 ## Options in files
 
-`hoodie.write(df, path, props="job.properties")` and `hoodie.read` take a properties file: `key=value` or `key value` a
-line, `#` for comments, `include=other.properties`. Below it are the machine's defaults,
+`hoodie.hudi.write(df, path, props="job.properties")` and `hoodie.hudi.read` take a properties file: `key=value` or
+`key value` a line, `#` for comments, `include=other.properties`. Below it are the machine's defaults,
 `/etc/hudi/conf/hudi-defaults.conf` and `hudi-defaults.conf` in the folder `HUDI_CONF_DIR`. The options of the call
 count over both.
 
@@ -245,8 +246,8 @@ _DIFFERENCES = (
         "that is what the statement says",
     ),
     (
-        '`create_table(…, ordering=…)` without a payload class. Tables that `hoodie.write`, `format("hudi")`, SQL or '
-        "streams make have Hudi's default",
+        '`create_table(…, ordering=…)` without a payload class. Tables that `hoodie.hudi.write`, `format("hudi")`, SQL '
+        "or streams make have Hudi's default",
         "`OverwriteWithLatestAvroPayload`: a late row replaces a stored one, though not one in a log",
         "`DefaultHoodieRecordPayload`, as Hudi 1.x infers it: a late row loses ([ordering and "
         "payloads](writing.md#ordering-and-payloads))",

@@ -80,7 +80,7 @@ SECTIONS = (
     Section(
         title="The write",
         text="What a write does with a batch. `hoodie.datasource.write.operation` and `partitions.to.delete` are for "
-        "`hoodie.write`; the methods of a table say what they do by their names.",
+        "`hoodie.hudi.write`; the methods of a table say what they do by their names.",
         groups=(DatasourceOptions, WriteOptions),
     ),
     Section(
@@ -117,7 +117,7 @@ SECTIONS = (
     ),
     Section(
         title="Queries",
-        text="What `hoodie.read` is to read, by the options of Hudi's data source; `table.changes` "
+        text="What `hoodie.hudi.read` is to read, by the options of Hudi's data source; `table.changes` "
         "takes all but the first five. More: [incremental pull](incremental.md).",
         groups=(QueryOptions, IncrementalOptions, ChangeDataOptions),
         main=False,
@@ -258,7 +258,7 @@ _INTRODUCTION = """\
 <!-- Generated from the option declarations: python -m tools.docs.options_page > docs/configuration.md -->
 
 Options have Hudi's names. They go to `hoodie.create_table` and `hoodie.open_table` (for all writes of that object), to
-a single write (`table.upsert(df, {...})`), to `hoodie.HoodieWriteClient` and to `hoodie.write`.
+a single write (`table.upsert(df, {...})`), to `hoodie.hudi.HoodieWriteClient` and to `hoodie.hudi.write`.
 
 - Options of Hudi that are not on this page are known by name. Those that need no effect here are accepted; those that
   ask for something that would not happen are refused, all in one error: [coming from Hudi](coming-from-hudi.md). A

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.api.engine import Read
-from hoodie.api.inputs import Path, session_and_path
+from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
@@ -26,50 +26,43 @@ if TYPE_CHECKING:
 
 @overload
 def read(
-    session: Path,
-    path: None = None,
-    options: Mapping[str, Any] | None = None,
-    *,
-    props: str | os.PathLike[str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Rows: ...
-@overload
-def read(
-    session: Path,
-    path: Mapping[str, Any],
-    *,
-    props: str | os.PathLike[str] | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-) -> Rows: ...
-@overload
-def read(
-    session: SparkSession,
     path: Path,
     options: Mapping[str, Any] | None = None,
     *,
+    spark: None = None,
+    props: str | os.PathLike[str] | None = None,
+    storage_options: Mapping[str, Any] | None = None,
+) -> Rows: ...
+@overload
+def read(
+    path: Path,
+    options: Mapping[str, Any] | None = None,
+    *,
+    spark: SparkSession,
     props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> DataFrame: ...
 @typed_errors()
+@path_first
 def read(
-    session: Any = None,
-    path: Any = None,
-    options: Any = None,
+    path: Path,
+    options: Mapping[str, Any] | None = None,
     *,
+    spark: Any = None,
     props: str | os.PathLike[str] | None = None,
     storage_options: Mapping[str, Any] | None = None,
 ) -> Any:
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 
-    session, path    a session and the path give a DataFrame; the path alone gives `Rows`, without Spark
     options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
                      `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`, and
                      `hoodie.datasource.query.incremental.format`, which may be cdc; else `as.of.instant`
+    spark            the session, which gives a DataFrame; None: `Rows`, without Spark
     props            path of a properties file with options, which those of the call override
-    storage_options  as of `create_table`
+    path, storage_options  as of `create_table`
     Raises           InvalidOption; as `HoodieTable.snapshot` and `HoodieTable.changes`
     """
-    session, path, options = session_and_path(session, path, options)
+    path, session = as_path(path), as_session(spark)
     given = door_options(options, Purpose.READ, path, props)
     state = load_state(storage_at(path, given, storage_options))
     return engine_of(session).read(state, _asked(given.read(QueryOptions)), without_driver_options(given))

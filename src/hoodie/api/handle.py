@@ -22,6 +22,7 @@ class TableHandle(Generic[Frame]):
     storage: Storage
     options: Checked
     engine: Engine[Frame]
+    session: Any
 
     @property
     def path(self) -> str:

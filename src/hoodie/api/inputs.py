@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeAlias, TypeVar
 
 import pyarrow as pa
 from pyarrow import types as arrow
@@ -14,17 +15,13 @@ from hoodie.schema.types import is_list
 
 Path: TypeAlias = str | os.PathLike[str]
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
 
 def is_spark_frame(rows: object) -> bool:
     """Whether rows are a DataFrame of Spark's, classic or Connect."""
     return hasattr(rows, "mapInArrow") and hasattr(rows, "sparkSession")
-
-
-def is_predicate(keys: object) -> bool:
-    """Whether what a delete is given says which rows, rather than holds their keys."""
-    import pyarrow.compute as pc
-
-    return isinstance(keys, (str, list, pc.Expression))
 
 
 def column_names(rows: Any) -> list[str]:
@@ -103,14 +100,30 @@ def as_path(path: Any) -> str:
     raise InvalidInput(f"expected the path of a table, not {type(path).__name__}")
 
 
-def session_and_path(session: Any, path: Any, options: Any = None) -> tuple[Any, str, Any]:
-    """What was given as `(path)`, `(path, options)`, `(path=path)` or `(session, path, options)`: these three, the
-    session perhaps None. Raises InvalidInput on anything else
-    """
-    if isinstance(path, Mapping) and options is None:
-        path, options = None, path
-    if path is None:
-        session, path = None, session
-    if session is not None and not hasattr(session, "createDataFrame"):
-        raise InvalidInput(f"expected a SparkSession before the path, not {type(session).__name__}")
-    return session, as_path(path), options
+def path_first(call: Callable[P, T]) -> Callable[P, T]:
+    """Refuse a session in the place of the path, by showing the call as it is: the path, and `spark=` by name."""
+    name = call.__qualname__.removesuffix(".__init__")
+
+    @functools.wraps(call)
+    def checked(*args: P.args, **named: P.kwargs) -> T:
+        subjects = args[1:] if call.__name__ == "__init__" else args
+        if session := next((each for each in subjects[:1] if is_session(each)), None):
+            path = next((repr(each) for each in subjects[1:2] if isinstance(each, (str, os.PathLike))), "path")
+            raise InvalidInput(
+                f"the path goes first, and the {type(session).__name__} by name: {name}({path}, spark=spark)"
+            )
+        return call(*args, **named)
+
+    return checked
+
+
+def is_session(value: object) -> bool:
+    """Whether a value is a session of Spark's, classic or Connect."""
+    return hasattr(value, "createDataFrame")
+
+
+def as_session(spark: Any) -> Any:
+    """A session, or None. Raises InvalidInput on anything else"""
+    if spark is None or is_session(spark):
+        return spark
+    raise InvalidInput(f"spark={type(spark).__name__}: expected a SparkSession, or None to work without Spark")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, cast, overload
 
 from hoodie.api.engine import Engine, Frame, KeyedRows
-from hoodie.api.inputs import Path, session_and_path
+from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
@@ -28,51 +28,43 @@ if TYPE_CHECKING:
 class HoodieReadClient(Generic[Frame]):
     """Asks a table about keys, by the index that its writers use. Nothing is written.
 
-    `HoodieReadClient(spark, path)` gives DataFrames, and its larger batches stay with Spark's tasks;
+    `HoodieReadClient(path, spark=spark)` gives DataFrames, and its larger batches stay with Spark's tasks;
     `HoodieReadClient(path)` needs no Spark, gives `Rows`, and holds a batch in memory.
     """
 
     @overload
     def __init__(
         self: HoodieReadClient[Rows],
-        session: Path,
-        path: None = None,
+        path: Path,
         options: Mapping[str, Any] | None = None,
         *,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: HoodieReadClient[Rows],
-        session: Path,
-        path: Mapping[str, Any],
-        *,
+        spark: None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None: ...
     @overload
     def __init__(
         self: HoodieReadClient[DataFrame],
-        session: SparkSession,
         path: Path,
         options: Mapping[str, Any] | None = None,
         *,
+        spark: SparkSession,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None: ...
+    @path_first
     def __init__(
         self,
-        session: Any = None,
-        path: Any = None,
-        options: Any = None,
+        path: Path,
+        options: Mapping[str, Any] | None = None,
         *,
+        spark: Any = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         """
-        session, path    a session and the path, or the path alone
         options          `hoodie.*` options: of the index, and of reads
-        storage_options  as of `create_table`
+        path, spark, storage_options  as of `create_table`
         Raises           InvalidOption; TableNotFound
         """
-        self.session, path, options = session_and_path(session, path, options)
+        self.session, path = as_session(spark), as_path(path)
         given = door_options(options, Purpose.READ, path)
         self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
         Settings.read(self.options)

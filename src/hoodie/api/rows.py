@@ -12,7 +12,7 @@ from hoodie.errors import MissingPackage
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import ChangeData
 from hoodie.reading.filters.selection import Filters
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.snapshot import read_scan
 from hoodie.reading.stream import count_rows, scan_batches
 from hoodie.storage.faults import typed_calls, typed_errors
@@ -27,7 +27,7 @@ class Rows:
     """Rows of a table, not read yet. Each call reads them anew, from the files that were current when it was made.
 
     Anything that takes Arrow's C stream takes it as it is: `pyarrow.table(rows)`, `polars.DataFrame(rows)`, another
-    table's `upsert(rows)`. The errors of reads are raised when rows are asked for: see `hoodie.read_arrow`.
+    table's `upsert(rows)`. The errors of reads are raised when rows are asked for: see `snapshot`.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class Rows:
         table: Callable[[], pa.Table],
         count: Callable[[], int],
         shown: str,
-        scan: Scan | None = None,
+        scan: ScanPlan | None = None,
     ) -> None:
         self.schema = schema
         self.scan = scan
         self._batches, self._table, self._count, self._shown = batches, table, count, shown
 
     @classmethod
-    def of_scan(cls, scan: Scan) -> Rows:
+    def of_scan(cls, scan: ScanPlan) -> Rows:
         """The rows of a scan."""
         schema = pa.schema([scan.schema.field(name) for name in scan.columns])
         shown = f"{scan!r}"

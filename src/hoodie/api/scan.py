@@ -2,46 +2,84 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Generic
 
-from hoodie.reading.filters.selection import Filters
-from hoodie.reading.scan import Scan, ScanKind
-from hoodie.reading.scan_plan import plan_scan
-from hoodie.reading.snapshot import open_storage
-from hoodie.storage.faults import typed_errors
-from hoodie.table.state import load_state
+import pyarrow as pa
+
+from hoodie.api.engine import Frame
+from hoodie.model.files import BaseFile, FileSlice, LogFile
+from hoodie.reading.pruned import Pruned
+from hoodie.reading.scan import ScanPlan
+from hoodie.storage.faults import typed_calls
 
 
-@typed_errors()
-def scan(
-    path: str | os.PathLike[str],
-    *,
-    partitions: Collection[str] | None = None,
-    columns: Sequence[str] | None = None,
-    filters: Filters | None = None,
-    as_of: str | None = None,
-    kind: str = ScanKind.SNAPSHOT,
-    storage_options: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> Scan:
-    """What a read of a table would read, without Spark and without reading a row.
+@typed_calls
+class Scan(Generic[Frame]):
+    """What a read would read of a table as it was when the scan was made. `HoodieTable.scan` makes it."""
 
-    Its `files` are the base files that are current: what a reader of Parquet may be given, which must never be told to
-    read all Parquet files of the folder. They are refused where logs hold rows, too.
+    def __init__(self, plan: ScanPlan, rows: Callable[[], Frame]) -> None:
+        self._plan, self._rows = plan, rows
 
-    kind    "snapshot", "as_of" or "read_optimized"
-    partitions, columns, filters, as_of, storage_options, options  as of `read_arrow`
-    Raises  as `read_arrow`
-    """
-    storage, ours = open_storage(path, options, storage_options)
-    return plan_scan(
-        load_state(storage),
-        kind,
-        columns=columns,
-        partitions=partitions,
-        filters=filters,
-        as_of=as_of,
-        options=ours,
-    )
+    def rows(self) -> Frame:
+        """The rows: a DataFrame of the table's session, or `Rows` without one. Raises as `HoodieTable.snapshot`"""
+        return self._rows()
+
+    def explain(self) -> str:
+        """The plan as text: what is read, the columns and the filter, what is left out and why, the file slices."""
+        return str(self._plan)
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The columns of the rows, in order."""
+        return pa.schema([self._plan.schema.field(name) for name in self._plan.columns])
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The base files that hold the rows, each in full, by their whole paths: no older versions, and no files of
+        writes that failed. For readers of Parquet, such as `polars.scan_parquet` and DuckDB's `read_parquet`, which
+        must never be told to read all Parquet files of the folder.
+
+        Raises UnsupportedTable where log files have rows, too, and where files have columns in another way than the
+               table now
+        """
+        return self._plan.files
+
+    @property
+    def partitions(self) -> tuple[str, ...]:
+        """Partition paths that are read, sorted."""
+        return self._plan.partitions
+
+    @property
+    def slices(self) -> tuple[FileSlice, ...]:
+        """The file slices that are read, by partition path and file id; those with logs are merged."""
+        return self._plan.slices
+
+    @property
+    def base_files(self) -> tuple[BaseFile, ...]:
+        """The base files that are read."""
+        return self._plan.base_files
+
+    @property
+    def log_files(self) -> tuple[LogFile, ...]:
+        """The log files that are read."""
+        return self._plan.log_files
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all these files, whole: of base files only some columns are fetched."""
+        return self._plan.bytes
+
+    @property
+    def pruned(self) -> tuple[Pruned, ...]:
+        """What is left out, by reason."""
+        return self._plan.pruned
+
+    def __repr__(self) -> str:
+        return repr(self._plan)
+
+    def __str__(self) -> str:
+        return str(self._plan)
+
+    def _repr_html_(self) -> str:
+        return self._plan._repr_html_()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast, overload
 
 from hoodie.api.engine import Engine, Frame
 from hoodie.api.handle import Options
-from hoodie.api.inputs import Path, session_and_path
+from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.rows import Rows
 from hoodie.api.table_conditions import TableConditions
@@ -16,11 +16,13 @@ from hoodie.api.table_services import TableServices
 from hoodie.api.table_writes import TableWrites
 from hoodie.config.datasource import check_options, door_options, overridden, write_options
 from hoodie.config.driver_options import without_driver_options
+from hoodie.config.options import Options as Checked
 from hoodie.config.options import as_text
 from hoodie.config.read import MergeOptions
+from hoodie.errors import InvalidInput
 from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import redacted
+from hoodie.storage.protocol import Storage, redacted
 from hoodie.table.create import create
 from hoodie.table.overrides import completed
 from hoodie.table.settings import Settings
@@ -34,47 +36,45 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame],
     """A table at a path; `open_table` and `create_table` make it. It holds no state of the table: every call looks at
     what is there now.
 
-    Of every call the subject is given by position, all else by name, `options` last: `hoodie.*` options for this call,
-    over those of the table object.
+    The subject of a call is given by position, all else by name, `options` last: `hoodie.*` options for this call, over
+    those of the table object.
     """
 
     @overload
     def __init__(
         self: HoodieTable[Rows],
-        session: Path,
+        path: Path | None = None,
         *,
-        storage_options: Options | None = None,
-        options: Options | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self: HoodieTable[Rows],
-        *,
-        path: Path,
+        spark: None = None,
+        storage: Storage | None = None,
         storage_options: Options | None = None,
         options: Options | None = None,
     ) -> None: ...
     @overload
     def __init__(
         self: HoodieTable[DataFrame],
-        session: SparkSession,
-        path: Path,
+        path: Path | None = None,
         *,
+        spark: SparkSession,
+        storage: Storage | None = None,
         storage_options: Options | None = None,
         options: Options | None = None,
     ) -> None: ...
     @typed_errors()
+    @path_first
     def __init__(
         self,
-        session: Any = None,
-        path: Any = None,
+        path: Path | None = None,
         *,
+        spark: Any = None,
+        storage: Storage | None = None,
         storage_options: Options | None = None,
         options: Options | None = None,
     ) -> None:
-        self.session, path, _ = session_and_path(session, path)
-        given = check_options(options or {})
-        self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
+        checked = check_options(options or {})
+        self.session = as_session(spark)
+        self.storage = _storage(path, storage, checked, storage_options)
+        self.options = without_driver_options(checked)
         self.engine = cast("Engine[Frame]", engine_of(self.session))
 
     def __repr__(self) -> str:
@@ -83,71 +83,69 @@ class HoodieTable(TableReads[Frame], TableWrites[Frame], TableConditions[Frame],
 
 @overload
 def create_table(
-    session: Path,
+    path: Path | None = None,
     *,
-    name: str,
     record_key: str | Sequence[str],
+    name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
+    spark: None = None,
+    storage: Storage | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[Rows]: ...
 @overload
 def create_table(
+    path: Path | None = None,
     *,
-    path: Path,
-    name: str,
     record_key: str | Sequence[str],
+    name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
-    storage_options: Options | None = None,
-    options: Options | None = None,
-) -> HoodieTable[Rows]: ...
-@overload
-def create_table(
-    session: SparkSession,
-    path: Path,
-    *,
-    name: str,
-    record_key: str | Sequence[str],
-    partition_by: str | Sequence[str] = (),
-    ordering: str = "",
-    table_type: str = "COPY_ON_WRITE",
+    spark: SparkSession,
+    storage: Storage | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[DataFrame]: ...
 @typed_errors()
+@path_first
 def create_table(
-    session: Any = None,
-    path: Any = None,
+    path: Path | None = None,
     *,
-    name: str,
     record_key: str | Sequence[str],
+    name: str = "",
     partition_by: str | Sequence[str] = (),
     ordering: str = "",
     table_type: str = "COPY_ON_WRITE",
+    spark: Any = None,
+    storage: Storage | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[Any]:
     """Create a table, or open the one that is at the path with the same settings.
 
-    session          writes and reads by Spark, and gives DataFrames. Without one, `create_table(path, ...)`, this
-                     process does it all by itself and gives `Rows`: PySpark is not needed
     path             of the table's folder: local, or a URI that fsspec knows
     record_key       column or columns that identify a row
+    name             what engines and messages call the table; "": the folder's name
     partition_by     column or columns whose values make the folders; () for none
     ordering         column that tells the newer of two versions of a row: the greater value wins, whichever came last,
                      unless the options name another rule (`hoodie.datasource.write.payload.class`)
+    spark            the session that writes and reads, which gives DataFrames. None: this process does it all by
+                     itself and gives `Rows`; PySpark is not needed
+    storage          the table's folder as a `hoodie.storage.Storage`, in place of the path
     storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
     options          `hoodie.*` options by Hudi's names; those of writes hold for this object
-    Raises           InvalidOption; TableMismatch when the table there has other settings
+    Raises           InvalidOption; TableMismatch when the table there has other settings; InvalidInput on a path and
+                     a storage at once, or neither
     """
-    session, path, _ = session_and_path(session, path)
-    given = door_options(options, path=path)
-    Settings.read(given)
-    given.read(MergeOptions)
+    checked = door_options(options, path=path)
+    Settings.read(checked)
+    checked.read(MergeOptions)
+    table: HoodieTable[Any] = HoodieTable(
+        path, spark=spark, storage=storage, storage_options=storage_options, options=write_options(checked)
+    )
     named = {
         "hoodie.table.name": name,
         "hoodie.datasource.write.recordkey.field": as_text(_listed(record_key)),
@@ -155,53 +153,72 @@ def create_table(
         "hoodie.datasource.write.precombine.field": ordering,
         "hoodie.datasource.write.table.type": table_type,
     }
-    settings = overridden(without_driver_options(given), {key: value for key, value in named.items() if value})
-    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=write_options(given))
-    completed(create(table.storage, settings, own_call=True), given)
+    settings = overridden(without_driver_options(checked), {key: value for key, value in named.items() if value})
+    if "hoodie.table.name" not in settings:
+        settings = overridden(settings, {"hoodie.table.name": table.path.rstrip("/").rpartition("/")[2]})
+    completed(create(table.storage, settings, own_call=True), checked)
     return table
 
 
 @overload
 def open_table(
-    session: Path, *, storage_options: Options | None = None, options: Options | None = None
+    path: Path | None = None,
+    *,
+    spark: None = None,
+    storage: Storage | None = None,
+    storage_options: Options | None = None,
+    options: Options | None = None,
 ) -> HoodieTable[Rows]: ...
 @overload
 def open_table(
-    *, path: Path, storage_options: Options | None = None, options: Options | None = None
-) -> HoodieTable[Rows]: ...
-@overload
-def open_table(
-    session: SparkSession, path: Path, *, storage_options: Options | None = None, options: Options | None = None
+    path: Path | None = None,
+    *,
+    spark: SparkSession,
+    storage: Storage | None = None,
+    storage_options: Options | None = None,
+    options: Options | None = None,
 ) -> HoodieTable[DataFrame]: ...
 @typed_errors()
+@path_first
 def open_table(
-    session: Any = None,
-    path: Any = None,
+    path: Path | None = None,
     *,
+    spark: Any = None,
+    storage: Storage | None = None,
     storage_options: Options | None = None,
     options: Options | None = None,
 ) -> HoodieTable[Any]:
     """Open a table.
 
-    session, path    as of `create_table`; with a session also a name that `register_table` gave the path, or the name
-                     of an entry of the session's catalog that a sync made: "city.trips", "city.trips_ro"
-    storage_options  as of `create_table`
+    path             as of `create_table`; with a session also a name that `hoodie.spark.register_table` gave the path,
+                     or the name of an entry of the session's catalog that a sync made: "city.trips", "city.trips_ro"
+    spark, storage, storage_options  as of `create_table`
     options          `hoodie.*` options for its writes and reads
     Raises           TableNotFound; CorruptFile; UnsupportedTable, also when the catalog's entry has no path or not
                      Spark's properties of a data source table; InvalidOption; TableMismatch when options name other
-                     settings than the table has
+                     settings than the table has; InvalidInput on a path and a storage at once, or neither
     """
-    session, path, _ = session_and_path(session, path)
-    if session is not None:
+    if as_session(spark) is not None and path is not None:
         from hoodie.spark.names import located
 
-        path = located(session, path)
-    given = door_options(options, path=path)
-    Settings.read(given)
-    given.read(MergeOptions)
-    table: HoodieTable[Any] = HoodieTable(session, path, storage_options=storage_options, options=given)
-    completed(load_state(table.storage), given)
+        path = located(spark, as_path(path))
+    checked = door_options(options, path=path)
+    Settings.read(checked)
+    checked.read(MergeOptions)
+    table: HoodieTable[Any] = HoodieTable(
+        path, spark=spark, storage=storage, storage_options=storage_options, options=checked
+    )
+    completed(load_state(table.storage), checked)
     return table
+
+
+def _storage(path: Any, storage: Storage | None, options: Checked, storage_options: Options | None) -> Storage:
+    """The table's folder, which is given once. Raises InvalidInput"""
+    if storage is None:
+        return storage_at(as_path(path), options, storage_options)
+    if path is not None:
+        raise InvalidInput(f"the path {path} and a storage: give one of them")
+    return storage
 
 
 def _listed(names: str | Sequence[str]) -> list[str]:

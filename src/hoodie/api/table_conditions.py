@@ -23,8 +23,6 @@ if TYPE_CHECKING:
 class TableConditions(TableHandle[Frame]):
     """Merges, updates and deletes by condition; and what a stream's `foreachBatch` takes."""
 
-    session: Any
-
     def merge(
         self,
         source: DataFrame,
@@ -58,34 +56,27 @@ class TableConditions(TableHandle[Frame]):
         return MergeBuilder(request, execute)
 
     def update(
-        self, condition: str | Column | None, values: Options, *, name: str = "target", options: Options | None = None
+        self,
+        values: Options,
+        where: str | Column | None = None,
+        *,
+        name: str = "target",
+        options: Options | None = None,
     ) -> WriteResult:
         """Set columns of the rows for which a condition holds.
 
-        condition  SQL text or a Column; None: all rows. Where text is about partition columns, only the files of
-                   partitions that can fit are opened
-        values     column -> SQL text, Column or plain value
-        name       what expressions may call the table
-        Raises     InvalidInput on an unknown column, one of the record key or, without a global index, of the
-                   partition, and on a table without Spark; SchemaMismatch when a value does not fit its column;
-                   WriteConflict
+        values   column -> SQL text, Column or plain value
+        where    SQL text or a Column; None: all rows. Where text is about partition columns, only the files of
+                 partitions that can fit are opened
+        name     what expressions may call the table
+        Raises   InvalidInput on an unknown column, one of the record key or, without a global index, of the
+                 partition, and on a table without Spark; SchemaMismatch when a value does not fit its column;
+                 WriteConflict
         """
         from hoodie.spark.merge.run import update
 
         with failures_heard(self.storage, "UPDATE"):
-            return update(self._spark(), self.storage, condition, values, self._options(options), name)
-
-    def delete_where(
-        self, condition: str | Column | None, *, name: str = "target", options: Options | None = None
-    ) -> WriteResult:
-        """Delete the rows for which a condition holds; None: all. Arguments and errors as of `update`.
-
-        A table that nothing was written to yet has no columns, and so no row for which any condition holds.
-        """
-        from hoodie.spark.merge.run import delete_where
-
-        with failures_heard(self.storage, "DELETE"):
-            return delete_where(self._spark(), self.storage, condition, self._options(options), name)
+            return update(self._spark(), self.storage, where, values, self._options(options), name)
 
     def stream_upsert(
         self, name: str, *, operation: str = "upsert", missing: str | None = None, options: Options | None = None

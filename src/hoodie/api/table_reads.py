@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from hoodie.api.engine import Frame, KeyedRows, Read
 from hoodie.api.handle import Options, TableHandle
+from hoodie.api.scan import Scan
 from hoodie.facts.detail import TableDetail, detail
 from hoodie.metadata.keys import MetadataPartition
 from hoodie.metadata.shown import metadata_rows
@@ -18,7 +20,7 @@ from hoodie.model.files import FileSlice, FileSlices
 from hoodie.model.instant import Instant
 from hoodie.reading.complete_view import complete_view
 from hoodie.reading.filters.selection import Filters
-from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan import ScanKind
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.stream import count_rows
 from hoodie.reading.table_schema import read_schema
@@ -38,59 +40,76 @@ class TableReads(TableHandle[Frame]):
     def snapshot(
         self,
         *,
-        partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
+        partitions: Collection[str] | None = None,
+        as_of: Point | None = None,
+        optimized: bool = False,
         options: Options | None = None,
     ) -> Frame:
         """The latest rows, the five `_hoodie_*` columns first: a DataFrame of the session, or `Rows` without one.
 
-        partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
         columns     read these columns only, in this order. With Spark, where no file slice has logs, `select` on the
                     result does the same; slices with logs are merged by Python functions, into which Spark pushes no
                     selection
-        filters     rows to keep: a condition such as "amount > 3 and city in ('oslo', 'rome')", or what `read_arrow`
-                    takes. May name other columns than `columns`; partitions that cannot have such rows are not opened
+        filters     rows to keep: a condition such as "amount > 3 and city in ('oslo', 'rome')", an expression of
+                    pyarrow's (without Spark), or tuples `("city", "=", "oslo")`: a list, all of which hold, or a list
+                    of such lists, one of which holds. May name other columns than `columns`; partitions that
+                    cannot have such rows are not opened
+        partitions  read these partition paths only, such as ["2024-01-31"]; other files are not even opened
+        as_of       the rows as they were then, as in the method of that name
+        optimized   only the newest base files, without what is in logs: on a Copy-on-Write table the same rows
         options     `hoodie.*` options of reads, over those of the table object
         """
-        return self._read(Read(partitions=partitions, columns=columns, filters=filters), options)
-
-    def read_optimized(
-        self,
-        *,
-        partitions: Collection[str] | None = None,
-        columns: Sequence[str] | None = None,
-        filters: Filters | None = None,
-        as_of: Point | None = None,
-        options: Options | None = None,
-    ) -> Frame:
-        """The rows of the newest base files, without what is in logs: on a Copy-on-Write table the same as `snapshot`.
-
-        partitions, columns, filters, options  as in `snapshot`
-        as_of  only base files up to this instant, as in the method of that name
-        """
-        return self._read(
-            Read(kind=ScanKind.READ_OPTIMIZED, partitions=partitions, columns=columns, filters=filters, as_of=as_of),
-            options,
-        )
+        read = _read(columns, filters, partitions, as_of, optimized)
+        return self.engine.read(load_state(self.storage), read, self._options(options))
 
     def as_of(
         self,
         instant: Point,
         *,
-        partitions: Collection[str] | None = None,
         columns: Sequence[str] | None = None,
         filters: Filters | None = None,
+        partitions: Collection[str] | None = None,
         options: Options | None = None,
     ) -> Frame:
         """The rows as they were at an instant.
 
         instant  `yyyyMMddHHmmss[SSS]`; `yyyy-MM-dd[ HH:mm[:ss[.SSS]]]`, perhaps with `T`, and `Z` or an offset; a
                  datetime or a date. What names no zone is in the table's (UTC unless another writer made the table)
-        partitions, columns, filters, options  as in `snapshot`
+        columns, filters, partitions, options  as in `snapshot`
         Raises   InvalidInput when it has another form, is before the first commit, or its files were cleaned
         """
-        return self._read(Read(partitions=partitions, columns=columns, filters=filters, as_of=instant), options)
+        return self.snapshot(columns=columns, filters=filters, partitions=partitions, as_of=instant, options=options)
+
+    def scan(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        filters: Filters | None = None,
+        partitions: Collection[str] | None = None,
+        as_of: Point | None = None,
+        optimized: bool = False,
+        options: Options | None = None,
+    ) -> Scan[Frame]:
+        """A read that is planned and not run: which files hold the rows, and which are left out and why. Print it, ask
+        its attributes, or take its `rows()`. Arguments and errors as of `snapshot`, which is `scan().rows()`.
+        """
+        checked, state = self._options(options), load_state(self.storage)
+        read = _read(columns, filters, partitions, as_of, optimized)
+        plan = plan_scan(
+            state,
+            read.kind,
+            columns=columns,
+            partitions=partitions,
+            filters=filters,
+            as_of=as_of,
+            options=checked,
+            for_spark=self.engine.route is not None,
+        )
+        if self.engine.route is not None:
+            plan = replace(plan, route=str(self.engine.route(self.storage, checked)))
+        return Scan(plan, partial(self.engine.read, state, read, checked))
 
     def changes(
         self,
@@ -121,9 +140,9 @@ class TableReads(TableHandle[Frame]):
         Only the commits of the range and the file groups that they changed are looked at.
         """
         read = Read(kind=ScanKind.CHANGES, begin=begin, end=end, columns=columns, filters=filters, cdc=cdc)
-        return self._read(read, options)
+        return self.engine.read(load_state(self.storage), read, self._options(options))
 
-    def read(
+    def get(
         self, keys: Any, *, columns: Sequence[str] | None = None, options: Options | None = None
     ) -> KeyedRows[Frame]:
         """The rows of keys, as a snapshot has them, found by the table's index; keys that are not there are left out.
@@ -136,6 +155,15 @@ class TableReads(TableHandle[Frame]):
                  column; UnsupportedTable
         """
         return self.engine.keys(self.storage, self._options(options)).read(keys, columns)
+
+    def absent(self, keys: Any, *, options: Options | None = None) -> Frame:
+        """The rows whose key the table does not hold: what an insert of the batch may add. Duplicates in it stay.
+
+        keys    rows as for `get`; their other columns are kept
+        Raises  as `get`
+        A key whose row was deleted is not held, whether or not a file still has it.
+        """
+        return self.engine.keys(self.storage, self._options(options)).filter_exists(keys)
 
     def count(self, *, filters: Filters | None = None, options: Options | None = None) -> int:
         """How many rows there are now: by the footers of files, where neither logs nor a filter can change the number.
@@ -158,42 +186,10 @@ class TableReads(TableHandle[Frame]):
         state = load_state(self.storage)
         return without_meta_fields(read_schema(state, FileSystemView(state.timeline)))
 
-    def detail(self, *, options: Options | None = None) -> TableDetail:
+    def info(self, *, options: Options | None = None) -> TableDetail:
         """What the table is and how large: its settings, columns, partitions, files and bytes, commits and what is
         pending. No data file is opened."""
         return detail(load_state(self.storage), self._options(options))
-
-    def explain_snapshot(
-        self,
-        *,
-        partitions: Collection[str] | None = None,
-        columns: Sequence[str] | None = None,
-        filters: Filters | None = None,
-        as_of: Point | None = None,
-        kind: str = ScanKind.SNAPSHOT,
-        options: Options | None = None,
-    ) -> Scan:
-        """What a read would read: its file slices and their bytes, and the files that it leaves out and why. No rows
-        are read. Print it, or ask its attributes.
-
-        partitions, columns, as_of  as in `snapshot`, `as_of`
-        filters  as in `snapshot`
-        kind     "snapshot", "as_of" or "read_optimized"
-        options  `hoodie.*` options of reads, over those of the table object
-        Raises   InvalidInput on an unknown kind, column or filter; as the read
-        """
-        how = self._options(options)
-        scan = plan_scan(
-            load_state(self.storage),
-            kind,
-            columns=columns,
-            partitions=partitions,
-            filters=filters,
-            as_of=as_of,
-            options=how,
-            for_spark=self.engine.route is not None,
-        )
-        return scan if self.engine.route is None else replace(scan, route=str(self.engine.route(self.storage, how)))
 
     def metadata(self, partition: str = MetadataPartition.FILES.value) -> Frame:
         """What the metadata table says, which other writers keep beside the rows: a DataFrame of the session, or `Rows`
@@ -227,5 +223,13 @@ class TableReads(TableHandle[Frame]):
         _, view = complete_view(load_state(self.storage), partitions, snapshot_files(), self._options(options))
         return FileSlices(merged_slices(view).values())
 
-    def _read(self, read: Read, options: Options | None) -> Frame:
-        return self.engine.read(load_state(self.storage), read, self._options(options))
+
+def _read(
+    columns: Sequence[str] | None,
+    filters: Filters | None,
+    partitions: Collection[str] | None,
+    as_of: Point | None,
+    optimized: bool,
+) -> Read:
+    kind = ScanKind.READ_OPTIMIZED if optimized else ScanKind.SNAPSHOT
+    return Read(kind=kind, columns=columns, filters=filters, partitions=partitions, as_of=as_of)

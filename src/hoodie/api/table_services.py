@@ -120,7 +120,7 @@ class TableServices(TableHandle[Frame]):
         """
         return restore(self.storage, self._options(options), instant, dry_run=dry_run, repair=self.engine.repair)
 
-    def examine(
+    def check(
         self,
         *,
         rows: bool = True,
@@ -129,7 +129,7 @@ class TableServices(TableHandle[Frame]):
         engine: str = "",
         options: Options | None = None,
     ) -> tuple[Finding, ...]:
-        """Whether what must always hold of a table does. Nothing is changed; `hoodie doctor` is the same as a command.
+        """Whether what must always hold of a table does. Nothing is changed; `hoodie check` is the same as a command.
 
         rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
         whole_table  a key must be unique in the table, as with a global index, not only in its partition
@@ -157,12 +157,12 @@ class TableServices(TableHandle[Frame]):
     def repair(
         self, *, dry_run: bool = False, checksum: bool = False, grace: float = GRACE, options: Options | None = None
     ) -> tuple[Remedy, ...]:
-        """Do what is safe without a person about what `examine` finds in names and sizes: what a write would do by
+        """Do what is safe without a person about what `check` finds in names and sizes: what a write would do by
         itself, and removing what no instant, marker, plan or savepoint can still need.
 
         dry_run   only say what would be done; nothing is changed
         checksum  write a wrong checksum of hoodie.properties anew: only where its names are known to be right
-        grace     as of `examine`
+        grace     as of `check`
         options   `hoodie.write.lock.*` as the table's writers have them, over those of the table object: all is done
                   under the table's lock. Without a lock provider no writer may be at work
         returns   what was done, or would be, in order

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import pyarrow.compute as pc
 
 from hoodie.api.engine import Frame, Read
 from hoodie.api.handle import Options, TableHandle, with_missing
-from hoodie.api.inputs import is_predicate
 from hoodie.api.new_rows import write_rows
 from hoodie.config.options import Options as Checked
 from hoodie.config.write import WriteOperation
-from hoodie.errors import UnsupportedTable
+from hoodie.errors import InvalidInput, UnsupportedTable
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.reading.filters.selection import Filters
 from hoodie.storage.faults import typed_calls
@@ -20,6 +21,9 @@ from hoodie.writing.explanation import WriteExplanation, explain
 from hoodie.writing.finish import delete_partitions
 from hoodie.writing.on_failure import failures_heard
 from hoodie.writing.result import WriteResult
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column
 
 #: A Spark DataFrame, or anything with `__arrow_c_stream__`.
 Rowset = Any
@@ -54,18 +58,39 @@ class TableWrites(TableHandle[Frame]):
         """Load rows into new files as they come, sorted by `hoodie.bulkinsert.sort.mode`. Raises as `upsert`."""
         return self._write(WriteOperation.BULK_INSERT, df, options, missing)
 
-    def delete(self, keys: Rowset | Filters, *, options: Options | None = None) -> WriteResult:
-        """Delete rows by key, or those that a condition holds for; keys that are not there are ignored.
+    def delete(
+        self,
+        keys: Rowset | None = None,
+        *,
+        where: Filters | Column | None = None,
+        name: str = "target",
+        options: Options | None = None,
+    ) -> WriteResult:
+        """Delete rows by key, or those for which a condition holds; keys that are not there are ignored.
 
         keys    rows as `upsert` takes them: the key and partition columns (others are ignored), or
-                `_hoodie_record_key` and `_hoodie_partition_path` as reads have them. Or a condition, "amount < 0", or
-                filters as `snapshot` takes them: rows that pass them when the call begins
-        Raises  as `upsert`; InvalidInput on a malformed condition; UnsupportedTable for a condition where the table
-                stores no record keys
+                `_hoodie_record_key` and `_hoodie_partition_path` as reads have them
+        where   in place of keys: a condition, "amount < 0", filters as `snapshot` takes them, or a Column of Spark's.
+                Rows for which it holds when the call begins; "true": all. Where it is about partition columns, only
+                files of partitions that can fit are opened
+        name    what a condition may call the table, with Spark
+        Raises  as `upsert`; InvalidInput on both, neither, or a malformed condition; UnsupportedTable for a condition
+                where the table stores no record keys
+
+        A table that nothing was written to yet has no columns, and so no row for which any condition holds.
         """
-        if is_predicate(keys):
-            keys = self._keys_of(keys, self._options(options))
-        return self._write(WriteOperation.DELETE, keys, options)
+        if isinstance(keys, (str, pc.Expression)):
+            raise InvalidInput(f"delete({str(keys)!r}): a condition is given by name: delete(where=...)")
+        if (keys is None) is (where is None):
+            raise InvalidInput('delete takes keys, or where="a condition": one of them ("true" means all rows)')
+        if where is None:
+            return self._write(WriteOperation.DELETE, keys, options)
+        if self.session is not None and (isinstance(where, str) or not isinstance(where, (Sequence, pc.Expression))):
+            from hoodie.spark.merge.run import delete_where
+
+            with failures_heard(self.storage, "DELETE"):
+                return delete_where(self.session, self.storage, where, self._options(options), name)
+        return self._write(WriteOperation.DELETE, self._keys_of(where, self._options(options)), options)
 
     def insert_overwrite(
         self, df: Rowset, *, missing: str | None = None, options: Options | None = None

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any
 
 from hoodie.api.engine import Engine
-from hoodie.api.inputs import Path, as_path, column_names, is_spark_frame, session_and_path
+from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
 from hoodie.api.new_rows import new_rows, write_rows
 from hoodie.api.table import HoodieTable
@@ -60,47 +60,21 @@ class HoodieWriteClient:
     `HoodieWriteClient(path)` needs no Spark: rows are what speaks Arrow, and threads of this process write them.
     """
 
-    @overload
+    @path_first
     def __init__(
         self,
-        session: Path,
-        path: Mapping[str, Any] | None = None,
-        *,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        session: Path,
-        path: None = None,
-        options: Mapping[str, Any] | None = None,
-        *,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> None: ...
-    @overload
-    def __init__(
-        self,
-        session: SparkSession,
         path: Path,
         options: Mapping[str, Any] | None = None,
         *,
-        storage_options: Mapping[str, Any] | None = None,
-    ) -> None: ...
-    def __init__(
-        self,
-        session: Any = None,
-        path: Any = None,
-        options: Any = None,
-        *,
+        spark: SparkSession | None = None,
         storage_options: Mapping[str, Any] | None = None,
     ) -> None:
         """
-        session, path    a session and the path, or the path alone
         options          `hoodie.*` options for all writes
-        storage_options  as of `create_table`
+        path, spark, storage_options  as of `create_table`
         Raises           InvalidOption; TableNotFound
         """
-        self.session, path, options = session_and_path(session, path, options)
+        self.session, path = as_session(spark), as_path(path)
         given = door_options(options, Purpose.WRITE, path)
         self.storage, self.options = storage_at(path, given, storage_options), without_driver_options(given)
         self.engine: Engine[Any] = engine_of(self.session)
@@ -313,7 +287,7 @@ def write(
         raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
     table: HoodieTable[Any]
     if is_spark_frame(df):
-        table = HoodieTable(df.sparkSession, path, storage_options=storage_options, options=given)
+        table = HoodieTable(path, spark=df.sparkSession, storage_options=storage_options, options=given)
     else:
         table = HoodieTable(path, storage_options=storage_options, options=given)
     given = without_driver_options(given)

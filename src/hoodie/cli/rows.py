@@ -23,7 +23,7 @@ from hoodie.model.meta import META_COLUMNS
 from hoodie.reading.changes.data import change_data_batches, select_changes
 from hoodie.reading.changes.data_plan import plan_change_data
 from hoodie.reading.filters.selection import Filters, check_columns, read_filter
-from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan
 from hoodie.schema.schema import with_meta_fields
@@ -70,7 +70,7 @@ class Question:
         return replace(self, limit=limit)
 
 
-def plan(state: TableState, question: Question, options: Options) -> Scan:
+def plan(state: TableState, question: Question, options: Options) -> ScanPlan:
     """The read that answers a question. Raises InvalidInput; as `plan_scan`"""
     declared = declared_schema(state, question.as_of)
     schema = plan_scan(state, options=options).schema if declared is None else with_meta_fields(declared)
@@ -164,7 +164,7 @@ def _typed(text: str, kind: pa.DataType) -> Any:
     return pa.scalar(text).cast(kind).as_py()
 
 
-def batches(scan: Scan, limit: int | None = None) -> Iterator[pa.Table]:
+def batches(scan: ScanPlan, limit: int | None = None) -> Iterator[pa.Table]:
     """The rows of a scan, some file slices at a time; at least one table, possibly without rows."""
     left, step = limit, _AT_ONCE if limit is None else 1  # of a few rows the first slice has enough, mostly
     yield read_scan(replace(scan, slices=()))

@@ -1,4 +1,4 @@
-"""The options of `hoodie.write` and `create_table` that name the table and what to do with a batch."""
+"""The options of `hoodie.hudi.write` and `create_table` that name the table and what to do with a batch."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class InsertMode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasourceOptions:
-    """What `hoodie.write` does with a batch."""
+    """What `hoodie.hudi.write` does with a batch."""
 
     operation: WriteOperation = option(
         "hoodie.datasource.write.operation",

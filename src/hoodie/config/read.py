@@ -9,7 +9,7 @@ from hoodie.config.options import GiB, MiB, option
 
 
 class QueryType(StrEnum):
-    """What `hoodie.read` gives of a table."""
+    """What `hoodie.hudi.read` gives of a table."""
 
     SNAPSHOT = "snapshot"
     READ_OPTIMIZED = "read_optimized"
@@ -166,7 +166,7 @@ class MissingFileOptions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueryOptions:
-    """What `hoodie.read` is to read."""
+    """What `hoodie.hudi.read` is to read."""
 
     query: QueryType = option(
         "hoodie.datasource.query.type",

@@ -78,7 +78,7 @@ class MissingColumns(StrEnum):
 
 
 class WriteOperation(StrEnum):
-    """What `hoodie.write` does with a batch."""
+    """What `hoodie.hudi.write` does with a batch."""
 
     UPSERT = "upsert"
     INSERT = "insert"

@@ -70,7 +70,7 @@ def repair(
     the table's lock where the options name one; without one the caller must ensure that no writer is active.
 
     options  `hoodie.write.lock.*` as the table's writers have them
-    grace, now  as `examine` takes them
+    grace, now  as `check` takes them
     Raises   TableNotFound; UnsupportedTable; CorruptFile where a rollback cannot be planned; nothing is half done: the
              next repair resumes each remedy. InvalidOption; LockTimeout: nothing has changed; LockLost
     """

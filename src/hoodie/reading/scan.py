@@ -39,7 +39,7 @@ class ScanKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Scan:
+class ScanPlan:
     """A read that has been planned: nothing of the rows is read yet.
 
     state       the table that is read: as it was given, or newer if files went away while it was planned
@@ -134,8 +134,8 @@ class Scan:
             logs = count_text(len(self.log_files), "log file")
             raise UnsupportedTable(
                 f"{self.state.config.name}: {logs} would be left out by a reader of Parquet. "
-                "Read the rows themselves (hoodie.read_arrow, HoodieTable.snapshot), compact the table, or "
-                'plan the scan with kind="read_optimized" to have the rows without those of logs'
+                "Read the rows themselves (HoodieTable.snapshot), compact the table, or "
+                "plan the scan with optimized=True to have the rows without those of logs"
             )
         if self.times is not None:
             raise UnsupportedTable("the files of changes hold other rows, too: read the changes themselves")
@@ -144,7 +144,7 @@ class Scan:
             raise UnsupportedTable(
                 f"{self.state.config.name}: {altered} was written before columns of the table were renamed, retyped or "
                 "replaced (schema-on-read), and a reader of Parquet would take them by their names there. Read the "
-                "rows themselves (hoodie.read_arrow, HoodieTable.snapshot)"
+                "rows themselves (HoodieTable.snapshot)"
             )
         root = self.state.storage.root
         return tuple(f"{root.rstrip('/')}/{file.path}" for file in self.base_files)

@@ -1,4 +1,4 @@
-"""Plans a read of a table into a `Scan`.
+"""Plans a read of a table into a `ScanPlan`.
 
 What the read needs to know is learned here, once: the files that readers of the instant take, whether all of them are
 there and were not cleaned, the table's columns, how logs are merged.
@@ -23,7 +23,7 @@ from hoodie.reading.complete_view import listed_view
 from hoodie.reading.filters.partitions import slices_that_may_pass
 from hoodie.reading.filters.predicate import ANY, Tests, both
 from hoodie.reading.filters.selection import Filters, RowFilter, check_columns, read_filter
-from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.reading.slices.reader import slice_reader
 from hoodie.reading.table_schema import read_schema
@@ -45,7 +45,7 @@ def plan_scan(
     options: Options | None = None,
     for_spark: bool = False,
     tests: Tests = ANY,
-) -> Scan:
+) -> ScanPlan:
     """Plan a read of a table.
 
     kind        a snapshot with `as_of` is one as of that instant
@@ -83,7 +83,7 @@ def _plan_state(
     as_of: Point | None,
     options: Options | None,
     tests: Tests,
-) -> Scan:
+) -> ScanPlan:
     """The rows at one moment."""
     moment = None if as_of is None else query_instant(as_of, state.config.timezone)
     taken = read_optimized_files(moment) if kind is ScanKind.READ_OPTIMIZED else snapshot_files(moment)
@@ -98,7 +98,7 @@ def _plan_state(
         merged = not (options or Options()).read(MergerOptions).mergers  # a user's own may make other values
         slices = slices_with_statistics(found.metadata, candidates, tests, schema, merged=merged)
     reader = slice_reader(state, schema, moment, options) if any(slice_.logs for slice_ in slices) else None
-    return Scan(
+    return ScanPlan(
         kind,
         state,
         schema,
@@ -124,11 +124,11 @@ def _plan_changes(
     columns: Sequence[str] | None,
     filters: Filters | None,
     options: Options | None,
-) -> Scan:
+) -> ScanPlan:
     """The rows that a range of commits wrote. Their commit times are read as well, to tell them from the others."""
     plan = plan_changes(state, begin, end, options)
     wanted, read, rows = _selected(plan.schema, columns, filters)
-    return Scan(
+    return ScanPlan(
         ScanKind.CHANGES,
         plan.state,
         plan.schema,

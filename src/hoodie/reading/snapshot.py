@@ -6,17 +6,14 @@ Source: docs/format/table-services.md 8 (queries).
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from hoodie.config.datasource import door_options
-from hoodie.config.driver_options import without_driver_options
-from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import UnsupportedTable
 from hoodie.formats.parquet.columns import damage_of, open_parquet
@@ -24,60 +21,17 @@ from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import row_groups
 from hoodie.reading.filters.selection import Filters, check_columns, read_filter
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.column_types import base_columns
 from hoodie.reading.slices.reader import SliceReader, merged_batches
 from hoodie.schema.conform import conform
-from hoodie.storage import storage_at
-from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
-from hoodie.table.state import TableState, load_state
+from hoodie.table.state import TableState
 from hoodie.timeline.points import Point
 
 #: Rows as `columns`, of a slice that has logs. The schema is that of the whole table, meta columns included.
 MergeSlice: TypeAlias = Callable[[FileSlice, pa.Schema, Sequence[str]], pa.Table]
-
-
-@typed_errors()
-def read_arrow(
-    path: str | os.PathLike[str],
-    *,
-    partitions: Collection[str] | None = None,
-    columns: Sequence[str] | None = None,
-    filters: Filters | None = None,
-    as_of: Point | None = None,
-    storage_options: Mapping[str, Any] | None = None,
-    options: Mapping[str, Any] | None = None,
-) -> pa.Table:
-    """The rows of a table as a snapshot reader sees them, without Spark.
-
-    partitions       read these partition paths only, such as ["2024-01-31"]; other files are not even opened
-    columns          names of top-level columns, in the order wanted; None: the five `_hoodie_*` columns, unless the
-                     table is without, then the user's
-    filters          rows to keep; may name columns that are not among `columns`
-    as_of            `yyyyMMddHHmmss[SSS]`, ISO text such as `2024-01-31 12:30` or `2024-01-31T12:30:45Z`, a datetime or
-                     a date; inclusive, in the table's zone where it names none; None: now
-    storage_options  of the fsspec driver of the path, such as key and secret of s3fs; a local path needs none
-    options          `hoodie.*` options of reads; others are taken as the driver's
-    Raises           TableNotFound; UnsupportedTable; CorruptFile; InvalidInput on an unknown column, a malformed
-                     `as_of`, or one as of which files were cleaned; MissingFile when a file is gone that a commit
-                     published; InvalidOption
-    Bytes of logs that had to be skipped are warned about (`errors.DamagedLog`), and timestamps about whose unit commits
-    and files disagree (`errors.ContradictoryTimestamps`).
-    """
-    storage, ours = open_storage(path, options, storage_options)
-    return read_table(load_state(storage), columns, filters, as_of, ours, partitions)
-
-
-def open_storage(
-    path: str | os.PathLike[str], options: Mapping[str, Any] | None, storage_options: Mapping[str, Any] | None
-) -> tuple[Storage, Options]:
-    """The storage of a table to read, and the `hoodie.*` options of reads. Options of other names are the driver's."""
-    given = options or {}
-    ours = door_options({key: given[key] for key in given if key.startswith("hoodie.")}, Purpose.READ)
-    driver = {key: given[key] for key in given if not key.startswith("hoodie.")}
-    return storage_at(path, ours, {**driver, **(storage_options or {})}), without_driver_options(ours)
 
 
 def read_table(
@@ -88,13 +42,13 @@ def read_table(
     options: Options | None = None,
     partitions: Collection[str] | None = None,
 ) -> pa.Table:
-    """The rows of a table at hand: see `read_arrow`."""
+    """The rows of a table at hand. Arguments and errors as of `plan_scan`"""
     return read_scan(
         plan_scan(state, columns=columns, partitions=partitions, filters=filters, as_of=as_of, options=options)
     )
 
 
-def read_scan(scan: Scan) -> pa.Table:
+def read_scan(scan: ScanPlan) -> pa.Table:
     """The rows that a scan is of, in the order of its slices; threads read them.
 
     Raises  CorruptFile; FileNotFoundError when a file was cleaned away meanwhile; SchemaMismatch when a file's column

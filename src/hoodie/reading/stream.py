@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from hoodie.formats.parquet.base_footer import read_footer
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import base_batches, merged_batches
 from hoodie.storage.protocol import Storage
 
@@ -17,7 +17,7 @@ from hoodie.storage.protocol import Storage
 _THREADS = 16
 
 
-def scan_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
+def scan_batches(scan: ScanPlan) -> Iterator[pa.RecordBatch]:
     """The rows that a scan is of, in the order of its slices.
 
     Files are opened one after the other. Raises as `read_scan`
@@ -33,7 +33,7 @@ def scan_batches(scan: Scan) -> Iterator[pa.RecordBatch]:
                 yield from found.cast(target).to_batches()
 
 
-def slice_batches(scan: Scan, slice_: FileSlice) -> Iterator[pa.Table]:
+def slice_batches(scan: ScanPlan, slice_: FileSlice) -> Iterator[pa.Table]:
     """The rows of one slice in the columns that a scan reads, those that its filter keeps and perhaps others."""
     read = list(scan.read) or scan.schema.names[:1]  # rows are counted by a column that they have
     if slice_.logs:
@@ -44,7 +44,7 @@ def slice_batches(scan: Scan, slice_: FileSlice) -> Iterator[pa.Table]:
     return base_batches(scan.state.storage, slice_.base, target, scan.tests)
 
 
-def count_rows(scan: Scan) -> int:
+def count_rows(scan: ScanPlan) -> int:
     """How many rows a scan is of: by the footers of files, where no log or filter can change the number."""
     if scan.rows_kept is not None:
         return sum(batch.num_rows for batch in scan_batches(scan))

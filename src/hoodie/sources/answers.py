@@ -28,22 +28,22 @@ _MODES = {"default": "errorifexists", "error": "errorifexists"}
 
 
 def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> DataFrame:
-    """The rows that the options ask for: see `hoodie.read`.
+    """The rows that the options ask for: see `hoodie.hudi.read`.
 
     Raises  InvalidOption on unknown options; TableNotFound; InvalidInput on none or several paths
     """
     where = _one_path(session, path, options)
     given = job_options(options)
     with raise_worker_errors():
-        return read(session, where, given)
+        return read(where, given, spark=session)
 
 
 def save(frame: DataFrame, path: object, mode: str, partition_by: Sequence[str], options: Mapping[str, Any]) -> None:
-    """Write the rows as the options say: see `hoodie.write`.
+    """Write the rows as the options say: see `hoodie.hudi.write`.
 
     mode          append, overwrite, ignore, error, errorifexists or default, which is errorifexists, as in Spark
     partition_by  columns that make the partition path, if no option names them
-    Raises        as `load` and `hoodie.write`; InvalidInput on an overwrite of a table that has savepoints
+    Raises        as `load` and `hoodie.hudi.write`; InvalidInput on an overwrite of a table that has savepoints
     """
     session = frame.sparkSession
     where = _one_path(session, path, options)
@@ -121,7 +121,7 @@ def source_options(options: Mapping[str, str]) -> tuple[str, Options]:
     if not path:
         raise InvalidInput(
             "no path: CREATE TEMPORARY VIEW … USING hudi OPTIONS (path '/path/of/the/table'). Of a table in Spark's "
-            "catalog with provider hudi Spark hands over no path: hoodie.sql and hoodie.open_table take its name"
+            "catalog with provider hudi Spark hands over no path: hoodie.spark.sql and hoodie.open_table take its name"
         )
     return path, check_options(job_options(options))
 

@@ -61,7 +61,7 @@ def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
         if ours(format or said_to(self)["format"]):
             raise InvalidInput(
                 f"saveAsTable({name!r}) would make an entry of Spark's catalog that hands its path to nobody: "
-                "save(path), then hoodie.register_table(spark, name, path); or CREATE TABLE … by hoodie.sql"
+                "save(path), then hoodie.spark.register_table(spark, name, path); or CREATE TABLE … by hoodie.sql"
             )
         return original(self, name, format, *arguments, **options)  # type: ignore[no-any-return]
 

@@ -82,8 +82,8 @@ def _classes() -> Iterator[tuple[type, Mapping[str, Wrap]]]:
                 missing = [method for method in methods if not hasattr(owner, method)]
                 if missing or owner is None:
                     raise InvalidInput(
-                        f"{module.__name__}.{kind} of this PySpark has no {', '.join(missing)}: use hoodie.read, "
-                        "hoodie.write and table.stream_upsert, which need nothing of it"
+                        f"{module.__name__}.{kind} of this PySpark has no {', '.join(missing)}: use hoodie.hudi.read, "
+                        "hoodie.hudi.write and table.stream_upsert, which need nothing of it"
                     )
                 yield owner, methods
 

@@ -13,7 +13,7 @@ from pyspark.sql.datasource import InputPartition
 from hoodie.model.files import FileSlice
 from hoodie.reading.changes.data import group_changes
 from hoodie.reading.changes.data_plan import ChangeData, ChangeReader
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import SliceReader, base_batches, merged_batches
 from hoodie.schema.conform import conform
 from hoodie.spark.read.merged_slices import pack, pack_by
@@ -44,7 +44,7 @@ class ChangeTask(InputPartition):
     groups: tuple[tuple[ChangeStep, ...], ...]
 
 
-def slice_tasks(scan: Scan | ChangeData) -> list[InputPartition]:
+def slice_tasks(scan: ScanPlan | ChangeData) -> list[InputPartition]:
     """The tasks of a read."""
     if isinstance(scan, ChangeData):
         parts = pack_by(scan.groups, lambda steps: sum(step.size for step in steps), os.cpu_count() or 1)

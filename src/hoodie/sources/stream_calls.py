@@ -89,7 +89,7 @@ def _to_table(original: Callable[..., Any]) -> Callable[..., Any]:
         if ours(format or said_to(self)["format"]):
             raise InvalidInput(
                 f"toTable({tableName!r}) would make an entry of Spark's catalog that hands its path to nobody: "
-                "start(path), or start(name) of a name that hoodie.register_table knows"
+                "start(path), or start(name) of a name that hoodie.spark.register_table knows"
             )
         _pass_partitions_on(self, partitionBy)
         return original(self, tableName, format, outputMode, None, queryName, **options)

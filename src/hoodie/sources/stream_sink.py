@@ -19,7 +19,7 @@ BATCH = "hoodie.datasource.write.streaming.batch.id"
 
 @dataclass(frozen=True, slots=True)
 class StreamSink:
-    """Writes micro-batches as `hoodie.write` does, the first of which may make the table. Pickles.
+    """Writes micro-batches as `hoodie.hudi.write` does, the first of which may make the table. Pickles.
 
     options     as checked; with `IDENTIFIER`, if the job gave one
     checkpoint  its folder. By the query's id in there, and the batch's number, the table knows what it has

@@ -2,7 +2,7 @@
 
 Spark plans the files of such a view once and keeps the plan. So the session's `sql` and `table`, which
 `hoodie.register` catches, look at the table's commits before a query that names a view, and have the view made anew
-where there are others. `hoodie.refresh_view` does it by call. The view's options travel in its schema.
+where there are others. `hoodie.spark.refresh_view` does it by call. The view's options travel in its schema.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ class ViewWriter(DataSourceArrowWriter):
     def _rows(self, staged: Sequence[StagedRows]) -> pa.RecordBatchReader:
         if not staged:
             raise InvalidInput(
-                "INSERT OVERWRITE with no rows would empty the table: TRUNCATE TABLE of hoodie.sql says so"
+                "INSERT OVERWRITE with no rows would empty the table: TRUNCATE TABLE of hoodie.spark.sql says so"
             )
         with self.storage.open_input(staged[0].path) as source:
             schema = pa.ipc.open_file(source).schema
@@ -100,8 +100,8 @@ class ViewWriter(DataSourceArrowWriter):
         if size > self.most:
             raise InvalidInput(
                 f"INSERT INTO a view takes up to {self.most} bytes (hoodie.spark.driver.max.batch.bytes), since one "
-                "process without Spark writes them. Take hoodie.sql(spark, 'INSERT INTO …'), or "
-                "hoodie.write(df, path, options), which Spark's executors carry out"
+                "process without Spark writes them. Take hoodie.spark.sql(spark, 'INSERT INTO …'), or "
+                "hoodie.hudi.write(df, path, options), which Spark's executors carry out"
             )
 
     def _forget(self) -> None:

@@ -25,7 +25,7 @@ from hoodie.config.options import Options
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import FileGone, InvalidOption
 from hoodie.reading.changes.data_plan import ChangeData, plan_change_data
-from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.sources.answers import source_options
 from hoodie.sources.change_stream import ChangeStream, stream_schema
@@ -49,7 +49,7 @@ class HudiSource(DataSource):
         path, options = source_options(self.options)
         if options.read(QueryOptions).as_of:
             planned = _scan(path, options, None)
-            assert isinstance(planned, Scan)  # change data has a begin, and no instant
+            assert isinstance(planned, ScanPlan)  # change data has a begin, and no instant
             schema = nullable(to_spark(planned.schema))
         else:
             schema = stream_schema(path, options)
@@ -117,11 +117,11 @@ class _Reader(DataSourceReader):
                 raise FileGone(
                     errno.ENOENT,
                     f"{gone}: the view shows the table as of its creation, and its files were cleaned since. "
-                    "hoodie.refresh_view(spark, name) has it show the table as it is now",
+                    "hoodie.spark.refresh_view(spark, name) has it show the table as it is now",
                 ) from gone
 
 
-def _scan(path: str, options: Options, columns: Sequence[str] | None) -> Scan | ChangeData:
+def _scan(path: str, options: Options, columns: Sequence[str] | None) -> ScanPlan | ChangeData:
     """The read that the options ask for. Raises InvalidOption"""
     query = options.read(QueryOptions)
     state = load_state(storage_at(path, options))

@@ -104,7 +104,7 @@ def _noted(text: str) -> HoodieError | None:
 
 
 #: Where only Hoodie itself is missing.
-_SHIP = " Or send Hoodie's code to them: `hoodie.ship(spark)`, or spark-submit with `--py-files`."
+_SHIP = " Or send Hoodie's code to them: `hoodie.spark.ship(spark)`, or spark-submit with `--py-files`."
 
 
 def _environment(what: str, also: str = "") -> WorkerEnvironment:

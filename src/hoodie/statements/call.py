@@ -33,7 +33,7 @@ def call(session: SparkSession, text: Text) -> DataFrame:
         raise StatementError(f"there is no procedure {name!r}. {hint}")
     arguments = _arguments(name, procedure, tree.expressions)
     path = arguments.get("path") or _path(session, name, arguments)
-    rows = procedure.run(open_table(session, path, options=settings_of(session)), arguments)
+    rows = procedure.run(open_table(path, spark=session, options=settings_of(session)), arguments)
     limit = arguments.get("limit") if "limit" in procedure.parameters else None
     if limit is not None and limit < 0:
         raise StatementError(f"{name}: limit => {limit}: expected 0 or more")
@@ -100,6 +100,6 @@ def _path(session: SparkSession, name: str, arguments: Mapping[str, Any]) -> str
     found = named_table(session, table.replace("`", "").split(".") if "/" not in table else ("hudi", table.strip("`")))
     if found is None:
         raise StatementError(
-            f"no table of Hudi has the name {table!r}: hoodie.register_table gives one, or say path =>"
+            f"no table of Hudi has the name {table!r}: hoodie.spark.register_table gives one, or say path =>"
         )
     return found.path

@@ -195,7 +195,7 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
     record_key = [key.strip() for key in keys.split(",")]
     if there:
         named = schema.names if schema is not None and wanted.columns else []
-        _refuse_other(open_table(session, path), wanted, record_key, named, _TYPES[kind])
+        _refuse_other(open_table(path, spark=session), wanted, record_key, named, _TYPES[kind])
         if rows is not None and not quiet:
             raise StatementError(f"there is a table at {path} already: INSERT INTO it, or DROP TABLE … PURGE first")
     given.setdefault("hoodie.datasource.write.hive_style_partitioning", "true")  # as Hudi's SQL makes tables
@@ -207,8 +207,8 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
     if not there:
         with ExitStack() as undo:
             table = create_table(
-                session,
                 path,
+                spark=session,
                 name=wanted.name.parts[-1],
                 record_key=record_key,
                 partition_by=wanted.partitions,
@@ -302,7 +302,7 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
     if external:
         unregister_table(session, name)
     if not external or text.word(end) == "PURGE":
-        open_table(session, path)  # what is no table is not removed
+        open_table(path, spark=session)  # what is no table is not removed
         _remove(storage_for(path))
     return nothing(session)
 

@@ -32,7 +32,7 @@ _DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
 
 
 def run_dml(session: SparkSession, table: HoodieTable[DataFrame], statement: Dml) -> WriteResult:
-    """Carry a statement out. Raises as the calls: `merge`, `update`, `delete_where`, `insert`, `insert_overwrite`"""
+    """Carry a statement out. Raises as the calls: `merge`, `update`, `delete`, `insert`, `insert_overwrite`"""
     with raise_worker_errors():
         return _run(statement, session, table)
 
@@ -45,14 +45,14 @@ def _run(statement: Dml, session: SparkSession, table: HoodieTable[DataFrame]) -
 @_run.register
 def _update(statement: Update, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     with views_of(session, statement.where, *statement.values.values()) as (where, *values):
-        given = dict(zip(statement.values, values, strict=True))
-        return table.update(where, given, name=statement.table.alias)
+        new = dict(zip(statement.values, values, strict=True))
+        return table.update(new, where, name=statement.table.alias)
 
 
 @_run.register
 def _delete(statement: Delete, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     with views_of(session, statement.where) as (where,):
-        return table.delete_where(where, name=statement.table.alias)
+        return table.delete(where="true" if where is None else where, name=statement.table.alias)
 
 
 @_run.register

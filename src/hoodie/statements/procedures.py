@@ -242,7 +242,7 @@ def _distribution(sizes: list[int]) -> tuple[Any, ...]:
 
 
 def _validate(table: HoodieTable[DataFrame], arguments: Arguments) -> Rows:
-    found = table.examine(rows=arguments.get("rows", True))
+    found = table.check(rows=arguments.get("rows", True))
     return [(f.severity.name, f.fault.name, f.where, f.problem, f.advice) for f in found]
 
 

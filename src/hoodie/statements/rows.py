@@ -71,7 +71,7 @@ def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
         raise StatementError(
             f"{name} is an entry for queries of the newest base files alone: the statement takes the table's other name"
         )
-    return open_table(session, found.path, options=settings_of(session))
+    return open_table(found.path, spark=session, options=settings_of(session))
 
 
 def with_tables(session: SparkSession, text: str) -> DataFrame | None:
@@ -130,10 +130,10 @@ def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | Non
             continue
         start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
         moment, end = _moment(whole, end)
-        opened_table = open_table(session, found.path, options=settings_of(session, Purpose.READ))
+        opened_table = open_table(found.path, spark=session, options=settings_of(session, Purpose.READ))
         key = f"hoodie_{len(frames)}"
         if found.read_optimized:
-            frames[key] = opened_table.read_optimized(as_of=moment)
+            frames[key] = opened_table.snapshot(optimized=True, as_of=moment)
         else:
             frames[key] = opened_table.snapshot() if moment is None else opened_table.as_of(moment)
         spans.append((start, end, f"{{{key}}}"))

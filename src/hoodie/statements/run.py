@@ -1,4 +1,4 @@
-"""`hoodie.sql`: statements on tables of ours are carried out, all others go to Spark as they are."""
+"""`hoodie.spark.sql`: statements on tables of ours are carried out, all others go to Spark as they are."""
 
 from __future__ import annotations
 

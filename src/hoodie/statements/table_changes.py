@@ -67,4 +67,4 @@ def changes_frame(session: SparkSession, call: ChangesCall) -> DataFrame:
     found = named_table(session, parts)
     if found is None:
         raise StatementError(f"{FUNCTION}: no table of Hudi has the name {call.table!r}")
-    return open_table(session, found.path).changes(call.begin, call.end, cdc=call.cdc)
+    return open_table(found.path, spark=session).changes(call.begin, call.end, cdc=call.cdc)

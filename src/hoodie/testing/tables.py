@@ -118,7 +118,7 @@ class ArrowTable:
         return run(check_batch(storage, operation, rows.to_reader(), given, after_commit))
 
     def replace(self, rows: pa.Table, options: Options) -> WriteResult:
-        """Put a new table with the rows in place of this one, as `hoodie.write` does with mode overwrite.
+        """Put a new table with the rows in place of this one, as `hoodie.hudi.write` does with mode overwrite.
 
         options  of the new table and of its writes
         """

@@ -39,6 +39,6 @@ def refuse_dropping(operation: WriteOperation, options: Options) -> None:
     if drops_existing(operation, options):
         key = DROP if options.read(DropOptions).duplicates else POLICY
         raise InvalidOption(
-            f"{key}={options.get(key)}: this call leaves out no rows; write with hoodie.write, table.insert or "
+            f"{key}={options.get(key)}: this call leaves out no rows; write with hoodie.hudi.write, table.insert or "
             "table.upsert, or filter the rows with HoodieReadClient.filter_exists"
         )

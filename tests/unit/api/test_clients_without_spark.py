@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import polars as pl
 import pyarrow as pa
@@ -52,7 +53,7 @@ def names(*numbers: int) -> list[str]:
 @pytest.mark.parametrize("index", ["SIMPLE", "BLOOM", "GLOBAL_SIMPLE"])
 def test_a_read_client_knows_which_keys_a_table_holds(tmp_path: Path, kind: str, index: str) -> None:
     table = written(tmp_path, kind)
-    client = hoodie.HoodieReadClient(table.path, {"hoodie.index.type": index})
+    client = hoodie.hudi.HoodieReadClient(table.path, {"hoodie.index.type": index})
     batch = pa.concat_tables([rows(0, 10, 7), rows(85, 95, 7)])
 
     new = client.filter_exists(batch)
@@ -73,13 +74,13 @@ def test_a_read_client_knows_which_keys_a_table_holds(tmp_path: Path, kind: str,
 
 def test_keys_come_as_polars_or_as_rows_of_the_table_and_without_a_partition_by_a_global_index(tmp_path: Path) -> None:
     table = written(tmp_path)
-    client = hoodie.HoodieReadClient(table.path)
+    client = hoodie.hudi.HoodieReadClient(table.path)
     assert client.filter_exists(table.snapshot()).count() == 0
     assert ids(client.filter_exists(pl.DataFrame({"id": names(6, 95, 95), "p": ["0", "1", "1"]}))) == names(95, 95)
     keys = rows(88, 92, 1).select(["id"])
     with pytest.raises(SchemaMismatch, match=r"partition column 'p' is missing.*SIMPLE finds a key within"):
         client.filter_exists(keys)
-    anywhere = hoodie.HoodieReadClient(table.path, {"hoodie.index.type": "GLOBAL_BLOOM"})
+    anywhere = hoodie.hudi.HoodieReadClient(table.path, {"hoodie.index.type": "GLOBAL_BLOOM"})
     assert ids(anywhere.filter_exists(keys)) == names(90, 91)
     tagged = anywhere.tag_location(keys).to_arrow().sort_by("id").to_pylist()
     assert [row["_hoodie_partition_path"] for row in tagged][:2] == ["1", "2"]
@@ -90,7 +91,7 @@ def test_keys_come_as_polars_or_as_rows_of_the_table_and_without_a_partition_by_
 @KINDS
 def test_a_write_client_writes_in_steps(tmp_path: Path, kind: str) -> None:
     table = written(tmp_path, kind)
-    client = hoodie.HoodieWriteClient(table.path, {"hoodie.auto.commit": False})
+    client = hoodie.hudi.HoodieWriteClient(table.path, {"hoodie.auto.commit": False})
     before = ids(table.snapshot())
     instant = client.start_commit()
     result = client.upsert(rows(100, 103, 1), instant)
@@ -112,12 +113,12 @@ def test_a_write_client_writes_in_steps(tmp_path: Path, kind: str) -> None:
 
 def test_a_write_client_plans_and_runs_compactions(tmp_path: Path) -> None:
     table = written(tmp_path, "MERGE_ON_READ")
-    client = hoodie.HoodieWriteClient(table.path, {"hoodie.compact.inline.max.delta.commits": 1})
+    client = hoodie.hudi.HoodieWriteClient(table.path, {"hoodie.compact.inline.max.delta.commits": 1})
     instant = client.schedule_compaction()
     assert instant is not None
-    assert [time for time, _ in hoodie.HoodieReadClient(table.path).get_pending_compactions()] == [instant]
+    assert [time for time, _ in hoodie.hudi.HoodieReadClient(table.path).get_pending_compactions()] == [instant]
     assert client.compact(instant).instant == instant
-    assert len(ids(table.read_optimized())) == 85
+    assert len(ids(table.snapshot(optimized=True))) == 85
     client.rollback(instant)
     assert len(ids(table.snapshot())) == 85
 
@@ -126,27 +127,29 @@ def test_a_write_client_plans_and_runs_compactions(tmp_path: Path) -> None:
 def test_the_options_of_a_hudi_job_say_what_is_read(tmp_path: Path, kind: str) -> None:
     table = written(tmp_path, kind)
     loaded, updated, _ = (instant.requested for instant, _ in reversed(table.history()))
-    assert len(ids(hoodie.read(table.path))) == 85
-    assert len(ids(hoodie.read(table.path, {"as.of.instant": loaded}))) == 90
-    optimized = hoodie.read(table.path, {"hoodie.datasource.query.type": "read_optimized"})
+    assert len(ids(hoodie.hudi.read(table.path))) == 85
+    assert len(ids(hoodie.hudi.read(table.path, {"as.of.instant": loaded}))) == 90
+    optimized = hoodie.hudi.read(table.path, {"hoodie.datasource.query.type": "read_optimized"})
     assert optimized.count() == (85 if kind == "COPY_ON_WRITE" else 90)
     pull = {
         "hoodie.datasource.query.type": "incremental",
         "hoodie.datasource.read.begin.instanttime": loaded,
         "hoodie.datasource.read.end.instanttime": updated,
     }
-    assert ids(hoodie.read(table.path, pull)) == names(*range(30))
+    assert ids(hoodie.hudi.read(table.path, pull)) == names(*range(30))
     with pytest.raises(InvalidOption, match=r"needs hoodie\.datasource\.read\.begin\.instanttime"):
-        hoodie.read(table.path, {"hoodie.datasource.query.type": "incremental"})
+        hoodie.hudi.read(table.path, {"hoodie.datasource.query.type": "incremental"})
 
 
 def test_what_is_given_in_the_wrong_place_is_named(tmp_path: Path) -> None:
     path = written(tmp_path).path
-    for call in (hoodie.read, hoodie.HoodieReadClient, hoodie.HoodieWriteClient):
+    for call in (hoodie.hudi.read, hoodie.hudi.HoodieReadClient, hoodie.hudi.HoodieWriteClient):
         call(path, options={})
         call(path=path)
-        with pytest.raises(InvalidInput, match="expected a SparkSession before the path, not str"):
-            call("spark", path)
+        with pytest.raises(InvalidInput, match="spark=str: expected a SparkSession"):
+            call(path, spark="spark")
+        with pytest.raises(InvalidInput, match=rf"{call.__name__}\('{path}', spark=spark\)"):
+            call(SimpleNamespace(createDataFrame=None), path)
         with pytest.raises(TableNotFound):
             call(tmp_path / "none")
 
@@ -163,11 +166,11 @@ sys.meta_path.insert(0, Without())
 import hoodie, pyarrow as pa
 
 rows = pa.table({"id": [1, 2, 3], "v": ["a", "b", "c"]})
-hoodie.write(rows, sys.argv[1], {"hoodie.datasource.write.recordkey.field": "id"})
-client = hoodie.HoodieWriteClient(sys.argv[1])
+hoodie.hudi.write(rows, sys.argv[1], {"hoodie.datasource.write.recordkey.field": "id"})
+client = hoodie.hudi.HoodieWriteClient(sys.argv[1])
 client.upsert(rows.slice(2), client.start_commit())
-assert hoodie.HoodieReadClient(sys.argv[1]).filter_exists(rows).count() == 0
-assert hoodie.read(sys.argv[1]).count() == 3
+assert hoodie.hudi.HoodieReadClient(sys.argv[1]).filter_exists(rows).count() == 0
+assert hoodie.hudi.read(sys.argv[1]).count() == 3
 """
 
 
@@ -185,7 +188,7 @@ def test_a_write_client_goes_on_when_anothers_overwrite_that_it_began_beside_is_
     tmp_path: Path, kind: str
 ) -> None:
     table = written(tmp_path, kind)
-    ours, other = (hoodie.HoodieWriteClient(table.path, OCC) for _ in range(2))
+    ours, other = (hoodie.hudi.HoodieWriteClient(table.path, OCC) for _ in range(2))
     overwrite = other.start_commit("insert_overwrite")
     instant = ours.start_commit()
     other.rollback(overwrite)
@@ -195,7 +198,7 @@ def test_a_write_client_goes_on_when_anothers_overwrite_that_it_began_beside_is_
 
 def test_a_write_client_whose_rows_were_rolled_back_says_how_to_go_on(tmp_path: Path) -> None:
     table = written(tmp_path)
-    client = hoodie.HoodieWriteClient(table.path, OCC)
+    client = hoodie.hudi.HoodieWriteClient(table.path, OCC)
     instant = client.start_commit()
     newest = table.history()[0][0].requested
     (completed,) = (tmp_path / "t" / ".hoodie").glob(f"{newest}.commit")
@@ -215,7 +218,7 @@ def test_a_write_client_goes_on_when_commits_that_it_began_on_are_archived(tmp_p
     table.insert_overwrite(rows(0, 90, 3))
     for _ in range(3):
         table.upsert(rows(0, 3, 4))
-    client = hoodie.HoodieWriteClient(table.path, OCC)
+    client = hoodie.hudi.HoodieWriteClient(table.path, OCC)
     instant = client.start_commit()
     few = {"hoodie.clean.commits.retained": "1", "hoodie.keep.min.commits": "2", "hoodie.keep.max.commits": "3"}
     table.clean(options=few)

@@ -26,13 +26,13 @@ def test_a_column_ts_orders_the_table_unless_the_job_says_otherwise(
 ) -> None:
     path = f"memory://{uuid4().hex}/t"
     rows = pa.table({"id": ["a", "a"], "ts": [2, 1], "seq": [1, 2], "v": ["newest", "last"]})
-    hoodie.write(rows, path, {**JOB, **options}, mode=mode)
+    hoodie.hudi.write(rows, path, {**JOB, **options}, mode=mode)
     table = hoodie.open_table(path)
-    assert table.detail().ordering == ordering
+    assert table.info().ordering == ordering
     assert table.snapshot().to_arrow().column("v").to_pylist() == [value]
 
 
 def test_a_table_without_a_column_ts_has_no_ordering_by_default() -> None:
     path = f"memory://{uuid4().hex}/t"
-    hoodie.write(pa.table({"id": ["a"], "TS": [1]}), path, JOB)
-    assert hoodie.open_table(path).detail().ordering == ()
+    hoodie.hudi.write(pa.table({"id": ["a"], "TS": [1]}), path, JOB)
+    assert hoodie.open_table(path).info().ordering == ()

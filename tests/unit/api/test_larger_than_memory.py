@@ -79,7 +79,7 @@ def test_a_spilled_batch_does_what_one_in_memory_does(
         one, other = write(spilled), write(held)
         assert (one.inserted, one.updated, one.deleted) == (other.inserted, other.updated, other.deleted)
         assert content(spilled) == content(held)
-    assert spilled.examine() == ()
+    assert spilled.check() == ()
 
 
 @pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
@@ -95,7 +95,7 @@ def test_an_hbase_index_learns_of_a_spilled_batch(tmp_path: Path, table_type: st
     spilled.delete(rows(30))
     held.delete(rows(30))
     assert content(spilled) == content(held)
-    assert spilled.examine() == ()
+    assert spilled.check() == ()
 
 
 @pytest.mark.parametrize("index", [*INDEXES, {"hoodie.index.type": "GLOBAL_BLOOM"}], ids=str)
@@ -127,7 +127,7 @@ def test_rows_of_a_spilled_batch_move_as_those_of_one_in_memory(tmp_path: Path, 
         assert content(spilled) == content(held)
         assert spilled.delete(batch.slice(3, 4)).deleted == held.delete(batch.slice(3, 4)).deleted
         assert content(spilled) == content(held)
-    assert spilled.examine() == ()
+    assert spilled.check() == ()
 
 
 @pytest.mark.parametrize("mode", ["NONE", "GLOBAL_SORT", "PARTITION_SORT"])

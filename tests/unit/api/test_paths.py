@@ -16,9 +16,9 @@ ROWS = pa.table({"id": ["a"], "v": [1]})
 
 
 def test_a_table_is_written_at_a_path(tmp_path: Path) -> None:
-    hoodie.write(ROWS, tmp_path / "trips", KEY)
-    hoodie.write(ROWS, path=tmp_path / "trips", options=KEY, mode="overwrite")
-    assert hoodie.open_table(tmp_path / "trips").detail().name == "trips"
+    hoodie.hudi.write(ROWS, tmp_path / "trips", KEY)
+    hoodie.hudi.write(ROWS, path=tmp_path / "trips", options=KEY, mode="overwrite")
+    assert hoodie.open_table(tmp_path / "trips").info().name == "trips"
 
 
 @pytest.mark.parametrize(
@@ -26,12 +26,10 @@ def test_a_table_is_written_at_a_path(tmp_path: Path) -> None:
     [
         hoodie.open_table,
         hoodie.HoodieTable,
-        hoodie.read,
-        hoodie.read_arrow,
-        hoodie.scan,
-        hoodie.HoodieReadClient,
-        hoodie.HoodieWriteClient,
-        lambda path: hoodie.read_changes_arrow(path, "earliest"),
+        hoodie.hudi.read,
+        hoodie.hudi.HoodieReadClient,
+        hoodie.hudi.HoodieWriteClient,
+        lambda path: hoodie.open_table(path).changes("earliest").to_arrow(),
         lambda path: hoodie.create_table(path, name="trips", record_key="id", options={}),
     ],
 )
@@ -50,5 +48,5 @@ def test_a_name_is_given_to_a_path() -> None:
             currentDatabase = staticmethod(lambda: "default")
 
     settings: dict[str, str] = {}
-    hoodie.register_table(Session(), "trips", Path("/data/trips"))  # type: ignore[arg-type]
+    hoodie.spark.register_table(Session(), "trips", Path("/data/trips"))  # type: ignore[arg-type]
     assert settings == {"spark.hoodie.catalog.trips": "/data/trips"}

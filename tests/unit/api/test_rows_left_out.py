@@ -26,7 +26,7 @@ def rows(*found: tuple[str, int]) -> pa.Table:
 
 
 def content(path: str) -> list[tuple[str, int]]:
-    found = hoodie.read_arrow(path, columns=["id", "ts"])
+    found = hoodie.open_table(path).snapshot(columns=["id", "ts"]).to_arrow()
     return sorted(zip(found["id"].to_pylist(), found["ts"].to_pylist(), strict=True))
 
 
@@ -46,8 +46,8 @@ def test_rows_whose_key_is_there_are_left_out_as_in_hudi(
     tmp_path: Path, options: dict[str, str], operation: str
 ) -> None:
     path = str(tmp_path / "t")
-    hoodie.write(FIRST, path, {**options, **DROP, OPERATION: operation})  # of a new table's rows none is there
-    done = hoodie.write(LATER, path, {**options, **DROP, OPERATION: operation})
+    hoodie.hudi.write(FIRST, path, {**options, **DROP, OPERATION: operation})  # of a new table's rows none is there
+    done = hoodie.hudi.write(LATER, path, {**options, **DROP, OPERATION: operation})
     assert done is not None
     assert done.inserted == 2
     assert content(path) == DROPPED
@@ -57,7 +57,7 @@ def test_an_insert_drops_or_refuses_duplicates_by_the_policy_or_looks_at_none(
     tmp_path: Path, options: dict[str, str]
 ) -> None:
     path = str(tmp_path / "t")
-    hoodie.write(FIRST, path, options)
+    hoodie.hudi.write(FIRST, path, options)
     table = hoodie.open_table(path)
     table.insert(LATER, options={POLICY: "drop"})
     assert content(path) == DROPPED
@@ -71,20 +71,20 @@ def test_an_insert_drops_or_refuses_duplicates_by_the_policy_or_looks_at_none(
 def test_a_key_that_a_log_deleted_is_not_there(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     options = {**KEYS, "hoodie.datasource.write.table.type": "MERGE_ON_READ"}
-    hoodie.write(FIRST, path, options)
+    hoodie.hudi.write(FIRST, path, options)
     hoodie.open_table(path).delete(rows(("a", 1)))
-    hoodie.write(LATER, path, {**options, **DROP, OPERATION: "insert"})
+    hoodie.hudi.write(LATER, path, {**options, **DROP, OPERATION: "insert"})
     assert content(path) == [("a", 2), *DROPPED[1:]]
 
 
 def test_a_client_leaves_rows_out_and_a_bulk_insert_is_refused(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
-    hoodie.write(FIRST, path, KEYS)
-    client = hoodie.HoodieWriteClient(path, DROP)
+    hoodie.hudi.write(FIRST, path, KEYS)
+    client = hoodie.hudi.HoodieWriteClient(path, DROP)
     client.insert(LATER, client.start_commit())
     assert content(path) == DROPPED
     with pytest.raises(InvalidOption, match="bulk_insert looks no key up"):
-        hoodie.write(LATER, path, {**KEYS, **DROP, OPERATION: "bulk_insert"})
+        hoodie.hudi.write(LATER, path, {**KEYS, **DROP, OPERATION: "bulk_insert"})
     assert content(path) == DROPPED
 
 
@@ -92,7 +92,7 @@ def test_a_key_that_another_writer_brings_meanwhile_is_looked_up_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = str(tmp_path / "t")
-    hoodie.write(FIRST, path, KEYS)
+    hoodie.hudi.write(FIRST, path, KEYS)
     from hoodie.api import new_rows
 
     look_up, calls = new_rows.new_rows, 0

@@ -5,7 +5,9 @@ from __future__ import annotations
 import datetime as dt
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 import pandas as pd
@@ -17,6 +19,7 @@ import hoodie
 from hoodie.errors import InvalidInput, MissingPackage, SchemaMismatch, TableNotFound, UnsupportedTable
 from hoodie.reading import stream
 from hoodie.reading.slices.reader import base_batches
+from hoodie.storage.local import LocalStorage
 
 ROWS = pa.table(
     {
@@ -54,16 +57,16 @@ table.upsert(rows)
 first = table.upsert(rows.slice(0, 1))
 table.delete(pa.table({"id": [3]}))
 assert table.snapshot().to_arrow().num_rows == table.count() == 2
-assert table.read(rows.slice(1, 1)).rows.count() == 1
+assert table.get(rows.slice(1, 1)).rows.count() == 1
 assert table.as_of(first.instant).count() == 3
 assert table.changes("earliest").count() == 2
 table.compact(table.schedule_compaction(options={"hoodie.compact.inline.max.delta.commits": 1}))
 table.savepoint()
-table.clean(), table.archive(), table.history(), table.file_slices(), table.detail(), table.schema
-assert table.examine() == ()
-assert len(hoodie.scan(sys.argv[1]).files) == 1
+table.clean(), table.archive(), table.history(), table.file_slices(), table.info(), table.schema
+assert table.check() == ()
+assert len(hoodie.open_table(sys.argv[1]).scan().files) == 1
 assert hoodie.open_table(path=sys.argv[1]).count() == 2
-for call in (lambda: hoodie.local_session(), lambda: hoodie.sql, lambda: table.delete_where("v = 'a'")):
+for call in (lambda: hoodie.spark.local_session(), lambda: hoodie.spark.sql, lambda: hoodie.register):
     try:
         call()
     except hoodie.errors.MissingPackage as missing:
@@ -120,6 +123,58 @@ def test_the_rows_of_a_table_come_as_whatever_is_asked_for(tmp_path: Path) -> No
     assert make(tmp_path / "other").upsert(table.snapshot()).inserted == 4
 
 
+def test_a_session_in_the_place_of_the_path_is_refused_by_the_call_as_it_is(tmp_path: Path) -> None:
+    session = SimpleNamespace(createDataFrame=None)
+    for call in (hoodie.open_table, hoodie.HoodieTable, partial(hoodie.create_table, record_key="id")):
+        with pytest.raises(InvalidInput, match=r"able\('trips', spark=spark\)"):
+            call(session, "trips")  # type: ignore[operator]
+        with pytest.raises(InvalidInput, match=r"able\(path, spark=spark\)"):
+            call(session, path=tmp_path)  # type: ignore[operator]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_table_is_opened_in_a_storage(tmp_path: Path) -> None:
+    storage = LocalStorage(tmp_path / "trips")
+    hoodie.create_table(storage=storage, record_key="id").upsert(ROWS)
+    table = hoodie.open_table(storage=storage)
+    assert (table.count(), table.info().name) == (4, "trips")
+    with pytest.raises(InvalidInput, match="and a storage: give one of them"):
+        hoodie.open_table("trips", storage=storage)
+    with pytest.raises(InvalidInput, match="expected the path of a table, not NoneType"):
+        hoodie.open_table()
+
+
+def test_a_scan_gives_the_rows_of_the_table_as_it_was(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    first = table.upsert(ROWS).instant
+    scan = table.scan(columns=["id"], filters="id < 3")
+    assert scan.schema.names == ["id"]
+    assert "filter on the rows read" in scan.explain() == str(scan)
+    table.delete(where="id = 1")
+    assert scan.rows().to_arrow().to_pydict() == {"id": [1, 2]}
+    assert table.snapshot(columns=["id"], as_of=first).to_arrow() == table.as_of(first, columns=["id"]).to_arrow()
+
+
+def test_rows_are_asked_for_by_their_keys(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.upsert(ROWS)
+    batch = pa.concat_tables([ROWS.slice(0, 1), ROWS.slice(0, 1).set_column(0, "id", pa.array([9], pa.int64()))])
+    assert table.get(batch, columns=["id"]).rows.to_arrow().to_pydict() == {"id": [1]}
+    assert table.absent(batch).to_arrow() == batch.slice(1)
+
+
+def test_a_delete_takes_keys_or_a_condition(tmp_path: Path) -> None:
+    table = make(tmp_path)
+    table.upsert(ROWS)
+    with pytest.raises(InvalidInput, match=r"by name: delete\(where="):
+        table.delete("id = 1")
+    for named in ({}, {"keys": ROWS, "where": "id = 1"}):
+        with pytest.raises(InvalidInput, match="one of them"):
+            table.delete(**named)  # type: ignore[arg-type]
+    assert table.count() == 4
+    assert table.delete(where="true").deleted == 4
+
+
 def test_what_is_not_rows_is_refused_and_changes_nothing(tmp_path: Path) -> None:
     table = make(tmp_path)
     for bad in ({"id": [1]}, 7, ["a"], object()):
@@ -136,8 +191,8 @@ def test_what_is_not_rows_is_refused_and_changes_nothing(tmp_path: Path) -> None
     assert not list((tmp_path / "t").rglob("*.parquet"))
     with pytest.raises(TableNotFound):
         hoodie.open_table(tmp_path / "nothing")
-    with pytest.raises(InvalidInput, match="expected a SparkSession before the path, not int"):
-        hoodie.open_table(3, str(tmp_path / "t"))  # type: ignore[call-overload]
+    with pytest.raises(InvalidInput, match="spark=int: expected a SparkSession"):
+        hoodie.open_table(str(tmp_path / "t"), spark=3)  # type: ignore[call-overload]
 
 
 def test_times_in_nanoseconds_are_taken_where_nothing_is_lost(tmp_path: Path) -> None:
@@ -161,8 +216,8 @@ def test_categories_are_text_in_columns_keys_and_partition_paths(tmp_path: Path,
     found = table.snapshot(columns=list(texts)).to_arrow().sort_by("id")
     assert found.to_pylist() == [dict(zip(texts, values, strict=True)) for values in zip(*texts.values(), strict=True)]
     assert found.schema.field("city").type == found.schema.field("note").type == pa.string()
-    assert ids(table.read(rows).rows) == [1, 2]
-    assert ids(hoodie.HoodieReadClient(tmp_path / "t").filter_exists(rows)) == []
+    assert ids(table.get(rows).rows) == [1, 2]
+    assert ids(hoodie.hudi.HoodieReadClient(tmp_path / "t").filter_exists(rows)) == []
     assert table.delete(rows).deleted == 2
 
 
@@ -204,8 +259,8 @@ def test_rows_of_keys_come_in_the_columns_wanted_however_often(tmp_path: Path, t
     table = make(tmp_path, table_type=table_type)
     table.upsert(ROWS)
     table.upsert(ROWS.slice(0, 1))
-    assert table.read(ROWS, columns=["id", "ts", "id"]).rows.to_arrow().column_names == ["id", "ts", "id"]
-    assert table.read(ROWS, columns=[]).rows.count() == 4
+    assert table.get(ROWS, columns=["id", "ts", "id"]).rows.to_arrow().column_names == ["id", "ts", "id"]
+    assert table.get(ROWS, columns=[]).rows.count() == 4
 
 
 def test_partitions_that_are_no_list_of_paths_are_refused(tmp_path: Path) -> None:
@@ -220,12 +275,12 @@ def test_partitions_that_are_no_list_of_paths_are_refused(tmp_path: Path) -> Non
 def test_rows_go_by_a_condition(tmp_path: Path) -> None:
     table = make(tmp_path)
     table.insert(ROWS)
-    assert table.delete("amount < 0 or city = 'rome'").deleted == 2
+    assert table.delete(where="amount < 0 or city = 'rome'").deleted == 2
     assert ids(table.snapshot()) == [1, 4]
-    assert table.delete([("amount", ">", 3.0)]).deleted == 1
-    assert table.delete("amount > 100").deleted == 0
+    assert table.delete(where=[("amount", ">", 3.0)]).deleted == 1
+    assert table.delete(where="amount > 100").deleted == 0
     with pytest.raises(InvalidInput, match="no column 'amuont'"):
-        table.delete("amuont > 1")
+        table.delete(where="amuont > 1")
     assert ids(table.snapshot()) == [1]
 
 
@@ -239,7 +294,7 @@ def test_partitions_that_a_filter_rules_out_are_not_read(tmp_path: Path) -> None
         assert rows.scan.partitions == ("city=__HIVE_DEFAULT_PARTITION__", "city=oslo")
         assert ids(rows) == [1, 3]
     assert ids(table.snapshot(filters="city is null")) == [4]
-    assert "in partitions that the filter rules out" in str(table.explain_snapshot(filters="city = 'oslo'"))
+    assert "in partitions that the filter rules out" in str(table.scan(filters="city = 'oslo'"))
 
 
 def test_a_partition_path_that_may_be_escaped_or_not_rules_nothing_out(tmp_path: Path) -> None:
@@ -262,7 +317,7 @@ def test_a_stream_has_the_rows_that_the_whole_has(tmp_path: Path, table_type: st
         (table.snapshot(columns=["id"], partitions=["oslo"]), [1]),
         (table.as_of(first.instant, filters="amount < 0"), [3]),
         (table.changes(first.instant, columns=["id"], filters="amount < 2"), [1]),
-        (table.read_optimized(filters="ts = 1"), [4] if table_type == "COPY_ON_WRITE" else [1, 2, 3, 4]),
+        (table.snapshot(optimized=True, filters="ts = 1"), [4] if table_type == "COPY_ON_WRITE" else [1, 2, 3, 4]),
         (table.snapshot(filters="id > 9"), []),
     ):
         streamed = pa.Table.from_batches(rows.to_batches(), rows.schema)
@@ -316,20 +371,20 @@ def test_a_scan_names_the_current_files_and_refuses_where_logs_have_rows(tmp_pat
     table = make(tmp_path, table_type="MERGE_ON_READ")
     table.insert(ROWS)
     table.insert(ROWS.slice(0, 1).set_column(0, "id", pa.array([9])))
-    files = hoodie.scan(table.path).files
+    files = hoodie.open_table(table.path).scan().files
     assert len(list(Path(table.path).rglob("*.parquet"))) > len(files) == 3
     assert pl.scan_parquet(list(files)).select("id").collect().sort("id")["id"].to_list() == [1, 2, 3, 4, 9]
     table.upsert(ROWS.slice(0, 1))
     with pytest.raises(UnsupportedTable, match="1 log file would be left out"):
-        hoodie.scan(table.path).files  # noqa: B018
-    assert len(hoodie.scan(table.path, kind="read_optimized").files) == 3
+        hoodie.open_table(table.path).scan().files  # noqa: B018
+    assert len(hoodie.open_table(table.path).scan(optimized=True).files) == 3
 
 
 def test_what_a_table_is_can_be_asked(tmp_path: Path) -> None:
     table = make(tmp_path)
     assert len(table.schema) == 0
     table.upsert(ROWS)
-    found = table.detail()
+    found = table.info()
     assert (found.name, found.table_type, found.record_key, found.partition_by) == (
         "t", "COPY_ON_WRITE", ("id",), ("city",),
     )  # fmt: skip
@@ -355,12 +410,12 @@ def test_a_missing_package_says_how_to_get_it(tmp_path: Path, monkeypatch: pytes
 def test_rows_in_arrow_are_written_by_the_options_of_a_hudi_job(tmp_path: Path) -> None:
     path = str(tmp_path / "t")
     keys = {"hoodie.datasource.write.recordkey.field": "id", "hoodie.datasource.write.partitionpath.field": "city"}
-    first = hoodie.write(ROWS, path, keys)
+    first = hoodie.hudi.write(ROWS, path, keys)
     assert first is not None
     assert first.inserted == 4
-    hoodie.write(ROWS.slice(0, 2), path, {**keys, "hoodie.datasource.write.operation": "delete"})
+    hoodie.hudi.write(ROWS.slice(0, 2), path, {**keys, "hoodie.datasource.write.operation": "delete"})
     assert ids(hoodie.open_table(path).snapshot()) == [3, 4]
-    hoodie.write(ROWS.slice(0, 1), path, keys, mode="overwrite")
+    hoodie.hudi.write(ROWS.slice(0, 1), path, keys, mode="overwrite")
     assert ids(hoodie.open_table(path).snapshot()) == [1]
     with pytest.raises(InvalidInput, match="expected rows, not dict"):
-        hoodie.write({"id": [1]}, path, keys)
+        hoodie.hudi.write({"id": [1]}, path, keys)

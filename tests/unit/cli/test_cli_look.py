@@ -8,9 +8,10 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from hoodie import open_table, write
+from hoodie import open_table
 from hoodie.cli.main import main
 from hoodie.errors import SettingsMissing
+from hoodie.hudi import write
 from hoodie.storage.local import LocalStorage
 from hoodie.table import properties
 from hoodie.table.state import load_state

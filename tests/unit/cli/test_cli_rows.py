@@ -12,20 +12,19 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from hoodie import open_table
 from hoodie.api.table import create_table
 from hoodie.cli import exporting
 from hoodie.cli.rows import filters_of
 from hoodie.errors import InvalidInput
-from hoodie.reading.changes.incremental import read_changes_arrow
 from hoodie.reading.filters.selection import read_filter
-from hoodie.reading.snapshot import read_arrow
 from support.lake import Terminal, unpacked
 
 USER = ["id", "city", "ts", "note"]
 
 
 def expected(path: Path, **asked: object) -> list[list[object]]:
-    rows = read_arrow(path, columns=USER, **asked)  # type: ignore[arg-type]
+    rows = open_table(path).snapshot(columns=USER, **asked).to_arrow()  # type: ignore[arg-type]
     return [list(row.values()) for row in rows.to_pylist()]
 
 
@@ -33,7 +32,7 @@ def test_query_gives_the_rows_of_a_snapshot(lake: Path, hoodie: Terminal) -> Non
     found = hoodie.result("query", lake / "a")
     assert found == {"columns": USER, "rows": expected(lake / "a"), "more": False}
     meta = hoodie.result("query", lake / "a", "--meta")["columns"]
-    assert meta == read_arrow(lake / "a").column_names
+    assert meta == open_table(lake / "a").snapshot().to_arrow().column_names
     few = hoodie.result("query", lake / "a", "--limit", 2, "--columns", "note, id")
     assert few == {"columns": ["note", "id"], "rows": [row[3::-3] for row in expected(lake / "a")[:2]], "more": True}
     assert "the first 2 rows" in hoodie("query", lake / "a", "--limit", 2)[-1]
@@ -94,7 +93,7 @@ def test_query_reads_partitions_and_earlier_states(lake: Path, hoodie: Terminal)
 def test_changes_are_those_of_the_range(lake: Path, hoodie: Terminal) -> None:
     first = hoodie.result("show", lake / "a")["first"]
     found = hoodie.result("changes", lake / "a", "--begin", first)
-    rows = read_changes_arrow(lake / "a", first, columns=USER).to_pylist()
+    rows = open_table(lake / "a").changes(first, columns=USER).to_arrow().to_pylist()
     assert found["rows"] == [list(row.values()) for row in rows]
     assert found["rows"]
     assert len(hoodie.result("changes", lake / "a")["rows"]) == 4
@@ -142,7 +141,7 @@ def test_rows_are_printed_as_csv_and_json_and_written_as_parquet(lake: Path, tmp
     for form in ("csv", "json", "parquet"):
         file = tmp_path / f"rows.{form}"
         assert hoodie("query", lake / "a", "--format", form, "--output", file) == [f"4 rows written to {file}"]
-    assert pq.read_table(tmp_path / "rows.parquet").equals(read_arrow(lake / "a", columns=USER))
+    assert pq.read_table(tmp_path / "rows.parquet").equals(open_table(lake / "a").snapshot(columns=USER).to_arrow())
     lines = [json.loads(line) for line in (tmp_path / "rows.json").read_text().splitlines()]
     assert [list(line.values()) for line in lines] == expected(lake / "a")
     hoodie("query", lake / "a", "--format", "parquet", status=2)
@@ -207,7 +206,9 @@ def test_an_export_has_the_rows_of_the_snapshot(lake: Path, tmp_path: Path, hood
     assert (done["files"], done["rows"]) == (["part-00000.parquet"], 4)
     assert done["as_of"] == hoodie.result("show", lake / "a")["last"]["instant"]
     assert sorted(path.name for path in (tmp_path / "out" / "deep").iterdir()) == ["_SUCCESS", "part-00000.parquet"]
-    assert pq.read_table(tmp_path / "out" / "deep" / "part-00000.parquet").equals(read_arrow(lake / "a", columns=USER))
+    assert pq.read_table(tmp_path / "out" / "deep" / "part-00000.parquet").equals(
+        open_table(lake / "a").snapshot(columns=USER).to_arrow()
+    )
     assert sorted(lake.rglob("*")) == before
 
 
@@ -217,7 +218,7 @@ def test_several_tables_and_changes_are_exported_as_csv(lake: Path, tmp_path: Pa
     found = hoodie.document("export", f"{lake}/*", *words)
     assert [table["result"]["to"] for table in found["tables"]] == [str(tmp_path / "out" / name) for name in "ab"]
     rows = pyarrow.csv.read_csv(tmp_path / "out" / "b" / "part-00000.csv")
-    assert rows.equals(read_changes_arrow(lake / "b", first, columns=USER))
+    assert rows.equals(open_table(lake / "b").changes(first, columns=USER).to_arrow())
 
 
 def test_an_export_is_made_of_files_of_bounded_input(
@@ -227,7 +228,7 @@ def test_an_export_is_made_of_files_of_bounded_input(
     done = hoodie.result("export", lake / "a", "--to", tmp_path / "out")
     assert done["files"] == [f"part-{number:05d}.parquet" for number in range(3)]
     rows = pa.concat_tables(pq.read_table(tmp_path / "out" / name) for name in done["files"])
-    assert rows.equals(read_arrow(lake / "a", columns=USER))
+    assert rows.equals(open_table(lake / "a").snapshot(columns=USER).to_arrow())
 
 
 @pytest.mark.parametrize("to", ["{}/out", "memory://cli-export/out"], ids=["disk", "store"])

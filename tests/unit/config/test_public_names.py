@@ -53,28 +53,33 @@ def test_every_public_name_is_there() -> None:
     for name in hoodie.__all__:
         assert getattr(hoodie, name) is not None
     assert set(hoodie.__all__) <= set(dir(hoodie))
-    assert hoodie.read is importlib.import_module("hoodie.api.datasource_read").read
-    with pytest.raises(AttributeError, match="no attribute 'upsert'"):
-        hoodie.upsert  # type: ignore[attr-defined]  # noqa: B018
+    assert hoodie.hudi.read is importlib.import_module("hoodie.api.datasource_read").read
+    assert hoodie.spark.sql is importlib.import_module("hoodie.statements.run").sql
+    assert set(hoodie.spark.__all__) <= set(dir(hoodie.spark))
+    for module in (hoodie, hoodie.spark):
+        with pytest.raises(AttributeError, match=f"module '{module.__name__}' has no attribute 'upsert'"):
+            module.upsert  # noqa: B018
 
 
 def test_type_checkers_see_the_names_that_are_loaded_late() -> None:
-    tree = ast.parse((SOURCE / "__init__.py").read_text())
-    (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
-    seen = {
-        alias.asname or alias.name: f"{node.module}" + (f":{alias.name}" if alias.asname else "")
-        for node in typed.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
-    assert seen == hoodie.__homes__
-    assert {*seen, "__version__"} == set(hoodie.__all__)
-    assert hoodie.__all__ == sorted(hoodie.__all__)
+    for module in (hoodie, hoodie.spark):
+        tree = ast.parse(Path(str(module.__file__)).read_text())
+        (typed,) = [node for node in tree.body if isinstance(node, ast.If)]
+        seen = {
+            alias.name: f"{node.module}"
+            for node in typed.body
+            if isinstance(node, ast.ImportFrom)
+            for alias in node.names
+        }
+        assert seen == module.__homes__
+        assert {*seen} == {*module.__all__} - {"__version__"}
+        assert module.__all__ == sorted(module.__all__)
 
 
-def test_no_module_has_the_name_of_a_public_one() -> None:
+def test_no_module_has_the_name_of_a_public_function() -> None:
     """Importing such a module would put it in the place of the function."""
-    assert not {module.name for module in pkgutil.iter_modules([str(SOURCE)])} & set(hoodie.__all__)
+    assert {module.name for module in pkgutil.iter_modules([str(SOURCE)])} & set(hoodie.__all__) == {"hudi", "spark"}
+    assert not {module.name for module in pkgutil.iter_modules([str(SOURCE / "spark")])} & set(hoodie.spark.__all__)
 
 
 def test_the_version_is_that_of_the_project() -> None:
@@ -109,18 +114,22 @@ ALONE = {
     "unregister_table": ("name",),
     "refresh_view": ("name",),
     "sql": ("text",),
+    "update": ("where",),
 }
 #: The calls of those who bring the options of Hudi's jobs: here the options are part of the subject.
 BY_OPTIONS = ("HoodieReadClient", "HoodieWriteClient", "read", "write")
 #: Made by other calls only, or values that calls return.
 VALUES = {"HoodieError", "HoodieWarning", "KeyedRows", "MergeBuilder", "Rows", "Scan", "WriteResult", "__version__"}
+MODULES = {"hudi", "spark"}
 
 
 def public_calls() -> dict[str, inspect.Signature]:
     """The signatures of all public functions and methods, without `self`, by their names after `hoodie.`"""
     found = {}
-    for name in set(hoodie.__all__) - VALUES:
-        value = getattr(hoodie, name)
+    values = {name: getattr(hoodie, name) for name in set(hoodie.__all__) - VALUES - MODULES}
+    for module in (hoodie.hudi, hoodie.spark):
+        values |= {name: getattr(module, name) for name in module.__all__}
+    for name, value in values.items():
         found[name] = inspect.signature(value)
         for method, function in inspect.getmembers(value, inspect.isfunction) if inspect.isclass(value) else ():
             if not method.startswith("_"):
@@ -166,7 +175,7 @@ def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_
     openers = {call for call, signature in calls.items() if "path" in signature.parameters}
     assert openers == {
         *("HoodieReadClient", "HoodieTable", "HoodieWriteClient", "create_table", "open_table"),
-        *("read", "read_arrow", "read_changes_arrow", "scan", "write"),
+        *("read", "write"),
     }
     for call in openers:
         assert {"storage_options", "options"} <= calls[call].parameters.keys(), call
@@ -179,7 +188,10 @@ def test_all_that_opens_a_table_takes_options_of_its_storage_and_all_that_reads_
 # --- modules ---
 
 #: What users import from. All else of the package is internal.
-PUBLIC = ("hoodie", "hoodie.errors", "hoodie.index", "hoodie.metrics", "hoodie.storage", "hoodie.testing")
+PUBLIC = (
+    *("hoodie", "hoodie.errors", "hoodie.hudi", "hoodie.index", "hoodie.metrics", "hoodie.spark", "hoodie.storage"),
+    "hoodie.testing",
+)
 #: Their names are those of packages, but they are for users.
 LOGGERS = ("hoodie.index", "hoodie.locks", "hoodie.services", "hoodie.storage", "hoodie.write")
 _IMPORT = re.compile(r"(?:from|import) (hoodie\b[\w.]*)")
@@ -238,8 +250,8 @@ import hoodie
 @pytest.mark.parametrize("name", ["mor_logs", "v6_cow_simplekeygen"])
 def test_an_arrow_table_is_read_where_neither_pyspark_nor_pandas_is_installed(name: str, fixture_table) -> None:
     path = fixture_table(name)
-    read = f"print(hoodie.read_arrow({str(path)!r}).num_rows)"
-    assert int(run(f"{NEITHER}{read}")) == hoodie.read_arrow(str(path)).num_rows > 0
+    read = f"print(hoodie.open_table({str(path)!r}).count())"
+    assert int(run(f"{NEITHER}{read}")) == hoodie.open_table(str(path)).snapshot().to_arrow().num_rows > 0
     # Of the two PyArrow itself loads pandas, where it is installed, with the first value that it converts.
     assert run(f"import sys, hoodie\n{read}\nprint('pyspark' in sys.modules)").split()[-1] == "False"
 

@@ -59,7 +59,7 @@ def test_what_cannot_be_checked_is_written_by_no_call(tmp_path, options, problem
             lambda given=given: table.upsert(rows, options=given),
             lambda given=given: table.delete(rows, options=given),
             lambda given=given: table.delete_partitions([""], options=given),
-            lambda given=given: hoodie.write(rows, str(tmp_path / "t"), given),
+            lambda given=given: hoodie.hudi.write(rows, str(tmp_path / "t"), given),
         ):
             with pytest.raises(InvalidOption, match=problem):
                 call()

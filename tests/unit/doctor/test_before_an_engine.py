@@ -17,7 +17,7 @@ from support.lake import Terminal, unpacked
 
 
 def _findings(path: Path, engine: str) -> list[tuple[str, str]]:
-    return [(f.fault.value, f.where) for f in hoodie.open_table(str(path)).examine(engine=engine)]
+    return [(f.fault.value, f.where) for f in hoodie.open_table(str(path)).check(engine=engine)]
 
 
 def test_a_pending_compaction_is_named_before_hudi_1(tmp_path):
@@ -71,5 +71,5 @@ def test_logs_and_several_partition_columns_are_named_before_those_that_read_the
 def test_an_engine_that_is_not_known_is_refused(tmp_path):
     hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
     with pytest.raises(InvalidInput, match=r"'hudi': expected one of hudi-1\.x"):
-        hoodie.open_table(str(tmp_path / "t")).examine(engine="hudi")
+        hoodie.open_table(str(tmp_path / "t")).check(engine="hudi")
     assert command.ENGINES == ENGINES

@@ -27,23 +27,23 @@ def path(tmp_path):
 
 def test_a_table_is_examined_and_repaired(path):
     table = hoodie.open_table(str(path))
-    assert table.examine() == table.repair() == ()
+    assert table.check() == table.repair() == ()
     metafile = path / "oslo" / ".hoodie_partition_metadata"
     metafile.unlink()
-    (finding,) = table.examine(rows=False)
+    (finding,) = table.check(rows=False)
     assert (finding.severity.name, finding.where) == ("ERROR", "oslo")
     assert table.repair(dry_run=True) == (finding.remedy,)
     assert not metafile.exists()
     assert table.repair(options=LOCKED) == (finding.remedy,)
     assert metafile.exists()
-    assert table.examine() == ()
+    assert table.check() == ()
 
 
 def test_a_table_that_cannot_be_opened_is_examined_all_the_same(path):
     (path / ".hoodie" / "hoodie.properties").write_bytes(b"hoodie.table.name=t\nhoodie.table.checksum=1\n")
     with pytest.raises(CorruptFile):
         hoodie.open_table(str(path))
-    assert hoodie.HoodieTable(str(path)).examine()[0].severity.name == "ERROR"
+    assert hoodie.HoodieTable(str(path)).check()[0].severity.name == "ERROR"
 
 
 def test_a_lock_of_a_table_keeps_another_out_until_it_is_released(path):

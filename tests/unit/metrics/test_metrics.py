@@ -177,9 +177,9 @@ def test_writes_that_raise_are_counted_by_their_error(tmp_path: Path) -> None:
         with pytest.raises(InvalidInput):
             table.delete_partitions(["nowhere"])
         with pytest.raises(SchemaMismatch):
-            hoodie.write(ROWS.drop_columns(["id"]), str(tmp_path / "t"), {})
+            hoodie.hudi.write(ROWS.drop_columns(["id"]), str(tmp_path / "t"), {})
         with pytest.raises(InstantNotFound):
-            hoodie.HoodieWriteClient(str(tmp_path / "t")).insert(ROWS, "20240101000000000")
+            hoodie.hudi.HoodieWriteClient(str(tmp_path / "t")).insert(ROWS, "20240101000000000")
         with pytest.raises(UnsupportedTable):
             table.compact()
     with pytest.raises(SchemaMismatch):

@@ -217,5 +217,5 @@ def test_a_delete_by_what_is_not_like_a_pattern_leaves_the_rows_that_are(tmp_pat
     table.insert(
         pa.table({"id": [1, 2, 3], "s": ["tmp_a", "b", "c"], "price": pa.array([1, 2, 3], pa.decimal128(5, 2))})
     )
-    assert table.delete("s not like 'tmp%' and price > 2").deleted == 1
+    assert table.delete(where="s not like 'tmp%' and price > 2").deleted == 1
     assert sorted(table.snapshot().to_arrow().column("id").to_pylist()) == [1, 2]

@@ -12,13 +12,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
+from hoodie import open_table
 from hoodie.config.options import Options, read_options
 from hoodie.config.read import HolePolicy, IncrementalOptions
 from hoodie.errors import HistoryGone, HollowCommit, InstantNotFound, InvalidInput, InvalidOption
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, parse_time
-from hoodie.reading.changes.incremental import changed_rows, read_changes_arrow
+from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.changes.plan import plan_changes
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -445,9 +446,9 @@ def test_the_changes_of_a_path_are_read_with_columns_filters_and_options(tmp_pat
     table = made(COPY_ON_WRITE, LocalStorage(tmp_path))
     first = table.upsert(batch(("a", "oslo", 1, "a1"))).instant
     table.upsert(batch(("b", "oslo", 2, "b2"), ("c", "rome", 2, "c2")))
-    rows = read_changes_arrow(str(tmp_path), first, columns=["note"], filters=[("city", "=", "rome")])
+    rows = open_table(str(tmp_path)).changes(first, columns=["note"], filters=[("city", "=", "rome")]).to_arrow()
     assert rows.to_pylist() == [{"note": "c2"}]
     with pytest.raises(InvalidInput, match="no column 'nope'"):
-        read_changes_arrow(str(tmp_path), first, columns=["nope"])
+        open_table(str(tmp_path)).changes(first, columns=["nope"]).to_arrow()
     with pytest.raises(InvalidOption, match="unknown option"):
-        read_changes_arrow(str(tmp_path), first, options={"hoodie.read.timeline.holes": "FAIL"})
+        open_table(str(tmp_path), options={"hoodie.read.timeline.holes": "FAIL"}).changes(first).to_arrow()

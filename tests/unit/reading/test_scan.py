@@ -13,7 +13,7 @@ from hoodie.errors import InvalidInput
 from hoodie.model.files import parse_data_file
 from hoodie.reading.changes.incremental import changed_rows
 from hoodie.reading.pruned import Pruned, PruneReason
-from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.snapshot import read_scan, read_table
 from hoodie.services.compaction.run import compact
@@ -59,7 +59,7 @@ def on_storage(storage: Storage) -> dict[str, int]:
     }
 
 
-def pruned(scan: Scan) -> dict[PruneReason, tuple[int | None, int | None]]:
+def pruned(scan: ScanPlan) -> dict[PruneReason, tuple[int | None, int | None]]:
     """Partitions and files that are left out, by reason."""
     return {part.reason: (part.partitions, part.files) for part in scan.pruned}
 

@@ -6,10 +6,10 @@ import pyarrow as pa
 import pytest
 
 import hoodie
+from hoodie import open_table
 from hoodie.config.options import Options
 from hoodie.errors import InvalidInput, InvalidPlan
 from hoodie.model.instant import Action
-from hoodie.reading.snapshot import read_arrow
 from hoodie.recovery.savepoint import make_savepoint
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
@@ -111,10 +111,10 @@ def test_the_reader_without_a_session_says_so_as_well(tmp_path):
     first = table.upsert(pa.table({"id": ["a"], "ts": [0]})).instant
     for number in range(1, 6):
         table.upsert(pa.table({"id": ["a"], "ts": [number]}))
-    assert read_arrow(tmp_path, as_of=first).num_rows == 1
+    assert open_table(tmp_path).snapshot(as_of=first).to_arrow().num_rows == 1
     table.clean()
     with pytest.raises(InvalidInput, match="cleaning removed"):
-        read_arrow(tmp_path, as_of=first)
+        open_table(tmp_path).snapshot(as_of=first).to_arrow()
 
 
 def test_cleans_that_were_archived_before_the_commits_they_reach_are_known():

@@ -53,7 +53,7 @@ ALL = [f"k{number}" for number in range(6)]
 def test_what_archived_commits_after_a_savepoint_wrote_is_read_and_written(tmp_path: Path, table_type: str) -> None:
     table, _ = made(tmp_path / "t", table_type)
     assert keys(table) == ALL
-    assert table.examine(grace=0) == ()
+    assert table.check(grace=0) == ()
     assert table.upsert(pa.table({"id": ["k0", "k2", "k9"], "ts": [9, 9, 9]})).updated == 2
     assert keys(table) == [*ALL, "k9"]
 
@@ -82,7 +82,7 @@ def test_a_savepoint_that_is_deleted_takes_its_commit_along(tmp_path: Path, tabl
         assert sorted(instant.requested for instant, _ in table.history(archived=True)) == instants
         with pytest.raises(HistoryGone, match=f"commits up to {instants[3]} are archived"):
             table.changes(instants[2]).to_arrow()
-    assert table.examine(grace=0) == ()
+    assert table.check(grace=0) == ()
 
 
 def test_a_savepoint_with_all_later_commits_on_the_timeline_leaves_its_commit(tmp_path: Path) -> None:

@@ -37,7 +37,7 @@ def writer(path: str, overwrite: bool = False, **options: Any) -> ViewWriter:
 
 
 def content(path: str) -> list[tuple[str, int]]:
-    return sorted((row["id"], row["at"]) for row in hoodie.read_arrow(path).to_pylist())
+    return sorted((row["id"], row["at"]) for row in hoodie.open_table(path).snapshot().to_arrow().to_pylist())
 
 
 def left_over(path: str) -> list[Path]:
@@ -89,11 +89,11 @@ def test_options_say_what_an_insert_does_and_overwrite_replaces_all(path):
 
 def test_a_batch_that_one_process_should_not_write_is_refused_with_advice(path):
     insert = writer(path, **{"hoodie.spark.driver.max.batch.bytes": 100})
-    with pytest.raises(InvalidInput, match=r"hoodie\.write"):
+    with pytest.raises(InvalidInput, match=r"hoodie\.hudi\.write"):
         insert.write(iter(rows_of(*((str(number), 1) for number in range(50))).to_batches()))
     insert.abort([])
     parts = [insert.write(iter(rows_of(("b", 2), ("c", number)).to_batches())) for number in range(4)]
-    with pytest.raises(InvalidInput, match=r"up to 100 bytes.*hoodie\.sql"):
+    with pytest.raises(InvalidInput, match=r"up to 100 bytes.*hoodie\.spark\.sql"):
         insert.commit(parts)
     assert not left_over(path)
     assert content(path) == [("a", 1)]
@@ -133,7 +133,7 @@ def test_a_jars_names_stay_its_own_unless_told():
             hoodie.register(session, shadow=True)
         assert calls.ours("HUDI")
     finally:
-        hoodie.unregister(session)
+        hoodie.spark.unregister(session)
         names = set(calls.CAUGHT)
         calls.CAUGHT.update(others)
     assert not names

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from hoodie import open_table
 from hoodie.config.options import Options
 from hoodie.errors import (
     AccessDenied,
@@ -26,7 +27,6 @@ from hoodie.errors import (
     StorageUnavailable,
     WrongRegion,
 )
-from hoodie.reading.snapshot import read_arrow
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
 from hoodie.recovery.savepoint import make_savepoint
@@ -225,7 +225,7 @@ def test_a_read_of_files_that_it_may_not_open_says_so(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(LocalStorage, "open_input", refuse)
     with pytest.raises(AccessDenied, match="who owns the folder") as raised:
-        read_arrow(str(tmp_path))
+        open_table(str(tmp_path)).snapshot().to_arrow()
     assert isinstance(raised.value.__cause__, PermissionError)
 
 

@@ -44,36 +44,29 @@ def first():
 
 def begin_missing(**more):
     with pytest.raises(InvalidOption, match=r"begin\.instanttime"):  # the table is open by then
-        hoodie.read(SESSION, PATH, {"hoodie.datasource.query.type": "incremental"}, **more)
+        hoodie.hudi.read(PATH, {"hoodie.datasource.query.type": "incremental"}, spark=SESSION, **more)
 
 
 def test_all_that_opens_a_table_takes_the_options_of_its_driver(first):
     given = {"storage_options": TOKEN}
-    assert hoodie.read_arrow(PATH, columns=["id"], **given).to_pydict() == {"id": ["a"]}
-    assert hoodie.read_changes_arrow(PATH, "earliest", columns=["id"], **given).num_rows == 1
-    assert hoodie.open_table(SESSION, PATH, **given).history()[0][0].requested == first
-    assert hoodie.create_table(SESSION, PATH, name="t", record_key="id", **given).file_slices()[0].base
-    assert hoodie.HoodieReadClient(SESSION, PATH, **given).get_pending_compactions() == []
-    assert hoodie.HoodieWriteClient(SESSION, PATH, **given).start_commit() > first
-    assert hoodie.write(SimpleNamespace(sparkSession=SESSION), PATH, BY_KEY, mode="ignore", **given) is None
+    assert hoodie.open_table(PATH, **given).snapshot(columns=["id"]).to_arrow().to_pydict() == {"id": ["a"]}
+    assert hoodie.open_table(PATH, **given).changes("earliest", columns=["id"]).to_arrow().num_rows == 1
+    assert hoodie.open_table(PATH, spark=SESSION, **given).history()[0][0].requested == first
+    assert hoodie.create_table(PATH, spark=SESSION, name="t", record_key="id", **given).file_slices()[0].base
+    assert hoodie.hudi.HoodieReadClient(PATH, spark=SESSION, **given).get_pending_compactions() == []
+    assert hoodie.hudi.HoodieWriteClient(PATH, spark=SESSION, **given).start_commit() > first
+    assert hoodie.hudi.write(SimpleNamespace(sparkSession=SESSION), PATH, BY_KEY, mode="ignore", **given) is None
     begin_missing(**given)
 
 
-def test_options_of_reads_may_hold_those_of_the_driver(first):
-    assert hoodie.read_arrow(PATH, options=TOKEN).num_rows == 1
-    assert hoodie.read_changes_arrow(PATH, "earliest", options=TOKEN).num_rows == 1
-    wrong = {"token": "another"}
-    assert hoodie.read_arrow(PATH, storage_options=TOKEN, options=wrong).num_rows == 1  # the named ones count
-
-
 def test_their_values_are_in_no_repr_and_in_no_error(first):
-    table = hoodie.open_table(SESSION, PATH, storage_options=TOKEN)
+    table = hoodie.open_table(PATH, spark=SESSION, storage_options=TOKEN)
     assert "hush" not in repr(table) + repr(table.storage) + str(table.path)
     with pytest.raises(InvalidOption, match="opens nothing") as raised:
-        hoodie.read_arrow(PATH, storage_options={"token": "half-hush"})
+        hoodie.open_table(PATH, storage_options={"token": "half-hush"}).snapshot().to_arrow()
     assert "hush" not in str(raised.value)
     with pytest.raises(InvalidOption, match="unknown option 'token'") as raised:
-        hoodie.open_table(SESSION, PATH, options=TOKEN)
+        hoodie.open_table(PATH, spark=SESSION, options=TOKEN)
     assert "hush" not in str(raised.value)
 
 
@@ -85,4 +78,6 @@ def test_partitions_of_an_arrow_read_are_those_of_a_snapshot(tmp_path):
     for slice_ in table.slices():
         if slice_.group.partition == "rome":
             (tmp_path / slice_.base.path).write_bytes(b"damaged")
-    assert hoodie.read_arrow(tmp_path, partitions=["oslo"], columns=["id"]).to_pydict() == {"id": ["a"]}
+    assert hoodie.open_table(tmp_path).snapshot(partitions=["oslo"], columns=["id"]).to_arrow().to_pydict() == {
+        "id": ["a"]
+    }

@@ -56,7 +56,7 @@ def test_the_questions_have_the_answers_that_sql_gives(tmp_path: Path) -> None:
     asked = compare.all_questions(trips, devices)
     tables = {
         "trips": trips.snapshot().to_arrow(),
-        "devices_ro": devices.read_optimized().to_arrow(),
+        "devices_ro": devices.snapshot(optimized=True).to_arrow(),
         "devices_rt": devices.snapshot().to_arrow(),
         "devices": devices.snapshot().to_arrow(),
     }

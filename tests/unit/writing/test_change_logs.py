@@ -180,7 +180,7 @@ def test_a_writer_that_dies_anywhere_leaves_no_log_behind(tmp_path: Path) -> Non
             died = True
         else:
             died = False
-        again = hoodie.open_table(None, path)
+        again = hoodie.open_table(path)
         published = len(again.history()) == 2
         again.upsert(rows("b", n=2))
         expected = [("u", "b"), *([("i", "d"), ("u", "a")] if published else [])]
@@ -214,7 +214,7 @@ def test_the_doctor_misses_a_log_and_finds_one_that_no_commit_names(tmp_path: Pa
     table.insert(rows("a", "b"))
     table.upsert(rows("a", n=1))
     (name,) = logs(tmp_path)
-    assert table.examine() == ()
+    assert table.check() == ()
     log = tmp_path / name
     stray = tmp_path / f"{name.rpartition('_')[0]}_7-7-7.cdc"
     stray.write_bytes(log.read_bytes())
@@ -223,7 +223,7 @@ def test_the_doctor_misses_a_log_and_finds_one_that_no_commit_names(tmp_path: Pa
     assert found == {name: Fault.SIZE, stray.name: Fault.ORPHAN}
     log.unlink()
     stray.unlink()
-    assert [(finding.where, finding.fault) for finding in table.examine()] == [(name, Fault.MISSING)]
+    assert [(finding.where, finding.fault) for finding in table.check()] == [(name, Fault.MISSING)]
     assert table.snapshot().count() == 2
 
 

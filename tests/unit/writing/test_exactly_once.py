@@ -36,7 +36,7 @@ def made(**more: object) -> hoodie.HoodieTable[hoodie.Rows]:
 
 def begun_first_completed_last(table: hoodie.HoodieTable[hoodie.Rows]) -> WriteResult:
     """Batch 5 takes its instant, another writer commits, and then batch 5 is written."""
-    client = hoodie.HoodieWriteClient(table.path, {**SEVERAL, **of_batch(5)})
+    client = hoodie.hudi.HoodieWriteClient(table.path, {**SEVERAL, **of_batch(5)})
     instant = client.start_commit()
     table.insert(rows("b"))
     return client.insert(rows("a"), instant)
@@ -57,7 +57,7 @@ def test_archiving_leaves_what_alone_knows_a_batch() -> None:
     retain = {"hoodie.keep.min.commits": 2, "hoodie.keep.max.commits": 3, "hoodie.cleaner.commits.retained": 1}
     table = made()
     quiet = {"hoodie.archive.automatic": "false"}
-    client = hoodie.HoodieWriteClient(table.path, {**SEVERAL, **of_batch(5), **quiet})
+    client = hoodie.hudi.HoodieWriteClient(table.path, {**SEVERAL, **of_batch(5), **quiet})
     instant = client.start_commit()
     for key in "bcdefg":
         table.insert(rows(key), options=quiet)

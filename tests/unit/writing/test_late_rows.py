@@ -78,7 +78,7 @@ def on_every_door(table: Table) -> dict[str, Row]:
     assert by_key(table.changes("earliest")) == rows
     assert by_key(rows_by_position(plan_scan(load_state(table.storage)))) == rows
     keys = pa.table({"k": pa.array(list("abcdefgh"))})
-    reader = hoodie.HoodieReadClient(table.storage.root)
+    reader = hoodie.hudi.HoodieReadClient(table.storage.root)
     assert by_key(reader.read(keys).rows) == rows
     assert set(reader.filter_exists(keys).to_arrow()["k"].to_pylist()) == set("abcdefgh") - rows.keys()
     return rows
@@ -91,7 +91,7 @@ def test_in_a_table_made_with_an_ordering_column_the_greater_value_wins(tmp_path
     table.upsert(batch(("a", 5, "v5"), ("b", 5, "v5"), ("c", 5, "v5")))
     table.upsert(batch(("a", 3, "late"), ("b", 9, "v9"), ("c", 5, "equal")))
     table.upsert(batch(("b", 7, "late")), options={"hoodie.index.type": "SIMPLE"})
-    hoodie.write(
+    hoodie.hudi.write(
         batch(("a", 4, "late")), str(tmp_path), {"hoodie.datasource.write.precombine.field": "ts"}, mode="append"
     )
     rows = {"a": (5, "v5", None), "b": (9, "v9", None), "c": (5, "equal", None)}
@@ -132,8 +132,8 @@ def test_a_job_of_hudis_keeps_its_default_and_a_table_that_it_made_is_opened_as_
         "hoodie.datasource.write.precombine.field": "ts",
         "hoodie.datasource.write.table.type": table_type,
     }
-    hoodie.write(batch(("a", 5, "v5")), str(tmp_path), job, mode="append")
-    hoodie.write(batch(("a", 3, "late")), str(tmp_path), job, mode="append")
+    hoodie.hudi.write(batch(("a", 5, "v5")), str(tmp_path), job, mode="append")
+    hoodie.hudi.write(batch(("a", 3, "late")), str(tmp_path), job, mode="append")
     table = hoodie.create_table(tmp_path, name="t", record_key="k", ordering="ts", table_type=table_type)
     properties = load_state(table.storage).config.properties
     assert properties["hoodie.compaction.payload.class"] == payloads.OVERWRITE_WITH_LATEST

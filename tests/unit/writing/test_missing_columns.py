@@ -104,11 +104,11 @@ def test_a_batch_that_lacks_a_column_is_answered_as_by_hudi(tmp_path: Path) -> N
         rows = pa.Table.from_pylist([dict(zip(step["columns"], values, strict=True)) for values in step["rows"]])
         if step["refused"]:
             with pytest.raises(SchemaMismatch, match="column 'w' is missing"):
-                hoodie.write(rows, str(tmp_path), options)
+                hoodie.hudi.write(rows, str(tmp_path), options)
         else:
-            hoodie.write(rows, str(tmp_path), options)
+            hoodie.hudi.write(rows, str(tmp_path), options)
         names = VECTOR["steps"][0]["columns"]
-        found = hoodie.read_arrow(str(tmp_path), columns=names).sort_by("k").to_pylist()
+        found = hoodie.open_table(str(tmp_path)).snapshot(columns=names).to_arrow().sort_by("k").to_pylist()
         assert [list(each.values()) for each in found] == step["after"]
 
 
@@ -333,14 +333,14 @@ def test_elements_of_lists_are_given_whole() -> None:
 def test_every_door_without_spark_takes_the_word(table_type: str) -> None:
     table = made(table_type=table_type)
     table.upsert(batch(FIRST))
-    client = hoodie.HoodieWriteClient(table.path)
+    client = hoodie.hudi.HoodieWriteClient(table.path)
     with pytest.raises(SchemaMismatch, match="are missing"):
         client.upsert(SOME, client.start_commit())
     assert client.upsert(SOME, client.start_commit(), missing="keep").missing_columns == ("fare", "s")
     changed = batch([row("b", 2, note="w")], [*KEY, "note"])
-    assert hoodie.write(changed, table.path, missing="keep").updated == 1  # type: ignore[union-attr]
-    assert hoodie.write(changed, table.path, {"hoodie.write.missing.columns": "keep"})
+    assert hoodie.hudi.write(changed, table.path, missing="keep").updated == 1  # type: ignore[union-attr]
+    assert hoodie.hudi.write(changed, table.path, {"hoodie.write.missing.columns": "keep"})
     kept = [row(key, 2, **{**FULL, "note": note}) for key, note in (("a", "later"), ("b", "w"))]
     assert held(table) == of(*kept, FIRST[2])
-    assert hoodie.write(changed, table.path, NULLS)
+    assert hoodie.hudi.write(changed, table.path, NULLS)
     assert held(table)["b"] == row("b", 2, note="w")

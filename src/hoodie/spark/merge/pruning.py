@@ -10,7 +10,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.keygen.keygen import NULL_PARTITION
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
 from hoodie.spark.columns import quoted, tick
 from hoodie.spark.merge.clauses import holds
@@ -21,7 +21,7 @@ from hoodie.spark.types import to_spark
 _PATH = "_hoodie_path"
 
 
-def pruned(session: SparkSession, scan: Scan, conditions: Collection[str | Column | None], name: str) -> Scan:
+def pruned(session: SparkSession, scan: ScanPlan, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
     """The scan without the partitions in which none of the conditions can be true, ready for Spark.
 
     scan        planned, but not for Spark
@@ -44,7 +44,7 @@ def pruned(session: SparkSession, scan: Scan, conditions: Collection[str | Colum
     return replace(scan, mislabelled=mislabelled(scan.state, bases, scan.schema, scan.read)) if bases else scan
 
 
-def _possible(session: SparkSession, scan: Scan, condition: str | Column | None, name: str) -> set[str] | None:
+def _possible(session: SparkSession, scan: ScanPlan, condition: str | Column | None, name: str) -> set[str] | None:
     """The partition paths in which a condition can be true; None: its text says nothing of them."""
     config = scan.state.config
     columns = config.partition_by
@@ -74,7 +74,7 @@ def _possible(session: SparkSession, scan: Scan, condition: str | Column | None,
     return unknown | {row[0] for row in typed.where(possible).select(_PATH).collect()}
 
 
-def _paths_say_values(scan: Scan, columns: Collection[str]) -> bool:
+def _paths_say_values(scan: ScanPlan, columns: Collection[str]) -> bool:
     """Whether a path of one folder for each column holds the columns' values as they are."""
     generator = scan.state.config.key_generator
     if "Timestamp" in generator or "Custom" in generator:

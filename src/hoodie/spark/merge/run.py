@@ -19,7 +19,7 @@ from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
-from hoodie.reading.scan import Scan
+from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted, tick
@@ -61,7 +61,7 @@ class _Target:
     shape: TableShape
     phases: Phases
 
-    def scan(self, conditions: Collection[str | Column | None], name: str) -> Scan:
+    def scan(self, conditions: Collection[str | Column | None], name: str) -> ScanPlan:
         """Its rows where one of the conditions can be true."""
         return pruned(self.session, plan_scan(self.write.state, options=self.write.settings.given), conditions, name)
 
@@ -241,7 +241,7 @@ def _made_rows(request: MergeRequest, plan: ByKeyPlan) -> DataFrame:
     return source.select(*values, plan.action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
 
 
-def _rows_by_join(target: _Target, request: MergeRequest, scan: Scan) -> tuple[KeyedFrame, pa.Schema | None]:
+def _rows_by_join(target: _Target, request: MergeRequest, scan: ScanPlan) -> tuple[KeyedFrame, pa.Schema | None]:
     joined = join_rows(request, target.shape, scan_rows(target.session, scan))
     columns = list(target.shape.columns) or [n for n in request.source.columns if n not in META_COLUMNS]
     old = tick(request.target_name)

@@ -18,7 +18,7 @@ from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import BaseFile, FileSlice
-from hoodie.reading.scan import Scan, ScanKind
+from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.spark.columns import tick
@@ -60,7 +60,7 @@ def snapshot(
     return scan_rows(session, scan)
 
 
-def scan_rows(session: SparkSession, scan: Scan) -> DataFrame:
+def scan_rows(session: SparkSession, scan: ScanPlan) -> DataFrame:
     """The rows of a scan at one moment, merged and read when an action asks for them.
 
     scan    planned for Spark
@@ -71,7 +71,7 @@ def scan_rows(session: SparkSession, scan: Scan) -> DataFrame:
 
 def scan_frames(
     session: SparkSession,
-    scan: Scan,
+    scan: ScanPlan,
     columns: Sequence[str],
     where: Column | None = None,
     keep: Keep | None = None,
@@ -83,7 +83,7 @@ def scan_frames(
     keep     the same, of rows that are merged in Python, as `merged_rows` takes it
     """
     if scan.filter is not None:
-        raise InvalidInput("this scan has filters, which are for read_arrow: take DataFrame.where instead")
+        raise InvalidInput("this scan has filters, which only reads without Spark take: use DataFrame.where instead")
     frames = []
     root = route_to(session, scan.state.storage, scan.options).root
     if scan.plain or not scan.logged:
@@ -100,7 +100,7 @@ def scan_frames(
     return frames
 
 
-def slices_by_position(scan: Scan, columns: Sequence[str]) -> list[FileSlice]:
+def slices_by_position(scan: ScanPlan, columns: Sequence[str]) -> list[FileSlice]:
     """The slices with logs whose base files Spark itself reads: all, unless its reader would give other values."""
     if not scan.options.read(PositionOptions).by_position or not readable(scan.schema, scan.logged, columns):
         return []
@@ -109,7 +109,7 @@ def slices_by_position(scan: Scan, columns: Sequence[str]) -> list[FileSlice]:
 
 def _rows_by_position(
     session: SparkSession,
-    scan: Scan,
+    scan: ScanPlan,
     reader: SliceReader,
     root: str | None,
     slices: Sequence[FileSlice],
@@ -129,13 +129,13 @@ def _rows_by_position(
         yield rows_that_stay(_base_frame(session, scan, root, files), files, gone, columns)
 
 
-def _base_frame(session: SparkSession, scan: Scan, root: str, files: Sequence[BaseFile]) -> DataFrame:
+def _base_frame(session: SparkSession, scan: ScanPlan, root: str, files: Sequence[BaseFile]) -> DataFrame:
     hive = hive_folders(scan.state.config, scan.schema, {file.group.partition for file in files})
     paths = [file.path for file in files]
     return read_parquet(session, root, paths, to_spark(scan.schema), hive_partitions=hive)
 
 
-def base_rows(session: SparkSession, scan: Scan, root: str | None, columns: Sequence[str]) -> DataFrame:
+def base_rows(session: SparkSession, scan: ScanPlan, root: str | None, columns: Sequence[str]) -> DataFrame:
     """The rows of the slices that have no logs.
 
     root  of the table, as Spark reaches it; None: it does not, and Arrow tasks read all

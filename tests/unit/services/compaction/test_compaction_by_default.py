@@ -124,7 +124,7 @@ def test_a_table_keeps_what_it_was_created_with(tmp_path: Path) -> None:
         options={INLINE: False},
     )  # fmt: skip
     for number in range(6):
-        hoodie.write(update(number), quiet)
+        hoodie.hudi.write(update(number), quiet)
     storage = hoodie.open_table(quiet).storage
     assert compactions(storage) == []
     hoodie.open_table(quiet).upsert(update(9), options={INLINE: True})

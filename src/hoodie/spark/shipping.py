@@ -1,4 +1,4 @@
-"""`hoodie.ship`: for clusters whose workers have the libraries that Hoodie needs, but not Hoodie itself."""
+"""`hoodie.spark.ship`: for clusters whose workers have the libraries that Hoodie needs, but not Hoodie itself."""
 
 from __future__ import annotations
 
