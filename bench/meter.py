@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import defaultdict
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import psutil
 
@@ -28,6 +30,52 @@ class Reading:
         return self.peak_driver + self.peak_jvm + self.peak_workers
 
 
+class ProcessTimes:
+    """User and system time of this process and of all below it, those that ended included.
+
+    The time of a process that ended moves to its parent when that waits for it. A parent that ignores SIGCHLD, as
+    PySpark's daemon of Python workers does, never waits, and the time is in nobody's sum. So the last reading of each
+    process is kept: what it took after that, at most a sample's length, is lost with such a parent, and nothing else.
+    """
+
+    def __init__(self) -> None:
+        self._turn = threading.Lock()
+        self._own: dict[_Process, float] = {}
+        self._reaped: dict[_Process, float] = {}  # what it got of children that it waited for
+        self._parents: dict[_Process, int] = {}
+        self._living: set[_Process] = set()
+
+    def sample(self) -> None:
+        """Read all processes that are there now."""
+        with self._turn:
+            self._living = set()
+            for process in _tree():
+                try:
+                    with process.oneshot():
+                        key = (process.pid, process.create_time())
+                        times, parent = process.cpu_times(), process.ppid()
+                except psutil.NoSuchProcess:
+                    continue
+                self._living.add(key)
+                self._own[key] = times.user + times.system
+                self._reaped[key] = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
+                self._parents[key] = parent
+
+    def total(self) -> float:
+        """Seconds until the last sample."""
+        with self._turn:
+            ended: defaultdict[int, float] = defaultdict(float)  # by the parent: the seconds of children that were read
+            for key, parent in self._parents.items():
+                if key not in self._living:
+                    ended[parent] += self._own[key] + self._reaped[key]
+            never_read = (max(0.0, seconds - ended[pid]) for (pid, _), seconds in self._reaped.items())
+            return sum(self._own.values()) + sum(never_read)
+
+
+#: Its number and when it began, since numbers come again.
+_Process: TypeAlias = tuple[int, float]
+
+
 @dataclass
 class Meter:
     """`with Meter() as meter: ...`, then meter.reading. Linux: elsewhere processes that ended are not counted."""
@@ -37,43 +85,30 @@ class Meter:
     def __enter__(self) -> Meter:
         self._stop = threading.Event()
         self._peaks = {"driver": 0, "jvm": 0, "workers": 0}
+        self._times = ProcessTimes()
+        self._times.sample()
+        self._cpu = self._times.total()
         self._sampler = threading.Thread(target=self._sample, daemon=True)
         self._sampler.start()
-        self._cpu = cpu_seconds()
         self._wall = time.perf_counter()
         return self
 
     def __exit__(self, *_: object) -> None:
         wall = time.perf_counter() - self._wall
-        cpu = cpu_seconds() - self._cpu
         self._stop.set()
         self._sampler.join()
+        self._times.sample()
+        cpu = self._times.total() - self._cpu
         peaks = self._peaks
         self.reading = Reading(wall, cpu, peaks["driver"], peaks["jvm"], peaks["workers"])
 
     def _sample(self) -> None:
         while True:
+            self._times.sample()
             for role, size in resident_bytes().items():
                 self._peaks[role] = max(self._peaks[role], size)
             if self._stop.wait(_SAMPLE_SECONDS):
                 return
-
-
-def cpu_seconds() -> float:
-    """User and system time of this process, its descendants, and those that ended and were waited for.
-
-    The time of a process that ended moves to its parent when that waits for it, so a sum over the tree never loses
-    it; but it can be missed or counted twice if the tree changes while it is read. Then it is read again.
-    """
-    for _ in range(50):
-        before = _tree()
-        try:
-            total = sum(_own_and_reaped(process) for process in before)
-        except psutil.NoSuchProcess:
-            continue
-        if {p.pid for p in _tree()} == {p.pid for p in before}:
-            return total
-    raise RuntimeError("processes come and go too fast to add up their times")
 
 
 def resident_bytes() -> dict[str, int]:
@@ -91,9 +126,3 @@ def resident_bytes() -> dict[str, int]:
 def _tree() -> list[psutil.Process]:
     this = psutil.Process()
     return [this, *this.children(recursive=True)]
-
-
-def _own_and_reaped(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    reaped = getattr(times, "children_user", 0.0) + getattr(times, "children_system", 0.0)
-    return times.user + times.system + reaped

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.meter import Meter, cpu_seconds
+from bench.meter import Meter, ProcessTimes
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere processes that ended are not counted")
 
@@ -27,16 +27,41 @@ def test_a_grandchild_is_counted_while_it_lives_and_when_it_is_gone() -> None:
     nested = (
         f"import subprocess, sys; subprocess.run([sys.executable, '-c', {BURN!r}]); print('x', flush=True); input()"
     )
-    before = cpu_seconds()
+    times = ProcessTimes()
+    before = seconds(times)
     with subprocess.Popen(
         [sys.executable, "-c", nested], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "x\n"
-        alive = cpu_seconds()
+        alive = seconds(times)
         child.communicate("\n")
     assert alive - before > 0.3
-    assert cpu_seconds() >= alive
+    assert seconds(times) >= alive
+
+
+def test_a_child_that_nobody_waits_for_is_counted_once() -> None:
+    """As Python workers are, whose parent ignores SIGCHLD: their time goes to nobody when they end."""
+    ignoring = (
+        "import signal, subprocess, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN)\n"
+        f"subprocess.Popen([sys.executable, '-c', {BURN.replace('0.4', '1')!r}]).wait()\n"
+        "print('x', flush=True); input()"
+    )
+    with (
+        Meter() as meter,
+        subprocess.Popen(
+            [sys.executable, "-c", ignoring], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        ) as parent,
+    ):
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "x\n"
+        parent.communicate("\n")
+    assert 0.7 < meter.reading.cpu < 5
+
+
+def seconds(times: ProcessTimes) -> float:
+    times.sample()
+    return times.total()
 
 
 def test_memory_is_told_by_role() -> None:
