@@ -13,7 +13,7 @@ from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.reader import base_batches, merged_batches
 from hoodie.storage.protocol import Storage
 
-#: Threads that read footers.
+#: Threads that count rows.
 _THREADS = 16
 
 
@@ -45,17 +45,21 @@ def slice_batches(scan: ScanPlan, slice_: FileSlice) -> Iterator[pa.Table]:
 
 
 def count_rows(scan: ScanPlan) -> int:
-    """How many rows a scan is of: by the footers of files, where no log or filter can change the number."""
-    if scan.rows_kept is not None:
-        return sum(batch.num_rows for batch in scan_batches(scan))
-    storage = scan.state.storage
-    bases = [slice_.base for slice_ in scan.plain if slice_.base is not None]
-    count = 0
-    if bases:
-        with ThreadPoolExecutor(min(len(bases), _THREADS), thread_name_prefix="hoodie") as pool:
-            count = sum(pool.map(lambda base: _rows_of(storage, base), bases))
-    merged: Iterator[int] = (rows.num_rows for slice_ in scan.logged for rows in slice_batches(scan, slice_))
-    return count + sum(merged)
+    """How many rows a scan is of: by the footers of files, where no log or filter can change the number.
+
+    Threads look at the slices; each holds a batch of one at a time, and its logs.
+    """
+    if not scan.slices:
+        return 0
+    keep = scan.rows_kept
+
+    def count(slice_: FileSlice) -> int:
+        if keep is None and slice_.base is not None and not slice_.logs:
+            return _rows_of(scan.state.storage, slice_.base)
+        return sum((rows if keep is None else rows.filter(keep)).num_rows for rows in slice_batches(scan, slice_))
+
+    with ThreadPoolExecutor(min(len(scan.slices), _THREADS), thread_name_prefix="hoodie") as pool:
+        return sum(pool.map(count, scan.slices))
 
 
 def _rows_of(storage: Storage, base: BaseFile) -> int:
