@@ -36,7 +36,8 @@ FLOORS = (
     {"metrics"},
     {"spark"},
     {"api"},
-    {"statements", "sources"},
+    {"statements"},
+    {"sources"},
     {"cli", "testing", "hudi"},
 )
 FLOOR = {package: floor for floor, packages in enumerate(FLOORS) for package in packages}

@@ -11,6 +11,7 @@ from pyspark.sql import SparkSession
 import hoodie
 from hoodie.errors import InvalidInput, StatementError, TableNotFound, UnsupportedTable
 from hoodie.sources.register import register, unregister
+from hoodie.spark.own_sql import spark_sql
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +26,10 @@ def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     register(spark)
     spark.sql("CREATE DATABASE city")
     for name, optimized in (("trips", "false"), ("trips_ro", "true")):
-        spark.sql(
+        spark_sql(
+            spark,
             f"CREATE TABLE city.{name} (id string, ts bigint) USING hudi "
-            f"OPTIONS ('hoodie.query.as.ro.table' '{optimized}') LOCATION '{folder / 'trips'}'"
+            f"OPTIONS ('hoodie.query.as.ro.table' '{optimized}') LOCATION '{folder / 'trips'}'",
         )
     spark.sql(f"CREATE TABLE city.orders USING parquet LOCATION '{folder / 'orders'}' AS SELECT 1 AS n")
     yield folder
@@ -79,7 +81,7 @@ def test_a_folder_and_an_entry_of_one_name_are_told_apart(
 
 
 def test_dropping_an_entry_leaves_the_table(spark: SparkSession, lake: Path) -> None:
-    spark.sql(f"CREATE TABLE city.gone (id string, ts bigint) USING hudi LOCATION '{lake / 'trips'}'")
+    spark_sql(spark, f"CREATE TABLE city.gone (id string, ts bigint) USING hudi LOCATION '{lake / 'trips'}'")
     hoodie.spark.sql(spark, "DROP TABLE city.gone")
     assert not spark.catalog.tableExists("city.gone")
     assert hoodie.open_table(lake / "trips", spark=spark).count() == 2

@@ -10,7 +10,7 @@ from pyspark.sql.types import StructType
 
 from hoodie.errors import InvalidInput
 from hoodie.sources import answers
-from hoodie.sources.calls import SAID, names_in, ours, partition_columns, remembered, said_to, wrap_load
+from hoodie.sources.calls import SAID, frame_of, names_in, ours, partition_columns, remembered, said_to, wrap_load
 from hoodie.spark.columns import quoted
 
 
@@ -50,30 +50,10 @@ def _save(original: Callable[..., Any]) -> Callable[..., Any]:
         if not ours(format or said["format"]):
             return original(self, path, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
         by = partition_columns(partitionBy, said)
-        answers.save(_frame(self), path, mode or said["mode"], by, {**said["options"], **options})
+        answers.save(frame_of(self), path, mode or said["mode"], by, {**said["options"], **options})
         return None
 
     return save
-
-
-def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
-    def saveAsTable(self: Any, name: str, format: str | None = None, *arguments: Any, **options: Any) -> None:
-        if ours(format or said_to(self)["format"]):
-            raise InvalidInput(
-                f"saveAsTable({name!r}) would make an entry of Spark's catalog that hands its path to nobody: "
-                "save(path), then hoodie.spark.register_table(spark, name, path); or CREATE TABLE … by hoodie.sql"
-            )
-        return original(self, name, format, *arguments, **options)  # type: ignore[no-any-return]
-
-    return saveAsTable
-
-
-def _frame(writer: Any) -> DataFrame:
-    if isinstance(writer._df, DataFrame):
-        return writer._df
-    from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
-
-    return ConnectDataFrame(writer._df, writer._spark)
 
 
 READER = {**SAID, "schema": remembered("schema"), "load": wrap_load(_load)}
@@ -82,5 +62,4 @@ WRITER = {
     "mode": _mode,
     "partitionBy": remembered("by", names_in),
     "save": _save,
-    "saveAsTable": _save_as_table,
 }

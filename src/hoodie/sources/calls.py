@@ -25,6 +25,15 @@ def ours(name: object) -> bool:
     return isinstance(name, str) and name.lower() in CAUGHT
 
 
+def frame_of(writer: Any) -> DataFrame:
+    """The rows of a writer."""
+    if isinstance(writer._df, DataFrame):
+        return writer._df
+    from pyspark.sql.connect.dataframe import DataFrame as ConnectDataFrame
+
+    return ConnectDataFrame(writer._df, writer._spark)
+
+
 def names_in(*columns: Any) -> list[Any]:
     """The columns of a call that takes them one by one, or in one list."""
     return list(columns[0]) if len(columns) == 1 and isinstance(columns[0], (list, tuple)) else list(columns)

@@ -1,4 +1,4 @@
-"""`hoodie.register`: format("hudi") of Spark's readers and writers is answered by this library.
+"""`hoodie.register`: format("hudi") of Spark's readers and writers, and SQL on tables of ours, are answered here.
 
 Spark's Python data sources cannot carry a write by key, save modes or an error's class, and read slowly. So the calls
 are caught at PySpark's reader and writer classes, of classic Spark and of Connect, before Spark sees them. What cannot
@@ -19,9 +19,11 @@ from pyspark.sql import SparkSession
 from hoodie.errors import InvalidInput, JarPresent
 from hoodie.sources.batch_calls import READER, WRITER
 from hoodie.sources.calls import CAUGHT, NAMES
+from hoodie.sources.sql_calls import CATALOG, SESSION, TABLE_READER
 from hoodie.sources.stream_calls import QUERY, STREAM_READER, STREAM_WRITER
-from hoodie.sources.view_refresh import SESSION, TABLE_READER
+from hoodie.sources.table_calls import WRITER_BY_NAME, WRITER_V2
 from hoodie.sources.views import register_source
+from hoodie.spark.own_sql import give_sql_back, take_sql
 
 #: What becomes of a method: (the method) -> what takes its place.
 Wrap = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -30,18 +32,26 @@ _MARK = "_hoodie_original"
 #: The methods that are wrapped, by module and class; classic Spark's and Spark Connect's are of the same names.
 _WRAPPED: Mapping[str, Mapping[str, Mapping[str, Wrap]]] = {
     "session": {"SparkSession": SESSION},
-    "readwriter": {"DataFrameReader": {**READER, **TABLE_READER}, "DataFrameWriter": WRITER},
+    "catalog": {"Catalog": CATALOG},
+    "readwriter": {
+        "DataFrameReader": {**READER, **TABLE_READER},
+        "DataFrameWriter": {**WRITER, **WRITER_BY_NAME},
+        "DataFrameWriterV2": WRITER_V2,
+    },
     "streaming.readwriter": {"DataStreamReader": STREAM_READER, "DataStreamWriter": STREAM_WRITER},
     "streaming.query": {"StreamingQuery": QUERY},
 }
 
 
-def register(session: SparkSession, *, shadow: bool = False) -> None:
+def register(session: SparkSession, *, shadow: bool = False, sql: bool = True) -> None:
     """Have `format("hudi")`, `format("org.apache.hudi")` and `format("hoodie")` of readers and writers answered by this
-    library, in this Python process; and `CREATE TEMPORARY VIEW … USING hudi` in this session.
+    library, and what `spark.sql` and Spark's calls by a table's name do to tables of Hudi, in this Python process; and
+    `CREATE TEMPORARY VIEW … USING hudi` in this session.
 
     shadow  also where a Hudi jar is on the class path; else its names stay the jar's, which is warned about, and only
-            `hoodie` is answered
+            `hoodie` is answered, and no SQL
+    sql     whether `spark.sql` takes the statements of `hoodie.spark.sql`, and tables made by them are entries of
+            Spark's catalog
     Raises  InvalidInput when this PySpark's classes are not as expected; nothing is changed then
 
     `unregister` takes it back. Registering again changes nothing.
@@ -58,12 +68,23 @@ def register(session: SparkSession, *, shadow: bool = False) -> None:
         )
     _patch()
     CAUGHT.update(caught)
+    if sql and (shadow or not taken):
+        take_sql(_prepare)
+    else:
+        give_sql_back()
+
+
+def _prepare(session: SparkSession) -> None:
+    """Have a session, such as one of `newSession`, know the data source."""
+    for name in CAUGHT:
+        register_source(session, name)
 
 
 def unregister(session: SparkSession) -> None:
-    """Give `format("hudi")` back to Spark, in this Python process. Views that were made stay, as does the data source
-    of a session: Spark has no call to remove one."""
+    """Give `format("hudi")` and `spark.sql` back to Spark, in this Python process. Views and entries that were made
+    stay, as does the data source of a session: Spark has no call to remove one."""
     CAUGHT.clear()
+    give_sql_back()
     for owner, _ in _classes():
         for name, member in list(vars(owner).items()):
             if hasattr(member, _MARK):

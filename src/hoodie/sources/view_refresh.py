@@ -21,6 +21,7 @@ from hoodie.config.driver_options import is_driver_option
 from hoodie.errors import InvalidInput, TableNotFound
 from hoodie.model.instant import Instant
 from hoodie.spark.columns import tick
+from hoodie.spark.own_sql import spark_sql, spark_table
 from hoodie.storage import storage_for
 from hoodie.table.state import load_state
 
@@ -56,6 +57,12 @@ def with_source(schema: StructType, name: str, options: Mapping[str, str]) -> St
     return StructType([StructField(first.name, first.dataType, first.nullable, note), *others])
 
 
+def source_note(schema: StructType) -> dict[str, Any] | None:
+    """What a view is made of: format, options, and whether these are all that there were; None: it is another one."""
+    note = schema.fields[0].metadata.get(_KEY) if schema.fields else None
+    return None if note is None else json.loads(note)
+
+
 def refresh_view(session: SparkSession, name: str) -> None:
     """Have a temporary view, made by `CREATE TEMPORARY VIEW … USING hudi OPTIONS (…)`, show its table as it is now,
     with the columns that it has now. DataFrames made of the view before stay as they are.
@@ -65,22 +72,17 @@ def refresh_view(session: SparkSession, name: str) -> None:
     _views(session).pop(name.lower(), None)  # else the statements below have it made anew once more
     if not session.catalog.tableExists(tick(name)):
         raise InvalidInput(f"there is no view {name!r} in this session")
-    note = _note(session.table(tick(name)))
-    if note is None:
+    source = source_note(spark_table(session, tick(name)).schema)
+    if source is None:
         raise InvalidInput(f"{name!r} is not a view made by CREATE TEMPORARY VIEW … USING hudi OPTIONS (path …)")
-    source = json.loads(note)
     if not source["whole"]:
         raise InvalidInput(
             f"{name!r} was made with hoodie.storage.* options, which may be secrets and are not kept: make it again, "
             "CREATE OR REPLACE TEMPORARY VIEW … USING hudi OPTIONS (…)"
         )
     options = ", ".join(f"`{key}` '{_escaped(value)}'" for key, value in source["options"].items())
-    session.sql(f"CREATE OR REPLACE TEMPORARY VIEW {tick(name)} USING `{source['format']}` OPTIONS ({options})")
-
-
-def _note(frame: DataFrame) -> str | None:
-    fields = frame.schema.fields
-    return fields[0].metadata.get(_KEY) if fields else None
+    made = f"CREATE OR REPLACE TEMPORARY VIEW {tick(name)} USING `{source['format']}` OPTIONS ({options})"
+    spark_sql(session, made)
 
 
 def _escaped(text: str) -> str:
@@ -100,27 +102,15 @@ def _commits(path: str) -> tuple[Instant, ...]:
     return load_state(storage_for(path)).timeline.commits
 
 
-def _sql(original: Callable[..., Any]) -> Callable[..., Any]:
-    def sql(self: SparkSession, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
-        made = _MADE.match(sqlQuery)
-        name = _unquoted(made["name"]) if made else ""
-        _refresh_named(self, sqlQuery, name)
-        done = original(self, sqlQuery, *arguments, **named)
-        if made:
-            _remember(self, name)
-        return done
-
-    return sql
-
-
-def _table(original: Callable[..., Any]) -> Callable[..., Any]:
-    def table(self: Any, tableName: str) -> Any:
-        is_session = hasattr(self, "catalog")
-        session = self if is_session else self._spark if hasattr(self, "_spark") else self._client
-        _refresh_named(session, tableName)
-        return original(self, tableName)
-
-    return table
+def with_views(session: SparkSession, text: str, run: Callable[[], Any]) -> Any:
+    """Run a statement, with the views that it names as their tables are now; one that it makes is remembered."""
+    made = _MADE.match(text)
+    name = _unquoted(made["name"]) if made else ""
+    refresh_named(session, text, name)
+    done = run()
+    if made:
+        _remember(session, name)
+    return done
 
 
 def _unquoted(name: str) -> str:
@@ -128,11 +118,10 @@ def _unquoted(name: str) -> str:
 
 
 def _remember(session: SparkSession, name: str) -> None:
-    frame = session.table(tick(name))
-    note = _note(frame)
-    if note is None:  # of a jar
+    frame = spark_table(session, tick(name))
+    source = source_note(frame.schema)
+    if source is None:  # of a jar
         return
-    source = json.loads(note)
     if not source["whole"]:  # nobody here can reach its table
         return
     path = source["options"]["path"]
@@ -140,7 +129,7 @@ def _remember(session: SparkSession, name: str) -> None:
         _views(session)[name.lower()] = _View(frame, path, _commits(path))
 
 
-def _refresh_named(session: SparkSession, text: str, but: str = "") -> None:
+def refresh_named(session: SparkSession, text: str, but: str = "") -> None:
     """Have the views that a text names show their tables as they are now, but for one that it makes."""
     views = _views(session)
     if not views:
@@ -155,9 +144,5 @@ def _refresh_named(session: SparkSession, text: str, but: str = "") -> None:
             if _commits(view.path) == view.commits:
                 continue
             views.pop(name, None)
-            if session.catalog.tableExists(tick(name)) and session.table(tick(name)).sameSemantics(view.frame):
+            if session.catalog.tableExists(tick(name)) and spark_table(session, tick(name)).sameSemantics(view.frame):
                 refresh_view(session, name)  # else the name is another view's by now
-
-
-SESSION = {"sql": _sql, "table": _table}
-TABLE_READER = {"table": _table}

@@ -32,6 +32,7 @@ from hoodie.sources.change_stream import ChangeStream, stream_schema
 from hoodie.sources.slice_tasks import slice_tasks, task_rows
 from hoodie.sources.view_refresh import with_source
 from hoodie.sources.view_writer import ViewWriter
+from hoodie.spark.entries import noted_path
 from hoodie.spark.types import nullable, to_spark
 from hoodie.spark.worker_errors import mark_worker_errors
 from hoodie.storage import storage_at
@@ -39,7 +40,7 @@ from hoodie.table.state import load_state
 
 
 class HudiSource(DataSource):
-    """A table of Hudi for Spark's SQL."""
+    """A table of Hudi for Spark's SQL: a view by its options, an entry of the catalog by the note with its columns."""
 
     @classmethod
     def name(cls) -> str:
@@ -56,15 +57,21 @@ class HudiSource(DataSource):
         return with_source(schema, self.name(), self.options)
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return _Reader(dict(self.options), schema)
+        return _Reader(_with_place(self.options, schema), schema)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         path, options = source_options(self.options)
         return ChangeStream(path, options, schema)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
-        path, options = source_options(self.options)
+        path, options = source_options(_with_place(self.options, schema))
         return ViewWriter(path, options, overwrite)
+
+
+def _with_place(options: Mapping[str, str], schema: StructType) -> dict[str, str]:
+    """The options of a read or write, with the place of the table where the columns are those of an entry."""
+    place = noted_path(schema)
+    return dict(options) if place is None or "path" in options else {**options, "path": place}
 
 
 class OrgApacheHudiSource(HudiSource):
@@ -88,17 +95,17 @@ _SOURCES = {source.name(): source for source in (HudiSource, OrgApacheHudiSource
 
 def register_source(session: SparkSession, name: str) -> bool:
     """Whether the session takes a data source of that name: not where a jar has it."""
-    taken: set[str] = vars(session).setdefault("_hoodie_sources", set())
-    if name in taken:  # Spark warns of a second time
-        return True
-    try:
-        session.dataSource.register(_SOURCES[name])
-    except Exception as problem:  # Spark Connect's errors are of another base than classic Spark's
-        if "DATA_SOURCE_ALREADY_EXISTS" in str(problem):
-            return False
-        raise
-    taken.add(name)
-    return True
+    taken: dict[str, bool] = vars(session).setdefault("_hoodie_sources", {})
+    if name not in taken:  # Spark warns of a second time
+        try:
+            session.dataSource.register(_SOURCES[name])
+        except Exception as problem:  # Spark Connect's errors are of another base than classic Spark's
+            if "DATA_SOURCE_ALREADY_EXISTS" not in str(problem):
+                raise
+            taken[name] = False
+        else:
+            taken[name] = True
+    return taken[name]
 
 
 class _Reader(DataSourceReader):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pyspark.sql import SparkSession
 
 from hoodie.errors import UnsupportedTable
+from hoodie.spark.own_sql import spark_sql
 
 SESSION_CATALOG = "spark_catalog"
 _PROVIDERS = ("hudi", "org.apache.hudi", "hoodie")
@@ -68,7 +69,7 @@ def catalog_table(session: SparkSession, parts: Sequence[str]) -> CatalogTable |
     if database and not session.catalog.databaseExists(database[0]):
         return None
     where = f" IN {SESSION_CATALOG}.`{database[0]}`" if database else ""
-    rows = session.sql(f"SHOW TABLE EXTENDED{where} LIKE '{name}'").collect()
+    rows = spark_sql(session, f"SHOW TABLE EXTENDED{where} LIKE '{name}'").collect()
     found = [row for row in rows if row["tableName"].lower() == name.lower()]
     views = [row for row in found if row["isTemporary"]]
     if views and not database:

@@ -18,6 +18,7 @@ from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import InvalidInput, StatementError, UnsupportedTable
 from hoodie.spark.catalog import SESSION_CATALOG, catalog_table, checked, current_database
 from hoodie.spark.columns import tick
+from hoodie.spark.own_sql import forget_foreign
 from hoodie.storage import storage_for
 
 PREFIX = "spark.hoodie.catalog."
@@ -47,6 +48,7 @@ def register_table(session: SparkSession, name: str, location: str | os.PathLike
     Raises    InvalidInput on a name of other characters
     """
     session.conf.set(PREFIX + _keys(session, _checked(name))[0], os.fspath(location))
+    forget_foreign(session)
 
 
 def unregister_table(session: SparkSession, name: str) -> None:
@@ -67,9 +69,11 @@ def registered_path(session: SparkSession, name: str) -> str | None:
 
 
 def registered_names(session: SparkSession, database: str) -> list[str]:
-    """The names that the registry has of a database other than `default`."""
-    prefix = f"{PREFIX}{database}."
-    return sorted(key.removeprefix(prefix) for key in session.conf.getAll if key.startswith(prefix))
+    """The names that the registry has of a database."""
+    names = {key.removeprefix(PREFIX) for key in session.conf.getAll if key.startswith(PREFIX)}
+    prefix = f"{database.lower()}."
+    own = {name.removeprefix(prefix) for name in names if name.startswith(prefix)}
+    return sorted(own | {name for name in names if "." not in name and database.lower() == _DEFAULT})
 
 
 def _keys(session: SparkSession, name: str) -> tuple[str, ...]:

@@ -40,6 +40,12 @@ def call(session: SparkSession, text: Text) -> DataFrame:
     return table_rows(session, list(rows)[:limit], procedure.columns)
 
 
+def is_another_catalogs(text: Text) -> bool:
+    """Whether a CALL is of a procedure that a catalog of another format has: `CALL lake.system.expire_snapshots(…)`."""
+    parts, _ = Text.of(str(text.after(0))).name()
+    return len(parts) > 1 and parts[0].lower() != "system" and parts[-1].lower() not in (*PROCEDURES, "help")
+
+
 def _help(name: str) -> str:
     procedure = PROCEDURES[name]
     parameters = ", ".join(f"{key} {kind.__name__}" for key, kind in procedure.parameters.items())

@@ -23,6 +23,7 @@ from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
 from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.schema import stored_form
 from hoodie.spark.catalog import catalog_table
+from hoodie.spark.entries import absolute, drop_entry
 from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import (
     PROVIDERS,
@@ -35,8 +36,10 @@ from hoodie.spark.names import (
     require_database,
     unregister_table,
 )
+from hoodie.spark.own_sql import forget_foreign, spark_sql, takes_sql
 from hoodie.spark.types import nullable, to_arrow
 from hoodie.statements.cutting import Name, Text, check_grammar
+from hoodie.statements.entry import enter, leave, refuse_debris, widen_entry
 from hoodie.statements.rows import nothing, opened, settings_of, table_rows, with_tables
 from hoodie.storage import storage_for
 from hoodie.storage.protocol import Storage
@@ -63,7 +66,7 @@ def ddl(session: SparkSession, text: Text) -> DataFrame | None:
         case ("CREATE", "TABLE"):
             return _create(session, text)
         case ("CREATE", "OR") if "USING" in text.words(12) and text.words(4)[3] == "TABLE":
-            if _provider(text) in PROVIDERS:
+            if makes_ours(text):
                 raise text.unreadable("CREATE OR REPLACE TABLE is not supported: DROP TABLE first", 1)
         case ("DROP", "TABLE"):
             return _drop(session, text)
@@ -89,6 +92,11 @@ class _Create:
     query: str
 
 
+def makes_ours(text: Text) -> bool:
+    """Whether a statement makes a table of ours."""
+    return text.word(0) == "CREATE" and "TABLE" in text.words(5) and _provider(text) in PROVIDERS
+
+
 def _provider(text: Text) -> str:
     at = text.find("USING")
     return text.name(at + 1)[0][-1].lower() if at >= 0 and at + 1 < len(text.tokens) else ""
@@ -104,7 +112,10 @@ def _create(session: SparkSession, text: Text) -> DataFrame | None:
     parts, at = text.name(at)
     name = Name(parts, parts[-1])
     parts = qualified(session, parts)
-    entry, there = catalog_table(session, parts), named_table(session, parts)
+    entry = catalog_table(session, parts)
+    if entry is not None and entry.ours:
+        refuse_debris(name, entry)
+    there = named_table(session, parts)
     if quiet and (entry is not None or there is not None):
         return nothing(session)
     if entry is not None and not entry.ours:
@@ -167,7 +178,11 @@ def _query(text: Text) -> str:
 def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], quiet: bool) -> None:
     """parts  the table's name with its database"""
     options = dict(wanted.options)
-    path = options.pop("path", "") or wanted.location or managed_path(session, parts)
+    path = options.pop("path", "") or wanted.location
+    managed, with_entry = not path, takes_sql() and len(parts) == 2
+    path = path or managed_path(session, parts)
+    if with_entry:
+        path = absolute(path)
     registered = registered_path(session, ".".join(parts))
     if registered is not None and storage_for(registered).root != storage_for(path).root:
         raise StatementError(
@@ -182,7 +197,7 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
         raise StatementError(f"table {wanted.name} needs a key: TBLPROPERTIES (primaryKey = 'id')")
     rows = None
     if wanted.query:
-        rows = with_tables(session, wanted.query) or session.sql(wanted.query)
+        rows = with_tables(session, wanted.query) or spark_sql(session, wanted.query)
         rows = rows.drop(*META_COLUMNS)
     schema = _fields(wanted.columns) if wanted.columns else None if rows is None else rows.schema
     if schema is not None:
@@ -204,8 +219,13 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
     if schema is not None:
         columns = stored_form(_partitions_last(to_arrow(schema), wanted.partitions))
         avro = to_avro(columns, wanted.name.parts[-1])
+    properties = {"type": kind, "primaryKey": ",".join(record_key), **_ordering(given)}
     if not there:
         with ExitStack() as undo:
+            if with_entry:
+                columns_of_entry = _in_order(schema or StructType(), wanted.partitions)
+                enter(session, parts, path, columns_of_entry, properties, managed=managed)
+                undo.callback(leave, session, parts, storage)
             table = create_table(
                 path,
                 spark=session,
@@ -222,8 +242,23 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
                 _, options = sql_insert(table.options, load_state(table.storage).config)
                 table.bulk_insert(rows, options=options)
             undo.pop_all()
-    if with_location:
+    elif with_entry:
+        columns_of_entry = open_table(path, spark=session).snapshot().schema
+        enter(session, parts, path, columns_of_entry, properties, managed=False)
+    if with_location and not with_entry:
         register_table(session, ".".join(parts), path)
+    forget_foreign(session)
+
+
+def _ordering(given: Mapping[str, str]) -> dict[str, str]:
+    name = given.get(_NAMES["precombinefield"], "")
+    return {"preCombineField": name} if name else {}
+
+
+def _in_order(schema: StructType, partitions: Sequence[str]) -> StructType:
+    """Spark has the partition columns behind all others."""
+    others = [field for field in schema.fields if field.name not in partitions]
+    return StructType([*others, *(schema[name] for name in partitions if name in schema.names)])
 
 
 def _of_statements(settings: Mapping[str, str]) -> dict[str, str]:
@@ -295,8 +330,14 @@ def _drop(session: SparkSession, text: Text) -> DataFrame | None:
     found = named_table(session, parts)
     if len(parts) == 2 and parts[0].lower() in PROVIDERS and text.word(end) != "PURGE":
         raise text.unreadable("a path is no name to forget: DROP TABLE … PURGE removes the table's files", 2)
-    if found is None or found.entry:  # entries are Spark's to drop: the table's files stay
+    if found is None:
         return None
+    if found.entry:  # Spark drops it, and the files of a table without a location
+        purged = text.word(end) == "PURGE" and storage_for(found.path).exists(PROPERTIES_FILE)
+        drop_entry(session, qualified(session, parts))
+        if purged and storage_for(found.path).exists(PROPERTIES_FILE):
+            _remove(storage_for(found.path))
+        return nothing(session)
     path, name = found.path, ".".join(qualified(session, parts))
     external = registered_path(session, name) is not None
     if external:
@@ -350,7 +391,7 @@ def _alter(session: SparkSession, text: Text) -> DataFrame | None:
     if table is None:
         return None
     if text.word(at) == "ADD" and text.word(at + 1) in ("COLUMN", "COLUMNS"):
-        return _add_columns(session, table, text, at + 2)
+        return _add_columns(session, table, name, text, at + 2)
     quiet = text.word(at) == "DROP" and text.words(at + 3)[at + 1 :] == ("IF", "EXISTS")
     if text.word(at) == "DROP" and text.word(at + 1 + 2 * quiet) == "PARTITION":
         if paths := _partition_paths(table, text, at + 1 + 2 * quiet, quiet):
@@ -377,7 +418,7 @@ def _set_properties(session: SparkSession, table: HoodieTable[DataFrame], text: 
     return nothing(session)
 
 
-def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], text: Text, at: int) -> DataFrame:
+def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], name: Name, text: Text, at: int) -> DataFrame:
     added = text.inside(at)[0] if text.word(at) == "(" else text.part(text.tokens[at].start, text.end)
     for item in added.split():
         if item.find("AFTER", "FIRST") >= 0:
@@ -389,6 +430,7 @@ def _add_columns(session: SparkSession, table: HoodieTable[DataFrame], text: Tex
         raise added.unreadable(f"the table has columns {', '.join(again)} already")
     columns = [field for field in present.fields if field.name not in META_COLUMNS]
     table.upsert(session.createDataFrame([], nullable(StructType([*columns, *new.fields]))))
+    widen_entry(session, name.parts, new.fields)
     return nothing(session)
 
 

@@ -21,6 +21,7 @@ from hoodie.spark.keyed import to_arrow_table
 from hoodie.spark.merge import run as merge_run
 from hoodie.spark.merge.assign import column_of, in_types
 from hoodie.spark.merge.clauses import MergeClause, MergeRequest
+from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.statements.dml_text import Delete, Dml, Insert, Merge, Update
@@ -60,7 +61,7 @@ def _merge(statement: Merge, session: SparkSession, table: HoodieTable[DataFrame
     text = f"{statement.prefix}\nSELECT * FROM {statement.source}"
     source = with_tables(session, text)
     if source is None:
-        source = session.sql(text)
+        source = spark_sql(session, text)
     texts: list[str | None] = [statement.condition]
     for clause in statement.clauses:
         values: Sequence[str] = [] if clause.values is None else list(clause.values.values())
@@ -86,7 +87,18 @@ def _rebound(clause: MergeClause, texts: Iterator[str | None]) -> MergeClause:
 def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFrame]) -> WriteResult:
     _refuse_other_than_partitions(statement, table)
     query = with_tables(session, statement.query)
-    rows = session.sql(statement.query) if query is None else query
+    rows = spark_sql(session, statement.query) if query is None else query
+    dynamic = str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic"
+    return insert_rows(session, statement, table, rows, dynamic=dynamic)
+
+
+def insert_rows(
+    session: SparkSession, statement: Insert, table: HoodieTable[DataFrame], rows: DataFrame, *, dynamic: bool
+) -> WriteResult:
+    """Insert rows as a statement says, whatever its query is.
+
+    dynamic  an overwrite without a PARTITION clause replaces the partitions that the rows are in, not the table
+    """
     frame = _placed(statement, rows, _columns(table))
     operation, options = sql_insert(table.options, load_state(table.storage).config)
     calls = {
@@ -96,7 +108,7 @@ def _insert(statement: Insert, session: SparkSession, table: HoodieTable[DataFra
     }
     if not statement.overwrite:
         return calls[operation](frame, options=options)
-    if not statement.partition and str(session.conf.get(_DYNAMIC, "static")).lower() != "dynamic":
+    if not statement.partition and not dynamic:
         return table.insert_overwrite_table(frame, options=options)
     result = table.insert_overwrite(frame, options=options)
     if result.inserted or (path := _one_partition(session, statement, table, frame.schema)) is None:

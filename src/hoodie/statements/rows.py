@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 from typing import Any
 from uuid import uuid4
 
@@ -16,11 +17,14 @@ from hoodie.api.table import HoodieTable, open_table
 from hoodie.config.datasource import check_options, write_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
-from hoodie.errors import InvalidOption, StatementError
+from hoodie.errors import InvalidOption, StatementError, TableNotFound
 from hoodie.spark.columns import tick
 from hoodie.spark.merge.expressions import DIALECT
-from hoodie.spark.names import named_table
+from hoodie.spark.names import NamedTable
+from hoodie.spark.own_sql import spark_sql
+from hoodie.statements.cached import snapshot_of
 from hoodie.statements.cutting import Name, Text
+from hoodie.statements.mentioned import seen
 from hoodie.statements.table_changes import changes_calls, changes_frame
 from hoodie.writing.result import WriteResult
 
@@ -28,6 +32,12 @@ COUNTS = (
     "num_affected_rows long, num_updated_rows long, num_deleted_rows long, num_inserted_rows long, "
     "num_copied_rows long, instant string"
 )
+
+
+#: Statements whose first table is not read.
+_WRITES = (exp.Insert, exp.Create, exp.Merge, exp.Update, exp.Delete)
+_BEFORE_QUERY = frozenset({"(", "UNION", "ALL", "DISTINCT", "EXCEPT", "MINUS", "INTERSECT", "AS"})
+_OPTIONS_OF_TABLE = frozenset({"(", "IF"})
 
 
 def counts_frame(session: SparkSession, result: WriteResult) -> DataFrame:
@@ -64,23 +74,49 @@ def opened(session: SparkSession, name: Name) -> HoodieTable[DataFrame] | None:
     Raises TableNotFound when the name is registered, or a path, and no table is there; StatementError on an entry of
            the newest base files alone, which is not written by
     """
-    found = named_table(session, name.parts)
+    found = seen(session, name.parts)
     if found is None:
         return None
     if found.read_optimized:
         raise StatementError(
             f"{name} is an entry for queries of the newest base files alone: the statement takes the table's other name"
         )
-    return open_table(found.path, spark=session, options=settings_of(session))
+    return open_named(session, name, found, settings_of(session))
 
 
-def with_tables(session: SparkSession, text: str) -> DataFrame | None:
-    """The rows of a query on tables of ours; None: it has none, or is no query that can be read."""
-    bound = _bound(session, text)
+def open_named(session: SparkSession, name: Name, found: NamedTable, options: Options) -> HoodieTable[DataFrame]:
+    """The table that a name stands for. Raises as `open_table`; StatementError when the name's entry has none"""
+    try:
+        return open_table(found.path, spark=session, options=options)
+    except TableNotFound as missing:
+        if not found.entry:
+            raise
+        raise without_table(name, found.path) from missing
+
+
+def without_table(name: Name, path: str) -> StatementError:
+    """The error of an entry whose table is not there."""
+    return StatementError(
+        f"{name} is an entry of the session's catalog for a table of Hudi at {path}, where there is none. A CREATE "
+        f"TABLE … USING hudi that Spark itself carried out leaves such an entry: DROP TABLE {name} removes it, then "
+        "create the table again; one that has moved gets its entry by CREATE TABLE … LOCATION"
+    )
+
+
+def with_tables(
+    session: SparkSession, text: str, named: Mapping[str, DataFrame] | None = None, *, before: str = ""
+) -> DataFrame | None:
+    """The rows of a query on tables of ours, or what comes of another statement of Spark's that reads them; None: it
+    has none, or cannot be read.
+
+    named   frames that stand in the text by these names
+    before  text to put before the statement
+    """
+    bound = _bound(session, text, named or {})
     if bound is None:
         return None
     rewritten, frames = bound
-    return session.sql(rewritten, **frames)
+    return spark_sql(session, _escaped(before) + rewritten, **frames)
 
 
 @contextmanager
@@ -106,47 +142,75 @@ def views_of(session: SparkSession, *texts: str | None) -> Iterator[tuple[str | 
             session.catalog.dropTempView(view)
 
 
-def _bound(session: SparkSession, text: str) -> tuple[str, dict[str, Any]] | None:
-    """A query with `{name}` in place of each table of ours, and of each call for its changes, and their frames."""
+def _bound(
+    session: SparkSession, text: str, named: Mapping[str, DataFrame] = MappingProxyType({})
+) -> tuple[str, dict[str, Any]] | None:
+    """A statement with `{name}` in place of each table of ours that it reads, and of each call for its changes, and
+    their frames. None: it has none of ours."""
+    text = _as_selects(text)
     try:
         tree = sqlglot.parse_one(text, read=DIALECT)
     except SqlglotError:
         return None
+    targets = {id(table) for node in tree.find_all(*_WRITES) if node.this for table in node.this.find_all(exp.Table)}
     frames: dict[str, DataFrame] = {}
+    has_ours = False
     spans: list[tuple[int, int, str]] = []
     whole = Text.of(text)
     for call in changes_calls(whole):
         key = f"hoodie_{len(frames)}"
-        frames[key] = changes_frame(session, call)
+        frames[key], has_ours = changes_frame(session, call), True
         spans.append((call.start, call.stop, f"{{{key}}}"))
     for table in tree.find_all(exp.Table):
-        if not isinstance(table.this, exp.Identifier):
+        if not isinstance(table.this, exp.Identifier) or id(table) in targets:
             continue
         parts = tuple(part.name for part in table.parts)
         if not all(parts) or (len(parts) == 1 and _names_cte(table)):
             continue
-        found = named_table(session, parts)
+        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+        key = f"hoodie_{len(frames)}"
+        if parts[-1] in named:
+            frames[key] = named[parts[-1]]
+            spans.append((start, end, f"{{{key}}}"))
+            continue
+        found = seen(session, parts)
         if found is None:
             continue
-        start, end = table.parts[0].meta["start"], table.parts[-1].meta["end"] + 1
+        has_ours = True
         moment, end = _moment(whole, end)
-        opened_table = open_table(found.path, spark=session, options=settings_of(session, Purpose.READ))
-        key = f"hoodie_{len(frames)}"
+        opened_table = open_named(session, Name(parts, parts[-1]), found, settings_of(session, Purpose.READ))
         if found.read_optimized:
             frames[key] = opened_table.snapshot(optimized=True, as_of=moment)
         else:
-            frames[key] = opened_table.snapshot() if moment is None else opened_table.as_of(moment)
+            frames[key] = snapshot_of(session, opened_table) if moment is None else opened_table.as_of(moment)
         spans.append((start, end, f"{{{key}}}"))
         if not table.alias and "/" not in parts[-1]:
             behind = _behind_sample(whole, end)
             spans.append((behind, behind, f" AS {tick(parts[-1])}"))
-    if not frames:
+    if not has_ours:
         return None
     done, at = [], 0
     for start, end, put in sorted(spans):
         done += [_escaped(text[at:start]), put]
         at = end
     return "".join([*done, _escaped(text[at:])]), frames
+
+
+def _as_selects(text: str) -> str:
+    """The statement with `TABLE name`, where that is a query, as `SELECT * FROM name`, which sqlglot reads."""
+    if "TABLE" not in text.upper():
+        return text
+    whole = Text.of(text)
+    parts, start = [], 0
+    for at in range(len(whole.tokens) - 1):
+        before = whole.word(at - 1) if at else ""
+        if whole.word(at) != "TABLE" or whole.word(at + 1) in _OPTIONS_OF_TABLE:
+            continue
+        inserts = whole.word(0) == "INSERT" and at > 2 and before not in ("INTO", "OVERWRITE", "TABLE")
+        if at == 0 or before in _BEFORE_QUERY or inserts:
+            parts += [text[start : whole.tokens[at].start], "SELECT * FROM"]
+            start = whole.tokens[at].end + 1
+    return "".join([*parts, text[start:]])
 
 
 def _names_cte(table: exp.Table) -> bool:

@@ -1,22 +1,36 @@
-"""`hoodie.spark.sql`: statements on tables of ours are carried out, all others go to Spark as they are."""
+"""`hoodie.spark.sql`, and `spark.sql` once registered: statements on tables of ours are carried out, others are Spark's."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
-from hoodie.errors import StatementError
+from hoodie.errors import StatementError, UnsupportedTable
 from hoodie.spark.columns import tick
 from hoodie.spark.merge.expressions import parsed
-from hoodie.statements.call import call
+from hoodie.spark.names import PROVIDERS
+from hoodie.spark.own_sql import forget_foreign, spark_sql
+from hoodie.statements.call import call, is_another_catalogs
 from hoodie.statements.cutting import Text, check_grammar, single
-from hoodie.statements.ddl import ddl
+from hoodie.statements.ddl import ddl, makes_ours
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import dml
+from hoodie.statements.entry import require_entries
+from hoodie.statements.mentioned import may_be_ours
+from hoodie.statements.parameters import Arguments, with_frames, with_literals
 from hoodie.statements.rows import counts_frame, opened, with_tables
+from hoodie.statements.session import COMMANDS, command, explain, rest_of
 from hoodie.storage.faults import typed_errors
 
-_OURS = ("MERGE", "UPDATE", "DELETE", "INSERT", "WITH", "CREATE", "DROP", "ALTER", "TRUNCATE", "SHOW", "CALL")
+_DML = ("MERGE", "UPDATE", "DELETE", "INSERT", "WITH")
+_DDL = ("CREATE", "DROP", "ALTER", "TRUNCATE", "SHOW")
+_OURS = (*_DML, *_DDL, "CALL")
+#: What Spark carries out, and may read tables of ours.
+_READS = frozenset({"SELECT", "WITH", "FROM", "VALUES", "TABLE", "(", "INSERT", "CREATE", "MERGE", "UPDATE", "DELETE"})
 
 
 @typed_errors()
@@ -31,52 +45,138 @@ def sql(session: SparkSession, text: str) -> DataFrame:
 
     Spark evaluates all expressions. A query sees the table as it is when `sql` is called.
     """
+    forget_foreign(session)
     try:
         statement = single(text)
     except StatementError:
         if text.lstrip().upper().startswith(_OURS):
             raise
-        return session.sql(text)
-    done = _ours(session, statement)
-    return session.sql(text) if done is None else done
+        return spark_sql(session, text)
+    done = _run(session, statement)
+    return spark_sql(session, text) if done is None else done
 
 
-def _ours(session: SparkSession, statement: Text) -> DataFrame | None:
-    """What comes of a statement on tables of ours; None: it is not one."""
+@typed_errors()
+def answer(
+    session: SparkSession, text: str, args: Arguments = None, frames: Mapping[str, Any] = MappingProxyType({})
+) -> DataFrame | None:
+    """What comes of a statement on tables of ours, with the arguments of `spark.sql`; None: it is Spark's.
+
+    Raises as `sql`
+    """
+    try:
+        statement = single(text)
+    except StatementError:  # several statements, or a text that Spark alone can read, or nobody
+        if _says_ours(text):
+            raise
+        return None
+    if not _concerns(session, statement):
+        return None
+    if not args and not frames:
+        return _run(session, statement)
+    with with_frames(session, text, frames) as (said, named):
+        return _run(session, with_literals(single(said), args), named)
+
+
+def makes_table_of_ours(text: str) -> bool:
+    """Whether a statement is `CREATE TABLE … USING hudi`."""
+    if not _says_ours(text):
+        return False
+    try:
+        return makes_ours(single(text))
+    except StatementError:
+        return False
+
+
+def _says_ours(text: str) -> bool:
+    lower = text.lower()
+    return "using" in lower and "create" in lower and any(provider in lower for provider in PROVIDERS)
+
+
+def _concerns(session: SparkSession, statement: Text) -> bool:
+    """Whether a statement may be about tables of ours. Raises as `named_table`"""
     word = statement.word(0)
     if word == "CALL":
-        return call(session, statement)
-    if word in ("CREATE", "DROP", "ALTER", "TRUNCATE", "SHOW"):
+        return not is_another_catalogs(statement)
+    if word == "CREATE" and makes_ours(statement):
+        return True
+    if statement.words(2) in (("DROP", "DATABASE"), ("DROP", "SCHEMA"), ("CLEAR", "CACHE")):
+        return True
+    if word in ("SHOW", "EXPLAIN"):
+        rest = rest_of(statement)
+        return rest.word(0) == "TABLES" or may_be_ours(session, rest)
+    try:
+        return may_be_ours(session, statement)
+    except UnsupportedTable:
+        if word == "DROP":  # an entry that cannot be used can be dropped
+            return False
+        raise
+
+
+def _run(
+    session: SparkSession, statement: Text, named: Mapping[str, DataFrame] = MappingProxyType({})
+) -> DataFrame | None:
+    """What comes of a statement on tables of ours; None: it is not one.
+
+    named  frames that stand in the text by these names, as temporary views
+    """
+    word = statement.word(0)
+    if word == "CALL":
+        return None if is_another_catalogs(statement) else call(session, statement)
+    if word == "EXPLAIN":
+        return explain(session, statement, named)
+    if word in COMMANDS and (done := command(session, statement, named)) is not None:
+        return done
+    if word in _DDL:
         done = ddl(session, statement)
-        return _view(session, statement) if done is None and word == "CREATE" else done
-    found = dml(statement) if word in _OURS else None
+        if done is not None:
+            return done
+        if makes_ours(statement):
+            raise statement.unreadable("expected CREATE TABLE [IF NOT EXISTS] name … USING hudi", 1)
+        if word == "CREATE" and "VIEW" in statement.words(5):
+            return _view(session, statement, named)
+        return _spread(session, statement, named) if word == "CREATE" else None
+    found = dml(statement) if word in _DML else None
     if found is not None:
         table = opened(session, found.table)
         if table is not None:
             check_grammar(statement)
             return counts_frame(session, run_dml(session, table, found))
-        if word in ("MERGE", "UPDATE", "DELETE"):
-            return None
-    return with_tables(session, str(statement)) if _is_query(statement) else None
+    return _spread(session, statement, named)
 
 
-def _is_query(statement: Text) -> bool:
-    return isinstance(parsed(str(statement)), exp.Query)
+def _spread(session: SparkSession, statement: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
+    """What comes of a statement of Spark's that reads tables of ours: a query, or one that writes elsewhere."""
+    if statement.word(0) not in _READS:
+        return None
+    done = with_tables(session, str(statement), named)
+    if done is not None or statement.word(0) not in ("INSERT", "CREATE"):
+        return done
+    at = statement.find("SELECT", "WITH", "FROM", "VALUES", start=2)
+    if at < 0:
+        return None
+    before, query = (
+        statement.part(statement.start, statement.tokens[at].start),
+        statement.part(statement.tokens[at].start, statement.end),
+    )
+    return with_tables(session, str(query), named, before=f"{before} ")
 
 
-def _view(session: SparkSession, statement: Text) -> DataFrame | None:
-    """CREATE TEMPORARY VIEW of a query on tables of ours: a view of the rows that they have now."""
+def _view(session: SparkSession, statement: Text, named: Mapping[str, DataFrame]) -> DataFrame | None:
+    """CREATE TEMPORARY VIEW of a query on tables of ours: a view of the rows that they have now. Another view is
+    Spark's: it reads the tables by their entries, as they are then."""
     tree = parsed(str(statement))
     at = statement.find("AS")
     if not isinstance(tree, exp.Create) or tree.kind != "VIEW" or at < 0:
         return None
-    rows = with_tables(session, str(statement.after(at)))
-    if rows is None:
-        return None
     view = statement.find("VIEW")
     words = statement.words(view)
     if not {"TEMPORARY", "TEMP"} & set(words):
-        raise statement.unreadable("a view on a table of Hudi is temporary: CREATE TEMPORARY VIEW")
+        require_entries(session, statement, statement.after(at))
+        return None
+    rows = with_tables(session, str(statement.after(at)), named)
+    if rows is None:
+        return None
     if statement.word(view + 1) == "IF":
         raise statement.unreadable(
             "a temporary view takes no IF NOT EXISTS: CREATE OR REPLACE TEMPORARY VIEW", view + 1
@@ -85,10 +185,10 @@ def _view(session: SparkSession, statement: Text) -> DataFrame | None:
     if more:
         raise statement.unreadable("a temporary view has no database", view + 1)
     if statement.word(behind) == "(":
-        named = [item.name()[0][-1] for item in statement.inside(behind)[0].split()]
-        if len(named) != len(rows.columns):
-            raise statement.unreadable(f"{len(named)} columns and a query of {len(rows.columns)}", behind)
-        rows = rows.toDF(*named)
+        columns = [item.name()[0][-1] for item in statement.inside(behind)[0].split()]
+        if len(columns) != len(rows.columns):
+            raise statement.unreadable(f"{len(columns)} columns and a query of {len(rows.columns)}", behind)
+        rows = rows.toDF(*columns)
     shared = "Global" if "GLOBAL" in words else ""
     make = f"createOrReplace{shared}TempView" if "REPLACE" in words else f"create{shared}TempView"
     getattr(rows, make)(tick(name))

@@ -1,0 +1,152 @@
+"""`spark.sql`, `spark.table` and `spark.catalog`, once they are caught: they know the tables of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from pyspark.errors import AnalysisException, UnsupportedOperationException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.catalog import Table
+
+from hoodie.api.datasource_read import read
+from hoodie.errors import StatementError
+from hoodie.sources.answers import job_options
+from hoodie.sources.calls import said_to
+from hoodie.sources.view_refresh import refresh_named, with_views
+from hoodie.spark.catalog import SESSION_CATALOG, current_database
+from hoodie.spark.names import NamedTable, registered_names, registered_path
+from hoodie.spark.own_sql import forget_foreign, is_handed_over, prepare, takes_sql
+from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.statements.cutting import Name, Text
+from hoodie.statements.mentioned import seen
+from hoodie.statements.rows import open_named, settings_of
+from hoodie.statements.run import answer, makes_table_of_ours
+from hoodie.statements.session import fits
+
+
+def _sql(original: Callable[..., Any]) -> Callable[..., Any]:
+    def sql(self: SparkSession, sqlQuery: str, *arguments: Any, **named: Any) -> Any:
+        def run() -> Any:
+            return original(self, sqlQuery, *arguments, **named)
+
+        if is_handed_over() or not isinstance(sqlQuery, str):
+            return with_views(self, sqlQuery, run) if isinstance(sqlQuery, str) else run()
+        if not takes_sql():
+            if makes_table_of_ours(sqlQuery):
+                raise StatementError(
+                    "CREATE TABLE … USING hudi is no statement of Spark's, which would leave an entry without a table: "
+                    "hoodie.spark.sql(spark, …) takes it, and so does spark.sql after hoodie.register(spark, sql=True)"
+                )
+            return with_views(self, sqlQuery, run)
+        return _answered(self, sqlQuery, arguments, named, run)
+
+    return sql
+
+
+def _answered(session: SparkSession, text: str, arguments: Any, named: dict[str, Any], run: Callable[[], Any]) -> Any:
+    prepare(session)
+    frames = dict(named)
+    args = arguments[0] if arguments else frames.pop("args", None)
+
+    def ours() -> DataFrame | None:
+        return answer(session, text, args, frames)
+
+    def attempt() -> Any:
+        done = ours()
+        if done is not None:
+            return done
+        try:
+            return run()
+        except (AnalysisException, UnsupportedOperationException):
+            if forget_foreign(session) and (done := ours()) is not None:  # a name was another's a moment ago
+                return done
+            raise
+
+    return with_views(session, text, attempt)
+
+
+def _table(original: Callable[..., Any]) -> Callable[..., Any]:
+    def table(self: Any, tableName: str) -> Any:
+        is_session = hasattr(self, "catalog")
+        session = self if is_session else self._spark if hasattr(self, "_spark") else self._client
+        refresh_named(session, tableName)
+        if is_handed_over() or not takes_sql():
+            return original(self, tableName)
+        prepare(session)
+        done = _frame(session, tableName, None if is_session else self)
+        return original(self, tableName) if done is None else done
+
+    return table
+
+
+def parts_of(name: str) -> tuple[str, ...] | None:
+    """The parts of a name as Spark's calls take it; None: it is none."""
+    try:
+        text = Text.of(name)
+        parts, end = text.name()
+    except StatementError:
+        return None
+    return parts if end == len(text.tokens) else None
+
+
+def table_named(session: SparkSession, name: object) -> tuple[Name, NamedTable] | None:
+    """The table of ours that a call names; None: it is Spark's, or nobody's."""
+    parts = parts_of(name) if isinstance(name, str) else None
+    table = seen(session, parts) if parts else None
+    return None if parts is None or table is None else (Name(parts, parts[-1]), table)
+
+
+def _frame(session: SparkSession, name: str, reader: Any) -> DataFrame | None:
+    """The rows of a table of ours by its name, as the options of a reader say; None: it is none."""
+    found = table_named(session, name)
+    if found is None:
+        return None
+    open_named(session, *found, settings_of(session))  # an entry without a table is named as that
+    options = dict(job_options(said_to(reader)["options"])) if reader is not None else {}
+    if found[1].read_optimized:
+        options["hoodie.datasource.query.type"] = "read_optimized"
+    with raise_worker_errors():
+        return read(found[1].path, options, spark=session)
+
+
+def _table_exists(original: Callable[..., Any]) -> Callable[..., Any]:
+    def tableExists(self: Any, tableName: str, dbName: str | None = None) -> bool:
+        there: bool = original(self, tableName, dbName)
+        if there or is_handed_over() or not takes_sql():
+            return there
+        parts = parts_of(f"{dbName}.{tableName}" if dbName else tableName)
+        if parts is not None and len(parts) == 3 and parts[0].lower() == SESSION_CATALOG:
+            parts = parts[1:]
+        return parts is not None and registered_path(_session(self), ".".join(parts)) is not None
+
+    return tableExists
+
+
+def _list_tables(original: Callable[..., Any]) -> Callable[..., Any]:
+    def listTables(self: Any, dbName: str | None = None, pattern: str | None = None) -> list[Table]:
+        tables: list[Table] = original(self, dbName, pattern)
+        if is_handed_over() or not takes_sql():
+            return tables
+        session = _session(self)
+        parts = parts_of(dbName) if dbName else None
+        database = parts[-1] if parts else current_database(session)
+        if database is None:
+            return tables
+        there = {table.name.lower() for table in tables if not table.isTemporary}
+        names = [
+            name for name in registered_names(session, database) if name not in there and fits(name, pattern or "*")
+        ]
+        return [*tables, *(Table(name, SESSION_CATALOG, [database], None, "EXTERNAL", False) for name in names)]
+
+    return listTables
+
+
+def _session(catalog: Any) -> SparkSession:
+    session: SparkSession = catalog._sparkSession
+    return session
+
+
+SESSION = {"sql": _sql, "table": _table}
+TABLE_READER = {"table": _table}
+CATALOG = {"tableExists": _table_exists, "listTables": _list_tables}

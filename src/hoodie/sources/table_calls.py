@@ -1,0 +1,244 @@
+"""`insertInto`, `saveAsTable` and `writeTo`, once they are caught: writes to tables of ours by their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pyspark.sql import DataFrame
+
+from hoodie.config.datasource import overridden
+from hoodie.errors import InvalidInput, StatementError
+from hoodie.sources import answers
+from hoodie.sources.calls import (
+    frame_of,
+    names_in,
+    ours,
+    partition_columns,
+    remembered,
+    said_to,
+    wrap_option,
+    wrap_options,
+)
+from hoodie.sources.sql_calls import parts_of, table_named
+from hoodie.spark.entries import absolute
+from hoodie.spark.names import managed_path, qualified
+from hoodie.spark.own_sql import is_handed_over, prepare, takes_sql
+from hoodie.spark.worker_errors import raise_worker_errors
+from hoodie.statements.cutting import Name
+from hoodie.statements.dml import insert_rows
+from hoodie.statements.dml_text import Insert
+from hoodie.statements.entry import entered, refuse_taken, settings_of_table
+from hoodie.statements.rows import open_named, settings_of
+from hoodie.storage.faults import typed_errors
+
+_DYNAMIC = "spark.sql.sources.partitionOverwriteMode"
+#: Hudi's SQL properties, by small letters, as options of a write.
+_PROPERTIES = {
+    "primarykey": "hoodie.datasource.write.recordkey.field",
+    "precombinefield": "hoodie.datasource.write.precombine.field",
+    "payloadclass": "hoodie.datasource.write.payload.class",
+    "type": "hoodie.datasource.write.table.type",
+}
+_TYPES = {"cow": "COPY_ON_WRITE", "mor": "MERGE_ON_READ"}
+
+
+# --- by name ---
+
+
+def insert_into(frame: DataFrame, name: str, overwrite: bool, options: Mapping[str, Any]) -> bool:
+    """Insert rows by the places of their columns, as Spark's call of this name; False: the table is not ours."""
+    session = frame.sparkSession
+    dynamic = str(session.conf.get(_DYNAMIC, "static")).lower() == "dynamic"
+    return _insert(frame, name, options, overwrite=overwrite, by_name=False, dynamic=dynamic)
+
+
+@typed_errors()
+def _insert(
+    frame: DataFrame, table: str, options: Mapping[str, Any], *, overwrite: bool, by_name: bool, dynamic: bool
+) -> bool:
+    session = frame.sparkSession
+    found = table_named(session, table)
+    if found is None:
+        return False
+    name, entry = found
+    if entry.read_optimized:
+        raise StatementError(f"{name} is an entry for queries of the newest base files alone, and is not written by")
+    opened = open_named(session, name, entry, overridden(settings_of(session), answers.job_options(options)))
+    with raise_worker_errors():
+        statement = Insert(name, "", overwrite=overwrite, by_name=by_name)
+        insert_rows(session, statement, opened, frame, dynamic=dynamic)
+    return True
+
+
+@typed_errors()
+def save_as_table(
+    frame: DataFrame, table: str, mode: str, partition_by: Sequence[str], options: Mapping[str, Any]
+) -> None:
+    """Write a table by its name, and give it an entry in Spark's catalog if it has none.
+
+    Raises as `hoodie.hudi.write`; StatementError on a name that another format has, and on a database that is not there
+    """
+    session = frame.sparkSession
+    parts = parts_of(table)
+    if parts is None:
+        raise InvalidInput(f"{table!r} is no name of a table, such as trips or db.trips")
+    name, parts, mode = Name(parts, parts[-1]), qualified(session, parts), mode.lower()
+    given = {_PROPERTIES.get(key.lower(), key): value for key, value in options.items()}
+    kind = str(given.get(_PROPERTIES["type"], ""))
+    if kind.lower() in _TYPES:
+        given[_PROPERTIES["type"]] = _TYPES[kind.lower()]
+    found = table_named(session, table)
+    if found is not None:
+        opened = open_named(session, name, found[1], settings_of(session))
+        if mode == "ignore":
+            return
+        if mode not in ("append", "overwrite"):
+            raise StatementError(
+                f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is a table of Hudi already, at {found[1].path}"
+            )
+        given = {key: value for key, value in given.items() if key.lower() != "path"}
+        if mode == "overwrite":
+            given = {**settings_of_table(opened.storage), **answers.job_options(given)}
+        answers.save(frame, found[1].path, mode, partition_by, given)
+        return
+    refuse_taken(session, name, parts)
+    path = next((str(value) for key, value in given.items() if key.lower() == "path"), "")
+    given = {key: value for key, value in given.items() if key.lower() != "path"}
+    given.setdefault("hoodie.table.name", parts[-1])
+    managed, path = not path, absolute(path or managed_path(session, parts))
+    with entered(session, parts, path, frame.schema, managed=managed):
+        answers.save(frame, path, mode, partition_by, given)
+
+
+def _insert_into(original: Callable[..., Any]) -> Callable[..., Any]:
+    def insertInto(self: Any, tableName: str, overwrite: bool | None = None) -> None:
+        said = said_to(self)
+        if not is_handed_over() and takes_sql():
+            replaces = said["mode"].lower() == "overwrite" if overwrite is None else overwrite
+            if insert_into(frame_of(self), tableName, replaces, said["options"]):
+                return
+        original(self, tableName, overwrite)
+
+    return insertInto
+
+
+def _save_as_table(original: Callable[..., Any]) -> Callable[..., Any]:
+    def saveAsTable(
+        self: Any,
+        name: str,
+        format: str | None = None,
+        mode: str | None = None,
+        partitionBy: Any = None,
+        **options: Any,
+    ) -> None:
+        said = said_to(self)
+        kind = format or said["format"]
+        if ours(kind) and not takes_sql():
+            raise InvalidInput(
+                f"saveAsTable({name!r}) makes an entry of Spark's catalog, which register(spark, sql=False) leaves to "
+                "Spark: save(path), then hoodie.spark.register_table(spark, name, path)"
+            )
+        if is_handed_over() or not takes_sql():
+            return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
+        frame = frame_of(self)
+        prepare(frame.sparkSession)
+        if not ours(kind) and (kind or table_named(frame.sparkSession, name) is None):
+            return original(self, name, format, mode, partitionBy, **options)  # type: ignore[no-any-return]
+        by = partition_columns(partitionBy, said)
+        return save_as_table(frame, name, mode or said["mode"], by, {**said["options"], **options})
+
+    return saveAsTable
+
+
+# --- writeTo ---
+
+
+def _init(original: Callable[..., Any]) -> Callable[..., Any]:
+    def __init__(self: Any, *arguments: Any, **named: Any) -> None:
+        original(self, *arguments, **named)
+        said_to(self)["table"] = next(value for value in (*arguments, *named.values()) if isinstance(value, str))
+
+    return __init__
+
+
+def _property(original: Callable[..., Any]) -> Callable[..., Any]:
+    def tableProperty(self: Any, property: str, value: str) -> Any:
+        said_to(self)["options"][property] = value
+        return original(self, property, value)
+
+    return tableProperty
+
+
+Action = Callable[[Any, DataFrame, dict[str, Any], tuple[Any, ...]], bool]
+
+
+def _action(act: Action) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """The wrapper of a call that writes.
+
+    act  carries it out; False: the table is not ours
+    """
+
+    def wrap(original: Callable[..., Any]) -> Callable[..., Any]:
+        def write(self: Any, *arguments: Any, **named: Any) -> None:
+            if not is_handed_over() and takes_sql():
+                frame = frame_of(self)
+                prepare(frame.sparkSession)
+                if act(self, frame, said_to(self), (*arguments, *named.values())):
+                    return
+            original(self, *arguments, **named)
+
+        return write
+
+    return wrap
+
+
+def _append(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+    return _insert(frame, said["table"], said["options"], overwrite=False, by_name=True, dynamic=False)
+
+
+def _overwrite_partitions(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+    return _insert(frame, said["table"], said["options"], overwrite=True, by_name=True, dynamic=True)
+
+
+def _overwrite(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+    if table_named(frame.sparkSession, said["table"]) is None:
+        return False
+    if repr(arguments[0]) != "Column<'true'>":
+        raise InvalidInput(
+            f"writeTo({said['table']!r}).overwrite takes lit(True), which replaces all rows. For some: DELETE FROM … "
+            "WHERE, then append; or overwritePartitions(), which replaces the partitions that the rows are in"
+        )
+    return _insert(frame, said["table"], said["options"], overwrite=True, by_name=True, dynamic=False)
+
+
+def _creating(mode: str) -> Action:
+    def create(writer: Any, frame: DataFrame, said: dict[str, Any], arguments: tuple[Any, ...]) -> bool:
+        found = table_named(frame.sparkSession, said["table"])
+        if not ours(said["format"]) and (said["format"] or found is None):
+            return False
+        if mode == "replace" and found is None:
+            raise StatementError(f"[TABLE_OR_VIEW_NOT_FOUND] there is no table {said['table']}: create() makes it")
+        by = [column if isinstance(column, str) else frame.select(column).columns[0] for column in said["by"]]
+        save_mode = "errorifexists" if mode == "create" else "overwrite"
+        save_as_table(frame, said["table"], save_mode, by, said["options"])
+        return True
+
+    return create
+
+
+WRITER_BY_NAME = {"insertInto": _insert_into, "saveAsTable": _save_as_table}
+WRITER_V2 = {
+    "__init__": _init,
+    "using": remembered("format"),
+    "option": wrap_option,
+    "options": wrap_options,
+    "tableProperty": _property,
+    "partitionedBy": remembered("by", names_in),
+    "append": _action(_append),
+    "overwrite": _action(_overwrite),
+    "overwritePartitions": _action(_overwrite_partitions),
+    "create": _action(_creating("create")),
+    "replace": _action(_creating("replace")),
+    "createOrReplace": _action(_creating("createOrReplace")),
+}

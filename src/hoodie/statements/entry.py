@@ -1,0 +1,141 @@
+"""What statements do to the entries that tables of ours have in Spark's catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+
+from pyspark.sql import SparkSession
+from pyspark.sql.types import StructField, StructType
+
+from hoodie.api.table import open_table
+from hoodie.config.table import PROPERTIES_FILE
+from hoodie.errors import StatementError
+from hoodie.model.meta import META_COLUMNS
+from hoodie.spark.catalog import CatalogTable, catalog_table
+from hoodie.spark.entries import add_to_entry, drop_entry, entry_name, make_entry, noted_path
+from hoodie.spark.names import named_table, qualified, require_database
+from hoodie.spark.own_sql import spark_table
+from hoodie.statements.cutting import Name, Text
+from hoodie.statements.mentioned import mentioned
+from hoodie.statements.rows import without_table
+from hoodie.storage import storage_for
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
+
+
+def with_meta_columns(schema: StructType) -> StructType:
+    """Columns of a table with the five of Hudi before them."""
+    own = [field for field in schema.fields if field.name not in META_COLUMNS]
+    whole = StructType()
+    for name in META_COLUMNS:
+        whole = whole.add(name, "string")
+    for field in own:
+        whole = whole.add(field)
+    return whole
+
+
+def enter(
+    session: SparkSession,
+    parts: Sequence[str],
+    path: str,
+    schema: StructType,
+    properties: Mapping[str, str],
+    *,
+    managed: bool,
+) -> None:
+    """Put a table into the catalog: see `make_entry`. An entry of the table that is there already stays."""
+    if catalog_table(session, parts) is None:
+        make_entry(session, parts, path, with_meta_columns(schema), properties, managed=managed)
+
+
+def leave(session: SparkSession, parts: Sequence[str], storage: Storage) -> None:
+    """Take back the entry of a table that was taken back as well."""
+    if not storage.exists(PROPERTIES_FILE):
+        drop_entry(session, parts)
+
+
+@contextmanager
+def entered(
+    session: SparkSession, parts: Sequence[str], path: str, schema: StructType, *, managed: bool
+) -> Iterator[None]:
+    """Have a table in the catalog that the block writes: before it, as the folder of a table without a location must
+    be empty then; not any more if the block leaves no table. Its columns are those of the first write.
+
+    Raises StatementError when there is no such database
+    """
+    require_database(session, parts[0])
+    storage = storage_for(path)
+    stored = storage.exists(PROPERTIES_FILE)
+    if stored and managed:
+        raise StatementError(f"there is a table at {path} already, whose folder a table {parts[-1]} would take")
+    columns = open_table(path, spark=session).snapshot().schema if stored else schema
+    enter(session, parts, path, columns, {}, managed=managed)
+    with ExitStack() as undo:
+        if stored:
+            undo.callback(drop_entry, session, parts)
+        else:
+            undo.callback(leave, session, parts, storage)
+        yield
+        undo.pop_all()
+
+
+def refuse_taken(session: SparkSession, name: Name, parts: Sequence[str]) -> None:
+    """Raises StatementError on a name that another table or view has, and that of an entry without its table."""
+    entry = catalog_table(session, parts)
+    if entry is not None and entry.ours:
+        refuse_debris(name, entry)
+    if entry is not None:
+        raise StatementError(f"[TABLE_OR_VIEW_ALREADY_EXISTS] {name} is {entry.kind} already")
+
+
+def settings_of_table(storage: Storage) -> dict[str, str]:
+    """What a table is, as options of a write that puts another in its place."""
+    config = load_state(storage).config
+    settings = {
+        "hoodie.table.name": config.name,
+        "hoodie.datasource.write.recordkey.field": ",".join(config.record_key),
+        "hoodie.datasource.write.partitionpath.field": ",".join(config.partition_by),
+        "hoodie.datasource.write.precombine.field": ",".join(config.ordering),
+        "hoodie.datasource.write.table.type": config.type.value,
+        "hoodie.datasource.write.hive_style_partitioning": str(config.hive_style).lower(),
+    }
+    return {key: value for key, value in settings.items() if value}
+
+
+def widen_entry(session: SparkSession, parts: Sequence[str], fields: Sequence[StructField]) -> None:
+    """Have the entry of a table, if it has one, say that the table has more columns. A sync does so for its own."""
+    table = named_table(session, parts)
+    if table is not None and table.entry and _is_noted(session, parts):
+        add_to_entry(session, qualified(session, parts), fields)
+
+
+def _is_noted(session: SparkSession, parts: Sequence[str]) -> bool:
+    """Whether the entry was made by `make_entry`, so that Spark by itself can read its table."""
+    return noted_path(spark_table(session, entry_name(qualified(session, parts))).schema) is not None
+
+
+def refuse_debris(name: Name, entry: CatalogTable) -> None:
+    """Raises StatementError when an entry says that it is of a table of ours, and there is none."""
+    if entry.path and not storage_for(entry.path).exists(PROPERTIES_FILE):
+        raise without_table(name, entry.path)
+
+
+def require_entries(session: SparkSession, statement: Text, query: Text) -> None:
+    """Raises StatementError when a view that Spark keeps would read tables of ours that its catalog does not know."""
+    for parts in dict.fromkeys(mentioned(query)):
+        table = named_table(session, parts)
+        if table is None:
+            continue
+        name = Name(parts, parts[-1])
+        if not table.entry:
+            raise statement.unreadable(
+                f"a view that stays needs tables that Spark's catalog has, and {name} is none of them. After "
+                "hoodie.register(spark), CREATE TABLE name USING hudi LOCATION '…' gives a table its entry; "
+                "CREATE TEMPORARY VIEW takes any table"
+            )
+        if not _is_noted(session, parts):
+            raise statement.unreadable(
+                f"the entry of {name} was not made by CREATE TABLE of this library, so that Spark by itself cannot "
+                "read it for a view that stays. CREATE TEMPORARY VIEW takes it"
+            )
