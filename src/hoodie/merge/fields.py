@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.merge.ordering import order_ranks
+from hoodie.merge.presence import PRESENT, held_by_any, held_by_either, held_columns
 from hoodie.merge.rows import Mask, Positions, as_mask, pick_column
 from hoodie.merge.rules import Choice, Choices, Combined, Fill, MergeRule
 from hoodie.model.meta import META_COLUMNS
@@ -33,13 +34,13 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     if len(pairs) < len(choice):
         taken = pa.array(pairs)
         older, newer, newer_leads = older.take(taken), newer.take(taken), newer_leads[pairs]
-    defaults = dict(rule.defaults)
-    wants_older = np.zeros((older.num_columns, len(pairs)), np.bool_)
-    for i, name in enumerate(older.column_names):
-        wants_older[i] = _missing(newer.column(i), rule.fill, defaults.get(name))
+    older_lacks, newer_lacks = _Lacking(older, rule), _Lacking(newer, rule)
+    names = _columns(older)
+    wants_older = np.zeros((len(names), len(pairs)), np.bool_)
+    for i, name in enumerate(names):
+        wants_older[i] = newer_lacks(i)
         if (rule.leader_meta or name not in META_COLUMNS) and not newer_leads.all():
-            older_has = ~_missing(older.column(i), rule.fill, defaults.get(name))
-            wants_older[i] = np.where(newer_leads, wants_older[i], older_has | wants_older[i])
+            wants_older[i] = np.where(newer_leads, wants_older[i], ~older_lacks(i) | wants_older[i])
     made = wants_older.any(axis=0)
     choice = choice.copy()
     choice[pairs[~made]] = Choice.TAKE
@@ -50,7 +51,9 @@ def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads:
     if not made.any():
         return Combined(choice)
     rows = np.flatnonzero(made)
-    columns = [_choose(older.column(i), newer.column(i), wants_older[i][rows], rows) for i in range(older.num_columns)]
+    columns = [_choose(older.column(i), newer.column(i), wants_older[i][rows], rows) for i in range(len(names))]
+    if rule.partial:
+        columns.append(held_by_either(older, newer).take(pa.array(rows)))
     return Combined(choice, pa.Table.from_arrays(columns, schema=newer.schema))
 
 
@@ -71,15 +74,17 @@ def fold_fields(rows: pa.Table, groups: Positions, rule: MergeRule) -> pa.Table:
     ranks = np.unique(order_ranks([rows], rule.ordering), return_inverse=True)[1].reshape(-1)
     ordered = groups * (int(ranks.max()) + 1) + ranks
     leads = ordered >= np.maximum.accumulate(ordered)
-    positions, defaults = np.arange(rows.num_rows), dict(rule.defaults)
+    positions, lacks = np.arange(rows.num_rows), _Lacking(rows, rule)
     columns = []
-    for i, name in enumerate(rows.column_names):
-        has = ~_missing(rows.column(i), rule.fill, defaults.get(name))
+    for i, name in enumerate(_columns(rows)):
+        has = ~lacks(i)
         puts = has if name in META_COLUMNS and not rule.leader_meta else has & leads
         last = np.maximum.reduceat(np.where(puts, positions, -1), starts)
         first = np.minimum.reduceat(np.where(has, positions, rows.num_rows), starts)
         source = np.where(last >= 0, last, np.where(first < rows.num_rows, first, starts))
         columns.append(pick_column([rows.column(i)], pa.array(source)))
+    if rule.partial:
+        columns.append(held_by_any(rows, starts))
     return pa.Table.from_arrays(columns, schema=rows.schema)
 
 
@@ -87,7 +92,28 @@ def _choose(older: pa.ChunkedArray, newer: pa.ChunkedArray, wants_older: Mask, r
     return pick_column([older, newer], pa.array(np.where(wants_older, rows, rows + len(older))))
 
 
-def _missing(column: pa.ChunkedArray, fill: Fill | None, default: object) -> Mask:
+def _columns(rows: pa.Table) -> list[str]:
+    return [name for name in rows.column_names if name != PRESENT]
+
+
+class _Lacking:
+    """Where the values of rows give way to another row's."""
+
+    def __init__(self, rows: pa.Table, rule: MergeRule) -> None:
+        self._rows, self._fill, self._defaults = rows, rule.fill, dict(rule.defaults)
+        self._held = held_columns(rows) if rule.partial else None
+
+    def __call__(self, column: int) -> Mask:
+        """bool[n], of a column by its number."""
+        if self._fill is None:
+            filled = np.zeros(self._rows.num_rows, np.bool_)
+        else:
+            default = self._defaults.get(self._rows.column_names[column])
+            filled = _missing(self._rows.column(column), self._fill, default)
+        return filled if self._held is None else filled | ~self._held[column]
+
+
+def _missing(column: pa.ChunkedArray, fill: Fill, default: object) -> Mask:
     """bool[n]: where a value gives way to the other row's."""
     if fill is Fill.UNAVAILABLE:
         return _equals(column, UNAVAILABLE) if _is_text(column.type) else np.zeros(len(column), np.bool_)

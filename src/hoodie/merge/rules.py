@@ -150,6 +150,8 @@ class MergeRule:
                 later record wins over it
     merger      the user's own
     keeps       columns that incoming rows say nothing of, nested ones dotted: stored values stay (`hoodie.merge.keep`)
+    partial     rows may hold some columns only, as a column beside them says (`hoodie.merge.presence`): a column that
+                the winner does not hold gives way to the other row's
     """
 
     name: str
@@ -165,6 +167,7 @@ class MergeRule:
     ordered_deletes: bool = False
     merger: Merger | None = None
     keeps: tuple[str, ...] = ()
+    partial: bool = False
 
     @property
     def takes_whole_rows(self) -> bool:
@@ -214,4 +217,4 @@ class MergeRule:
 
     @property
     def _sees_whole_rows(self) -> bool:
-        return self.fill is not None or self.merger is not None or bool(self.keeps)
+        return self.fill is not None or self.merger is not None or bool(self.keeps) or self.partial

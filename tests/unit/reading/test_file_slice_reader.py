@@ -445,7 +445,7 @@ def test_a_block_that_no_reader_can_pass_by_names_file_and_offset(change, error,
         read(BASE, change(data))
 
 
-def test_a_block_of_partial_updates_is_refused() -> None:
+def test_a_block_of_partial_updates_is_refused_where_a_payload_class_merges() -> None:
     block = avro_block("1", AVRO, rows([("a", 9, "log")]))
     partly = replace(block, header=BlockMap((*block.header.entries, (int(HeaderKey.IS_PARTIAL), "true"))))
     with pytest.raises(UnsupportedTable, match=r"log\.1_0-0-0 at byte 0: a block of partial updates"):

@@ -21,7 +21,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.complete_view import complete_view
-from hoodie.reading.slices.reader import SliceReader, slice_reader
+from hoodie.reading.slices.reader import SliceReader, WholeSlices, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
@@ -140,13 +140,16 @@ def plan_changes(
     if not any(slice_.logs for slice_ in slices):
         return plan
     reader = slice_reader(then, schema, wanted.as_of, options)
-    if not reader.rule.takes_whole_rows:
+    # Hudi 1.x merges the versions of the range whatever the rule: a row that it makes is of these alone.
+    as_hudi = timeline.layout == 2 and reader.rule.merger is None
+    if not (reader.rule.takes_whole_rows or as_hudi):
         return replace(plan, reader=reader)
     first = min(wanted.times)
+    old = {slice_.group: slice_.base for slice_ in slices if slice_.base is not None and _is_old(slice_, first)}
     return replace(
         plan,
-        slices=tuple(_without_old_base(slice_, first) for slice_ in slices),
-        reader=_within(reader, times, timeline),
+        slices=tuple(replace(slice_, base=None) if slice_.group in old else slice_ for slice_ in slices),
+        reader=replace(_within(reader, times, timeline), whole=WholeSlices(reader.committed, old)),
     )
 
 
@@ -183,10 +186,9 @@ def _within(reader: SliceReader, times: CommitTimes, timeline: Timeline) -> Slic
     return replace(reader, committed=committed, stored=times.expression())
 
 
-def _without_old_base(slice_: FileSlice, first: str) -> FileSlice:
-    """The slice without a base file that is older than the range: none of its rows is of it."""
-    old = slice_.logs and slice_.base is not None and slice_.base.instant < first
-    return replace(slice_, base=None) if old else slice_
+def _is_old(slice_: FileSlice, first: str) -> bool:
+    """Whether a slice with logs has a base file that is older than the range: none of its rows is of it."""
+    return bool(slice_.logs) and slice_.base is not None and slice_.base.instant < first
 
 
 def _whole_table(state: TableState, wanted: Span, options: Options, gone: HistoryGone) -> Changes:

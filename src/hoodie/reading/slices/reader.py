@@ -6,8 +6,8 @@ Source: docs/format/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
@@ -27,9 +27,10 @@ from hoodie.merge.base import inserts as rows_to_insert
 from hoodie.merge.base import merge_base
 from hoodie.merge.log_merge import LogMerge, Versions
 from hoodie.merge.log_scan import Committed
+from hoodie.merge.partial import partial_rule
 from hoodie.merge.payloads import table_rule
 from hoodie.merge.rules import MergeRule
-from hoodie.model.files import BaseFile, FileSlice
+from hoodie.model.files import BaseFile, FileGroupId, FileSlice
 from hoodie.model.meta import RECORD_KEY
 from hoodie.reading.filters.predicate import ANY, Tests
 from hoodie.reading.filters.row_groups import fetched_together, row_groups
@@ -66,6 +67,8 @@ class SliceReader:
     committed  which blocks count
     keygen     makes the record keys of rows that do not store them; None: they do
     stored     which rows of base files take part, by columns that are read; None: all
+    whole      how slices are read whose logs hold rows with some columns only, where else some versions of rows take
+               no part in the merge
     """
 
     storage: Storage
@@ -75,6 +78,48 @@ class SliceReader:
     options: MergeOptions = field(default_factory=MergeOptions)
     keygen: KeyGenerator | None = None
     stored: pc.Expression | None = None
+    whole: WholeSlices | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WholeSlices:
+    """What of slices takes part in a merge when all does.
+
+    committed  which blocks count
+    bases      the base files of slices that are given without
+    """
+
+    committed: Committed
+    bases: Mapping[FileGroupId, BaseFile] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class SliceBlocks:
+    """A slice with the blocks of its logs that count, and the reader that merges them."""
+
+    reader: SliceReader
+    slice: FileSlice
+    blocks: tuple[PlacedBlock, ...]
+    report: ScanReport
+
+
+def slice_blocks(reader: SliceReader, slice_: FileSlice) -> SliceBlocks:
+    """The blocks of a slice that count. Raises as `find_blocks`; UnsupportedTable as `partial_rule`"""
+    blocks, report = find_blocks(reader.storage, slice_.logs, reader.committed)
+    partial = next(filter(is_partial, blocks), None)
+    if partial is None:
+        return SliceBlocks(reader, slice_, blocks, report)
+    if reader.whole is not None:
+        base = slice_.base or reader.whole.bases.get(slice_.group)
+        whole = replace(reader, committed=reader.whole.committed, stored=None, whole=None)
+        return slice_blocks(whole, replace(slice_, base=base))
+    rule = partial_rule(reader.rule, f"{partial.path} at byte {partial.head.offset}")
+    return SliceBlocks(replace(reader, rule=rule), slice_, blocks, report)
+
+
+def is_partial(block: PlacedBlock) -> bool:
+    """Whether the rows of a block hold some columns only."""
+    return block.header.get(HeaderKey.IS_PARTIAL) == "true"
 
 
 def slice_reader(
@@ -121,16 +166,12 @@ def block_versions(storage: Storage, block: PlacedBlock, needed: MergeColumns, l
         deletes = decode_deletes(content, path, head.content_offset)
         require_keys(deletes.column("record_key"), path, head.content_offset)
         return log.tombstones(deletes, path)
-    if block.header.get(HeaderKey.IS_PARTIAL) == "true":
-        raise UnsupportedTable(
-            f"{path} at byte {head.offset}: a block of partial updates, which this library does not read. "
-            "Compact the table with the Hudi that wrote it."
-        )
     decoded = LogBlock(block.kind, block.header, content, offset=head.content_offset)
     columns = columns_at(needed.stored, block.header.instant, in_log=True)
     rows = data_rows(decoded, path, _columns_of(decoded, needed, columns))
     try:
-        rows = needed.bring(block_columns(storage, decoded, rows, needed.stored, columns).applied(rows))
+        rows = block_columns(storage, decoded, rows, needed.stored, columns).applied(rows)
+        rows = needed.bring(rows, rows.column_names if is_partial(block) else None)
     except InvalidInput as problem:
         raise SchemaMismatch(f"{path} at byte {head.offset}: {problem}") from problem
     require_keys(rows.column(RECORD_KEY), path, head.content_offset)
@@ -204,8 +245,8 @@ class SliceMerge:
         Raises  as `find_blocks` and `fold_blocks`; CorruptFile naming the base file; FileNotFoundError when a file was
                 cleaned away
         """
-        reader, base = self._reader, self._slice.base
-        blocks, self.report = find_blocks(reader.storage, self._slice.logs, reader.committed)
+        merge = slice_blocks(self._reader, self._slice)
+        reader, base, blocks, self.report = merge.reader, merge.slice.base, merge.blocks, merge.report
         for damage in self.report.damaged:
             if self._on_damage is None:
                 warnings.warn(damage, stacklevel=2)
@@ -223,15 +264,17 @@ class SliceMerge:
             rows = fold.finish()
             self.keys = rows.keys
             self.largest = fold.largest
-            for merged in self._merge(base, rows, needed):
+            for merged in self._merge(reader, base, rows, needed):
                 if merged.num_rows:
                     yield self._wanted(merged)
 
-    def _merge(self, base: BaseFile | None, log: LogRows, needed: MergeColumns) -> Iterator[pa.Table]:
-        rule, matched = self._reader.rule, np.zeros(len(log), np.bool_)
+    def _merge(
+        self, reader: SliceReader, base: BaseFile | None, log: LogRows, needed: MergeColumns
+    ) -> Iterator[pa.Table]:
+        rule, matched = reader.rule, np.zeros(len(log), np.bool_)
         if base is not None:
-            for raw in base_batches(self._reader.storage, base, needed.stored):
-                stored = needed.keyed(raw if self._reader.stored is None else raw.filter(self._reader.stored))
+            for raw in base_batches(reader.storage, base, needed.stored):
+                stored = needed.keyed(raw if reader.stored is None else raw.filter(reader.stored))
                 keys = stored.column(RECORD_KEY)
                 require_keys(keys, base.path)
                 at = log.find(keys)

@@ -18,15 +18,16 @@ from hoodie.merge.rules import MergeRule, take_incoming
 from hoodie.model.files import FileSlice
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
 from hoodie.reading.slices.log_rows import LogFold, LogRows
-from hoodie.reading.slices.log_scanner import PlacedBlock, find_blocks
 from hoodie.reading.slices.positions import known_positions
 from hoodie.reading.slices.projection import MergeColumns, merge_columns
 from hoodie.reading.slices.reader import (
     OnDamage,
+    SliceBlocks,
     SliceReader,
     base_batches,
     fold_blocks,
     require_keys,
+    slice_blocks,
 )
 
 
@@ -48,11 +49,11 @@ class SliceChanges:
 
     def positions(self) -> Positions:
         """`replaced`, by itself: the rows of the logs are not even decoded where their headers tell it."""
-        blocks = self._blocks()
-        known = self._known(blocks)
+        merge = self._merge()
+        known = _known(merge)
         if known is not None:
             return known
-        for _ in self._rows(blocks):
+        for _ in self._rows(merge):
             pass
         return self.replaced
 
@@ -64,49 +65,41 @@ class SliceChanges:
         """
         names = list(self.columns)
         target = pa.schema([self.reader.schema.field(name) for name in names])
-        for rows in self._rows(self._blocks()):
+        for rows in self._rows(self._merge()):
             if rows.num_rows:
                 yield pa.Table.from_arrays(rows.select(names).columns, schema=target)
 
-    def _blocks(self) -> tuple[PlacedBlock, ...]:
-        blocks, report = find_blocks(self.reader.storage, self.slice.logs, self.reader.committed)
-        for damage in report.damaged:
+    def _merge(self) -> SliceBlocks:
+        merge = slice_blocks(self.reader, self.slice)
+        for damage in merge.report.damaged:
             if self.on_damage is None:
                 warnings.warn(damage, stacklevel=2)
             else:
                 self.on_damage(damage)
-        return blocks
+        return merge
 
-    def _known(self, blocks: Sequence[PlacedBlock]) -> Positions | None:
-        """The positions by the headers alone; None when the rows of the base file have to be looked at."""
-        if self.slice.base is None or not blocks:
-            return np.empty(0, np.int64)
-        if self.reader.stored is not None or not _replaces_all(self.reader.rule):
-            return None
-        return known_positions(blocks, self.slice)
-
-    def _rows(self, blocks: Sequence[PlacedBlock]) -> Iterator[pa.Table]:
-        reader = self.reader
-        if not blocks:
+    def _rows(self, merge: SliceBlocks) -> Iterator[pa.Table]:
+        reader = merge.reader
+        if not merge.blocks:
             return
         needed = merge_columns(reader.schema, reader.rule, self.columns, reader.keygen)
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
-            fold_blocks(reader.storage, blocks, needed, fold)
+            fold_blocks(reader.storage, merge.blocks, needed, fold)
             log = fold.finish()
             matched = np.zeros(len(log), np.bool_)
-            known = self._known(blocks)
+            known = _known(merge)
             if known is None:
-                yield from self._matched(log, needed, matched)
+                yield from self._matched(merge, log, needed, matched)
             else:
                 self.replaced = known
             for place, incoming in log.parts():
                 yield inserts(incoming, matched[place], reader.rule).rows
 
-    def _matched(self, log: LogRows, needed: MergeColumns, matched: Mask) -> Iterator[pa.Table]:
+    def _matched(self, merge: SliceBlocks, log: LogRows, needed: MergeColumns, matched: Mask) -> Iterator[pa.Table]:
         """The base file's rows with the keys of the logs. Of rows that stay only what the rule looks at is read."""
-        reader, base = self.reader, self.slice.base
+        reader, base = merge.reader, merge.slice.base
         assert base is not None  # without one its positions are known: there are none
-        columns = needed if not reader.rule.takes_whole_rows else self._deciding()
+        columns = needed if not reader.rule.takes_whole_rows else _deciding(reader)
         replaced: list[Positions] = []
         start = 0
         for raw in base_batches(reader.storage, base, columns.stored):
@@ -126,11 +119,20 @@ class SliceChanges:
             start += raw.num_rows
         self.replaced = np.concatenate(replaced) if replaced else self.replaced
 
-    def _deciding(self) -> MergeColumns:
-        """The columns by which the rule decides; the reader's condition is about commit times."""
-        reader = self.reader
-        names = [] if reader.stored is None else [COMMIT_TIME]
-        return merge_columns(reader.schema, reader.rule, names, reader.keygen)
+
+def _known(merge: SliceBlocks) -> Positions | None:
+    """The positions by the headers alone; None when the rows of the base file have to be looked at."""
+    if merge.slice.base is None or not merge.blocks:
+        return np.empty(0, np.int64)
+    if merge.reader.stored is not None or not _replaces_all(merge.reader.rule):
+        return None
+    return known_positions(merge.blocks, merge.slice)
+
+
+def _deciding(reader: SliceReader) -> MergeColumns:
+    """The columns by which the rule decides; the reader's condition is about commit times."""
+    names = [] if reader.stored is None else [COMMIT_TIME]
+    return merge_columns(reader.schema, reader.rule, names, reader.keygen)
 
 
 _NUMBER = "hoodie.number"  # no column of a table has a dot in its name
