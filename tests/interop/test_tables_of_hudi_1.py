@@ -19,7 +19,7 @@ def read(name: str, path: Path, view: str) -> list[Row]:
         return noting(hoodie.open_table(str(path)).snapshot(optimized=True).to_arrow())
     if kind == "as_of":
         return noting(hoodie.open_table(path).snapshot(as_of=points[0]).to_arrow())
-    begin, end = begin_of(name, points[0]), None if points[1] == "latest" else points[1]
+    begin, end = begin_of(name, view), None if points[1] == "latest" else points[1]
     changes = hoodie.open_table(path).changes(begin, end, cdc=kind == "cdc").to_arrow()
     return noting_changes(changes) if kind == "cdc" else noting(changes)
 

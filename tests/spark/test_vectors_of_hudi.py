@@ -15,7 +15,7 @@ from hoodie.errors import CorruptFile, UnsupportedTable
 from hoodie.formats.avro.schema import from_avro
 from hoodie.schema.conform import conform
 
-FIXTURES = Path(__file__).parents[1] / "fixtures" / "schema"
+FIXTURES = Path(__file__).parents[1] / "fixtures" / "hudi-1.x"
 NAME = "hudi12_cow_vector"
 FACTS = json.loads((FIXTURES / f"{NAME}.json").read_text())
 COLUMNS = ["id", "ts", "name", "emb", "embd", "emb8"]

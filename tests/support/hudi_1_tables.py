@@ -46,9 +46,10 @@ def unpack(name: str, into: Path) -> Path:
     return into / name
 
 
-def begin_of(name: str, begin: str) -> str:
-    """A noted begin of a range as an exclusive one: Hudi 1.0.2 includes it."""
-    if begin == "000" or not facts(name)["hudi"].startswith("1.0"):
+def begin_of(name: str, view: str) -> str:
+    """The begin of a noted range as an exclusive one: Hudi 1.0.2 includes it, but not in change data."""
+    kind, begin, _ = view.split()
+    if kind == "cdc" or begin == "000" or not facts(name)["hudi"].startswith("1.0"):
         return begin
     return f"{int(begin) - 1:017d}"
 

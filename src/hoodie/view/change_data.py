@@ -86,7 +86,7 @@ def change_steps(
 ) -> tuple[dict[FileGroupId, list[ChangeStep]], list[GoneFile]]:
     """The steps of a range by file group, oldest first in each, and the files that they lack.
 
-    view     of the partitions touched, in layout 1
+    view     of the partitions touched
     commits  oldest first
     logged   what the table's change logs hold
     """

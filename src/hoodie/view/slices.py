@@ -120,9 +120,15 @@ def merged_slices(view: FileSystemView, as_of: str | None = None) -> dict[FileGr
 def slice_before(view: FileSystemView, group: FileGroupId, instant: str) -> FileSlice | None:
     """What a snapshot reader merged of one file group just before an instant, be it replaced by now; None: nothing.
 
-    Layout 1 only. Its logs may hold later blocks as well.
+    Its logs may hold later blocks as well, in layout 2 those of the instant, too.
     """
-    return _merged(view, tuple(slice_ for slice_ in committed_slices(view, group) if slice_.base_instant < instant))
+    slices = committed_slices(view, group)
+    if view.timeline.layout == 1:
+        return _merged(view, tuple(slice_ for slice_ in slices if slice_.base_instant < instant))
+    # A slice may have begun after the instant, and before that was completed: a compaction did, which left it out.
+    end = _completions(view).get(instant, instant)
+    own = [slice_ for slice_ in slices if slice_.base is not None and slice_.base_instant == instant]
+    return _merged(view, tuple(slice_ for slice_ in slices if slice_.base_instant < end and slice_ not in own))
 
 
 def _merged(view: FileSystemView, slices: tuple[FileSlice, ...]) -> FileSlice | None:

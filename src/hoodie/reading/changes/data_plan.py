@@ -6,7 +6,7 @@ Source: docs/format/cdc.md 4.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pyarrow as pa
 
@@ -41,9 +41,10 @@ class ChangeReader:
     slices     how the table's slices are read now
     image      the type of a row before or after a change
     as_text    whether images are given as JSON
-    completed  commits of the active timeline
+    completed  commits of the timeline
     known      all its instants
     first      blocks of older instants count: their commits are archived
+    completions  layout 2: when commits were completed, by their time. That is the order in which they changed rows
     """
 
     slices: SliceReader
@@ -52,6 +53,7 @@ class ChangeReader:
     completed: frozenset[str]
     known: frozenset[str]
     first: str
+    completions: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def schema(self) -> pa.Schema:
@@ -62,11 +64,15 @@ class ChangeReader:
 
     def committed_before(self, instant: str) -> Committed:
         """The blocks that a reader saw just before a commit."""
-        return self._blocks(frozenset(time for time in self.completed if time < instant), self.first)
+        end = self._position(instant)
+        return self._blocks(frozenset(time for time in self.completed if self._position(time) < end), self.first)
 
     def committed_by(self, instant: str) -> Committed:
         """The blocks that one commit wrote."""
         return self._blocks(frozenset({instant}), "")
+
+    def _position(self, instant: str) -> str:
+        return self.completions.get(instant, instant)
 
     def _blocks(self, completed: frozenset[str], first: str) -> Committed:
         # A rollback's block counts whenever it was, so the scan goes to the end.
@@ -119,7 +125,7 @@ def plan_change_data(
         raise HistoryGone(span.begin, span.end, problem, max(file.instant for file in gone))
     as_text = wanted.images is ChangeImages.JSON
     groups = tuple(tuple(steps[group]) for group in sorted(steps))
-    return ChangeData(state, groups, _reader(state, span.timeline, as_text, options), span.begin, span.end)
+    return ChangeData(state, groups, _reader(state, view.timeline, as_text, options), span.begin, span.end)
 
 
 def _cleaned_before(state: TableState, steps: Mapping[FileGroupId, Sequence[ChangeStep]]) -> list[GoneFile]:
@@ -148,8 +154,9 @@ def _reader(state: TableState, timeline: Timeline, as_text: bool, options: Optio
         image_type(schema),
         as_text,
         visible.completed,
-        frozenset(instant.requested for instant in timeline.instants),
-        visible.first,
+        frozenset(instant.requested for instant in timeline.instants) | timeline.history.keys(),
+        visible.first if visible.archived else "",
+        timeline.completions() if timeline.layout == 2 else {},
     )
 
 
@@ -158,8 +165,6 @@ def _images_in(logged: LoggedImages) -> ImagesIn:
 
 
 def _require_change_data(config: TableConfig, infer: bool) -> None:
-    if config.layout != 1:
-        raise UnsupportedTable(f"{config.name}: change data of table version {config.version} is not read")
     if not config.meta_fields:
         raise UnsupportedTable(
             f"{config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"

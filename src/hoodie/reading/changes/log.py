@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 import numpy as np
@@ -22,9 +23,9 @@ from hoodie.model.files import FileSlice, LogFile
 from hoodie.model.meta import COMMIT_TIME, RECORD_KEY
 from hoodie.reading.changes.data_plan import ChangeReader
 from hoodie.reading.changes.json_text import json_text
-from hoodie.reading.slices.log_scanner import find_blocks
+from hoodie.reading.slices.log_scanner import PlacedBlock, find_blocks
 from hoodie.reading.slices.projection import MergeColumns, merge_columns
-from hoodie.reading.slices.reader import base_batches, block_versions
+from hoodie.reading.slices.reader import base_batches, block_versions, rule_of_blocks
 from hoodie.view.change_data import ChangeStep
 
 
@@ -43,34 +44,55 @@ def _log_run(reader: ChangeReader, run: Sequence[ChangeStep]) -> Iterator[tuple[
     Each time all logs up to the commit are folded, and then merged with the base file, as a snapshot has them: a late
     row in a log may lose against one in an earlier log.
     """
-    slices, first = reader.slices, run[0]
+    first = run[0]
+    written = [_blocks(reader, step.logs, reader.committed_by(step.instant)) for step in run]
+    before: list[PlacedBlock] = []
+    if first.before is not None:
+        before = _blocks(reader, first.before.logs, reader.committed_before(first.instant))
+    reader = replace(reader, slices=replace(reader.slices, rule=rule_of_blocks(reader.slices.rule, [before, *written])))
+    slices = reader.slices
     needed = merge_columns(slices.schema, slices.rule, None, slices.keygen)
     log = LogMerge(needed.schema, slices.rule)
-    written = [_versions(reader, needed, log, step.logs, reader.committed_by(step.instant)) for step in run]
-    keys = [pa.chunked_array([_keys(part.rows) for part in parts], pa.string()).unique() for parts in written]
+    versions = [_versions(reader, needed, log, blocks) for blocks in written]
+    keys = [pa.chunked_array([_keys(part.rows) for part in parts], pa.string()).unique() for parts in versions]
     every = pa.concat_arrays(keys).unique()
-    if first.before is not None:
-        earlier = reader.committed_before(first.instant)
-        for versions in _versions(reader, needed, log, first.before.logs, earlier):
-            log.add(_of_keys(versions, every))
+    earlier = [_of_keys(part, every) for part in _versions(reader, needed, log, before)]
+    for part in earlier:
+        log.add(part)
     base = pa.concat_tables([nullable(needed.schema).empty_table(), *_base_rows(reader, needed, first.before, every)])
     old = _state(reader, base, log)
-    for step, parts, touched in zip(run, written, keys, strict=True):
-        for versions in parts:
-            log.add(versions)
+    in_order = [(log_.order, part) for log_, part in zip(_logs_of(before, first), earlier, strict=True)]
+    for step, blocks, parts, touched in zip(run, written, versions, keys, strict=True):
+        new_ones = [(log_.order, part) for log_, part in zip(_logs_of(blocks, step), parts, strict=True)]
+        late = bool(in_order) and any(order < in_order[-1][0] for order, _ in new_ones)
+        in_order = sorted([*in_order, *new_ones], key=lambda placed: placed[0])
+        if late:  # a slower writer's, which readers merge before those of faster ones
+            log = LogMerge(needed.schema, slices.rule)
+        for part in [part for _, part in in_order] if late else parts:
+            log.add(part)
         new = _state(reader, base, log)
         for changes in _differences(reader, old, new, touched):
             yield step.instant, changes
         old = new
 
 
-def _versions(
-    reader: ChangeReader, needed: MergeColumns, log: LogMerge, logs: Sequence[LogFile], committed: Committed
-) -> list[Versions]:
-    """What blocks of logs say, in their order. Skipped bytes are warned about."""
+def _logs_of(blocks: Sequence[PlacedBlock], step: ChangeStep) -> list[LogFile]:
+    """The log file of each block."""
+    logs = {log.path: log for log in (*step.logs, *(step.before.logs if step.before else ()))}
+    return [logs[block.path] for block in blocks]
+
+
+def _blocks(reader: ChangeReader, logs: Sequence[LogFile], committed: Committed) -> list[PlacedBlock]:
+    """The blocks of logs that count, in their order. Skipped bytes are warned about."""
     blocks, report = find_blocks(reader.slices.storage, logs, committed)
     for damage in report.damaged:
         warnings.warn(damage, stacklevel=2)
+    return list(blocks)
+
+
+def _versions(
+    reader: ChangeReader, needed: MergeColumns, log: LogMerge, blocks: Sequence[PlacedBlock]
+) -> list[Versions]:
     return [block_versions(reader.slices.storage, block, needed, log) for block in blocks]
 
 

@@ -6,8 +6,9 @@ Source: docs/format/log-files.md 8.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 import pyarrow as pa
@@ -106,15 +107,17 @@ class SliceBlocks:
 def slice_blocks(reader: SliceReader, slice_: FileSlice) -> SliceBlocks:
     """The blocks of a slice that count. Raises as `find_blocks`; UnsupportedTable as `partial_rule`"""
     blocks, report = find_blocks(reader.storage, slice_.logs, reader.committed)
-    partial = next(filter(is_partial, blocks), None)
-    if partial is None:
-        return SliceBlocks(reader, slice_, blocks, report)
-    if reader.whole is not None:
+    if reader.whole is not None and any(map(is_partial, blocks)):
         base = slice_.base or reader.whole.bases.get(slice_.group)
         whole = replace(reader, committed=reader.whole.committed, stored=None, whole=None)
         return slice_blocks(whole, replace(slice_, base=base))
-    rule = partial_rule(reader.rule, f"{partial.path} at byte {partial.head.offset}")
-    return SliceBlocks(replace(reader, rule=rule), slice_, blocks, report)
+    return SliceBlocks(replace(reader, rule=rule_of_blocks(reader.rule, [blocks])), slice_, blocks, report)
+
+
+def rule_of_blocks(rule: MergeRule, blocks: Iterable[Sequence[PlacedBlock]]) -> MergeRule:
+    """The rule that merges the rows of blocks. Raises UnsupportedTable as `partial_rule`"""
+    partial = next(filter(is_partial, chain.from_iterable(blocks)), None)
+    return rule if partial is None else partial_rule(rule, f"{partial.path} at byte {partial.head.offset}")
 
 
 def is_partial(block: PlacedBlock) -> bool:
