@@ -2,30 +2,128 @@
 
 from __future__ import annotations
 
+import warnings
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
+import pyarrow as pa
 import pytest
 
 import hoodie
-from support.hudi_1_tables import Row, begin_of, noted, noting, noting_changes, table_names, unpack, views
+from hoodie.config.options import Options
+from hoodie.errors import HistoryGone, HoodieWarning, UnsupportedTable
+from hoodie.reading.scan import ScanKind
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.snapshot import read_scan
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
+from support.by_position import rows_by_position
+from support.hudi_1_tables import Row, begin_of, facts, noted, noting, noting_changes, table_names, unpack, views
+
+#: Hudi 1.0.2 falls back to the whole table by default where commits are archived, as it is now.
+FULL_SCAN = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": "true"}
+
+#: Hudi 1.0.2 misreads a range whose logs hold some columns only: the values that it gives are bytes of others. What
+#: stands here is the row as the snapshot has it. (1.1.1 fails on such a range.)
+MISREAD: dict[tuple[str, str], list[Row]] = {
+    ("v8_mor_merge_into_partial", "incremental 20261123122000424 20261123122006169"): [
+        {
+            "_hoodie_commit_time": "20261123122001994",
+            "_hoodie_record_key": "k1",
+            "_hoodie_partition_path": "part=a",
+            "id": "k1",
+            "name": "renamed",
+            "price": 99.0,
+            "qty": 1,
+            "ts": 3,
+            "part": "a",
+        }
+    ]
+}
 
 
-def read(name: str, path: Path, view: str) -> list[Row]:
-    """What this library reads of a noted view, as it is noted."""
+@pytest.fixture(autouse=True)
+def no_warnings() -> Iterator[None]:
+    """Nothing of these tables is damaged or out of date."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", HoodieWarning)
+        yield
+
+
+def read(name: str, path: Path, view: str, options: dict[str, str] | None = None) -> list[Row]:
+    """What this library reads of a noted view, as it is noted: in Arrow, and as Spark puts it together."""
     kind, *points = view.split()
-    if kind == "snapshot":
-        return noting(hoodie.open_table(path).snapshot().to_arrow())
-    if kind == "read_optimized":
-        return noting(hoodie.open_table(str(path)).snapshot(optimized=True).to_arrow())
-    if kind == "as_of":
-        return noting(hoodie.open_table(path).snapshot(as_of=points[0]).to_arrow())
-    begin, end = begin_of(name, view), None if points[1] == "latest" else points[1]
-    changes = hoodie.open_table(path).changes(begin, end, cdc=kind == "cdc").to_arrow()
-    return noting_changes(changes) if kind == "cdc" else noting(changes)
+    given: dict[str, Any] = {}
+    if kind == "cdc":
+        return noting_changes(hoodie.open_table(path).changes(begin_of(name, view), points[1], cdc=True).to_arrow())
+    if kind == "incremental":
+        given = {"kind": ScanKind.CHANGES, "begin": begin_of(name, view)}
+        given["end"] = None if points[1] == "latest" else points[1]
+    elif kind == "as_of":
+        given = {"as_of": points[0]}
+    elif kind == "read_optimized":
+        given = {"kind": ScanKind.READ_OPTIMIZED}
+    scan = plan_scan(load_state(LocalStorage(path)), options=Options(options or {}), **given)
+    rows = noting(read_scan(scan))
+    assert noting(rows_by_position(scan)) == rows
+    return rows
 
 
 @pytest.mark.parametrize("name", table_names())
 def test_every_view_has_the_rows_that_hudi_read(name: str, tmp_path: Path) -> None:
     path = unpack(name, tmp_path)
+    options = FULL_SCAN if facts(name)["hudi"] == "1.0.2" else {}
     for view in views(name):
-        assert read(name, path, view) == noted(name, view), view
+        assert read(name, path, view, options) == MISREAD.get((name, view), noted(name, view)), view
+
+
+@pytest.mark.parametrize("name", table_names())
+def test_a_range_from_the_beginning_is_the_table_as_of_its_end(name: str, tmp_path: Path) -> None:
+    path = unpack(name, tmp_path)
+    completed = dict(instant.partition(".")[0].split("_") for instant in facts(name)["instants"])
+    for view in (view for view in views(name) if view.startswith("as_of")):
+        end = completed[view.split()[1]]
+        with suppress(HistoryGone, UnsupportedTable):  # cleaned; without commit times
+            assert read(name, path, f"incremental 000 {end}") == noted(name, view), view
+
+
+def test_a_range_back_into_the_history_has_each_row_as_it_was_at_its_end(tmp_path: Path) -> None:
+    path = unpack("v8_cow_archived", tmp_path)
+    state = load_state(LocalStorage(path))
+    first = state.timeline.first_commit
+    view = "incremental 000 20261123124211851"
+    rows = read("v8_cow_archived", path, view)
+    assert min(row["_hoodie_commit_time"] for row in rows) < first
+    changed_since = [row for row in rows if row not in noted("v8_cow_archived", view)]  # which Hudi leaves out
+    assert len(rows) == len(noted("v8_cow_archived", "snapshot")) == 10
+    assert sorted((row["_hoodie_record_key"], row["name"]) for row in changed_since) == [
+        ("k1", "n12"),
+        ("k4", "m3"),
+        ("k5", "m4"),
+    ]
+    archived = facts("v8_cow_archived")["steps"][5]["instants"][0].partition("_")[0]
+    since = noting(hoodie.open_table(path).changes(archived).to_arrow())
+    assert since == [row for row in noted("v8_cow_archived", "snapshot") if row["_hoodie_commit_time"] > archived]
+
+
+def plain(rows: pa.Table) -> Counter[str]:
+    own = [name for name in rows.column_names if not name.startswith("_hoodie_") or name == "_hoodie_is_deleted"]
+    return Counter(map(repr, rows.select(own).to_pylist()))
+
+
+@pytest.mark.parametrize("name", [name for name in table_names() if "archived" not in name and "virtual" not in name])
+def test_computed_change_data_adds_up_to_the_snapshot(name: str, tmp_path: Path) -> None:
+    path = unpack(name, tmp_path)
+    options = {"hoodie.read.cdc.infer": "true", "hoodie.read.cdc.images": "struct"}
+    rows: Counter[str] = Counter()
+    for change in hoodie.open_table(path, options=options).changes("earliest", cdc=True).to_arrow().to_pylist():
+        if change["before"] is not None:
+            rows[repr(change["before"])] -= 1
+        if change["after"] is not None:
+            rows[repr(change["after"])] += 1
+    assert Counter({row: count for row, count in rows.items() if count}) == plain(
+        hoodie.open_table(path).snapshot().to_arrow()
+    )

@@ -154,7 +154,7 @@ def merge_base(
 class Replaced:
     """What takes the place of stored rows in a merge; the others stay as they are.
 
-    stored   int64[...], rising: positions of the stored rows that are replaced or deleted
+    stored   int64[...], rising: positions of the stored rows that are replaced or deleted, be it by rows like them
     rows     those that take their place: fewer than `stored`, as some are deleted
     matched  as in `Merged`
     """
@@ -169,6 +169,9 @@ def replaced_rows(stored: pa.Table, incoming: Incoming, rule: MergeRule) -> Repl
 
     stored  `_hoodie_record_key` and the columns that the rule decides on; for a rule that makes rows
             (`MergeRule.takes_whole_rows` is false) the columns of `incoming.rows`, in their order
+
+    Which rows are replaced does not depend on the other columns: where a rule compares them to tell whether a stored
+    row stays as it is (`MergeRule.leader_meta`), that row takes its own place.
     """
     if incoming.versions:
         single, groups = single_versions(incoming, rule, stored)
@@ -183,6 +186,9 @@ def replaced_rows(stored: pa.Table, incoming: Incoming, rule: MergeRule) -> Repl
     rows = incoming.rows.take(pa.array(incoming_rows[choice == Choice.TAKE]))
     if made is not None:
         rows = pa.concat_tables([rows, made.cast(rows.schema)])
+    if rule.leader_meta:
+        stays = stored.take(pa.array(stored_rows[choice == Choice.KEEP]))
+        return Replaced(stored_rows, pa.concat_tables([rows, stays.cast(rows.schema)]), distinct(incoming_rows))
     return Replaced(stored_rows[choice != Choice.KEEP], rows, distinct(incoming_rows))
 
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from hoodie.config.table import TableConfig
@@ -75,14 +76,19 @@ def _entry(record: Mapping[str, Any], path: str) -> ArchivedEntry:
     return ArchivedEntry(instant, record["stateTransitionTime"] or "", filled, record[filled] if filled else None, path)
 
 
-def archived_entries(storage: Storage, config: TableConfig) -> Iterator[ArchivedEntry]:
+def archived_entries(
+    storage: Storage, config: TableConfig, among: Collection[str] | None = None
+) -> Iterator[ArchivedEntry]:
     """All archived instant files of layout 1, those of the newest archive file first, in the order of the file.
 
+    among   paths of archive files: others are left out. None: all
     An entry may occur twice: an interrupted archiver runs again. An unfinished merged file is skipped: the files it is
     made of still exist.
     Raises CorruptFile
     """
     for path in archive_files(storage, config).values():
+        if among is not None and path not in among:
+            continue
         try:
             entries = read_archive_file(storage, path)
         except CorruptFile:
@@ -186,49 +192,89 @@ def replaced_in_archive(
     return found
 
 
-def archived_completions(storage: Storage, config: TableConfig, timeline: Timeline, after: str) -> dict[str, str]:
-    """When commits of layout 1 were completed that left the timeline, by their time: those of the newest archive file
-    that has one completed after a moment, if there is such a file.
+@dataclass(frozen=True, slots=True)
+class CommitsThatLeft:
+    """Completed commits that are not on the active timeline.
 
-    Files that were not written since are not read. Raises CorruptFile
+    commits      with what they did
+    completions  when they were completed, by their time
+    """
+
+    commits: Mapping[Instant, CommitMetadata] = field(default_factory=dict)
+    completions: Mapping[str, str] = field(default_factory=dict)
+
+
+def commits_that_left(storage: Storage, config: TableConfig, timeline: Timeline, since: str) -> CommitsThatLeft:
+    """The commits that left the timeline, of those from an instant on: that are as late, or were completed as late.
+
+    since    an instant, inclusive; "": all
+    Files that were not written since are not read: what they hold left the timeline before. Raises CorruptFile
     """
     written = {
-        join(config.history_folder, entry.name): modified(entry, config.timezone)
+        join(config.history_folder, entry.name)
         for entry in storage.list(config.history_folder)
-        if not entry.is_dir
+        if not entry.is_dir and modified(entry, config.timezone) >= since
     }
+    if not written:
+        return CommitsThatLeft()
     active = {instant.requested for instant in timeline.commits}
-    for path in archive_files(storage, config).values():
-        completed = {
-            entry.instant.requested: entry.changed or entry.instant.requested
-            for entry in (read_archive_file(storage, path) if written.get(path, "") > after else ())
-            if entry.instant.state is State.COMPLETED and entry.instant.action in COMMITS
-        }
-        left = {time: when for time, when in completed.items() if time not in active}
-        if any(when > after for when in left.values()):
-            return left
-    return {}
+    commits: dict[Instant, CommitMetadata] = {}
+    completions: dict[str, str] = {}
+    read = _in_history if config.layout == 2 else _in_archive
+    for instant, completed, commit in read(storage, config, written, since):
+        if instant.requested not in active and max(instant.requested, completed) >= since:
+            commits.setdefault(instant, commit)
+            completions.setdefault(instant.requested, completed)
+    return CommitsThatLeft(commits, completions)
+
+
+_Archived = tuple[Instant, str, CommitMetadata]  # when it was completed
+
+
+def _in_archive(storage: Storage, config: TableConfig, written: Collection[str], since: str) -> Iterator[_Archived]:
+    """Commits in some archive files of layout 1. Writers before Hudi 0.15 do not tell when they were completed."""
+    for entry in archived_entries(storage, config, written):
+        instant = entry.instant
+        if instant.state is State.COMPLETED and instant.action in COMMITS:
+            yield instant, entry.changed or instant.requested, commit_of(entry.record or {}, entry.path)
+
+
+def _in_history(storage: Storage, config: TableConfig, written: Collection[str], since: str) -> Iterator[_Archived]:
+    """Commits in some files of the history of layout 2."""
+    for name in history_files(storage, config.history_folder):
+        path = join(config.history_folder, name)
+        if path in written:
+            for instant, commit in _history_rows(storage, path, since):
+                yield instant, instant.completed, commit
 
 
 def _history_commits(storage: Storage, config: TableConfig) -> list[tuple[Instant, CommitMetadata]]:
     commits: dict[Instant, CommitMetadata] = {}
     for name in history_files(storage, config.history_folder):
-        path = join(config.history_folder, name)
-        try:
-            with storage.open_input(path) as file:
-                rows = pq.read_table(file, columns=_COLUMNS).to_pylist()
-        except FileNotFoundError as error:
-            raise CorruptFile(path, "missing, though the history's manifest lists it") from error
-        except pa.ArrowException as error:
-            raise CorruptFile(path, f"no file of the history: {error}") from error
-        for row in rows:
-            time, completed, action, metadata = (row.get(column) for column in _COLUMNS)
-            if not time or not completed or action not in list(Action):
-                raise CorruptFile(path, f"an instant {time!r}, {action!r} completed {completed!r}")
-            if Action(action) in COMMITS:
-                instant = Instant(time, Action(action), State.COMPLETED, completed)
-                if metadata is None:
-                    raise CorruptFile(path, f"the {action} {time} is without its metadata")
-                replacing = Action(action) is Action.REPLACE_COMMIT
-                commits[instant] = decode_avro_commit(metadata, path, replacing)
+        commits |= _history_rows(storage, join(config.history_folder, name))
     return sorted(commits.items(), key=lambda item: item[0], reverse=True)
+
+
+def _history_rows(storage: Storage, path: str, since: str = "") -> Iterator[tuple[Instant, CommitMetadata]]:
+    """The completed commits in a file of the history, of those from an instant on. Raises CorruptFile"""
+    try:
+        with storage.open_input(path) as file:
+            table = pq.read_table(file, columns=_COLUMNS)
+        late = [pc.greater_equal(table.column(name), since).fill_null(True) for name in _COLUMNS[:2]]
+        rows = table.filter(pc.or_(*late)).to_pylist()
+    except FileNotFoundError as error:
+        raise CorruptFile(path, "missing, though the history's manifest lists it") from error
+    except (pa.ArrowException, KeyError) as error:
+        raise CorruptFile(path, f"no file of the history: {error}") from error
+    for row in rows:
+        time, completed, action, metadata = (row.get(column) for column in _COLUMNS)
+        if not time or not completed or action not in list(Action):
+            raise CorruptFile(path, f"an instant {time!r}, {action!r} completed {completed!r}")
+        if Action(action) in COMMITS:
+            if metadata is None:
+                raise CorruptFile(path, f"the {action} {time} is without its metadata")
+            replacing = Action(action) is Action.REPLACE_COMMIT
+            yield (
+                Instant(time, Action(action), State.COMPLETED, completed),
+                decode_avro_commit(metadata, path, replacing),
+            )

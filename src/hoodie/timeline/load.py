@@ -18,7 +18,9 @@ from hoodie.config.table import TableConfig, TimelineZone
 from hoodie.errors import CorruptFile, ListingStale
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.commit import CommitMetadata
+from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State, format_time
+from hoodie.model.plans import CompactionOperation, CompactionPlan
 from hoodie.storage.protocol import Entry, Storage
 from hoodie.timeline.just_completed import unlisted
 from hoodie.timeline.layout import comparable_action, parse_name
@@ -27,7 +29,7 @@ from hoodie.timeline.stopped_upgrade import UPGRADED_FOLDER, refuse_stopped_upgr
 from hoodie.timeline.timeline import Timeline
 
 if TYPE_CHECKING:
-    from hoodie.model.plans import CompactionPlan, ReplacePlan
+    from hoodie.model.plans import ReplacePlan
 
 #: How an Avro container begins; other commit files are JSON.
 AVRO_MAGIC = b"Obj\x01"
@@ -106,6 +108,8 @@ def read_commit(storage: Storage, timeline: Timeline, instant: Instant) -> Commi
     A completed one is read once in this process, see `COMMITS`.
     Raises FileNotFoundError when it was archived or rolled back meanwhile; CorruptFile
     """
+    if instant in timeline.archived:
+        return timeline.archived[instant]
 
     def read() -> CommitMetadata:
         path = timeline.path(instant)
@@ -134,11 +138,23 @@ def _decode(instant: Instant, data: bytes, path: str) -> CommitMetadata:
 
 
 def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CompactionPlan:
-    """The plan of a pending compaction or log compaction."""
+    """The plan of a pending compaction or log compaction; of one that was completed and archived since, which groups."""
     from hoodie.formats.timeline.services import decode_compaction_plan
 
+    if instant in timeline.archived:
+        return _plan_carried_out(timeline.archived[instant])
     path = timeline.path(dataclasses.replace(instant, state=State.REQUESTED, completed=""))
     return decode_compaction_plan(storage.read(path), path)
+
+
+def _plan_carried_out(commit: CommitMetadata) -> CompactionPlan:
+    """The file groups that a compaction compacted; what their slices were is not known."""
+    groups = (FileGroupId(part, stat.file_id) for part, stats in commit.stats.items() for stat in stats)
+    return CompactionPlan(
+        operations=tuple(
+            CompactionOperation(group=group, base_instant="", base_file="", log_files=()) for group in groups
+        )
+    )
 
 
 def read_replace_plan(storage: Storage, timeline: Timeline, instant: Instant) -> ReplacePlan:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from hoodie.display.short import Short
+from hoodie.model.commit import CommitMetadata
 from hoodie.model.instant import COMMITS, WRITES, Action, Instant, State
 from hoodie.timeline.layout import comparable_action, file_name
 
@@ -50,6 +51,8 @@ class Timeline(Short):
     names     file names of completed instants that do not follow from the instant (layout 2: written by version 6)
     history   layout 2: completion time of instants that left the active timeline, as far as loaded
     stamps    size and modification time of completed instants' files, as the listing had them
+    archived  what commits did whose files left the timeline, and which are among `instants` all the same: those that a
+              range was asked about (`with_archived`)
     folders   names of the folders that lie beside the instants, as the listing showed them
     files     names of the files, those of earlier states included, as the listing showed them
     """
@@ -60,6 +63,7 @@ class Timeline(Short):
     names: Mapping[Instant, str] = field(default_factory=dict)
     history: Mapping[str, str] = field(default_factory=dict)
     stamps: Mapping[Instant, tuple[int, int]] = field(default_factory=dict, compare=False)
+    archived: Mapping[Instant, CommitMetadata] = field(default_factory=dict, compare=False, repr=False)
     folders: frozenset[str] = field(default=frozenset(), compare=False)
     files: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
@@ -117,6 +121,12 @@ class Timeline(Short):
         comparable = comparable_action(action)
         same = (i for i in self.instants if i.requested == time and comparable_action(i.action) is comparable)
         return next(same, None)
+
+    def with_archived(self, commits: Mapping[Instant, CommitMetadata]) -> Timeline:
+        """The timeline as if these commits were still on it."""
+        if not commits:
+            return self
+        return replace(self, instants=tuple(sorted({*self.instants, *commits})), archived=dict(commits))
 
     def still(self, now: Timeline) -> Timeline:
         """This timeline of some time ago, without the instants that were rolled back or archived since.

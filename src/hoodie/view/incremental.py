@@ -60,7 +60,6 @@ def moment(
     point: Point,
     completions: Mapping[str, str],
     now: str,
-    archived: str = "",
     zone: TimelineZone = TimelineZone.UTC,
 ) -> str:
     """The position of `begin` or `end` in the order of a range: "" for the beginning of all time.
@@ -69,14 +68,13 @@ def moment(
                  "earliest", "000"
     completions  when commits were completed, where the range is about that; else empty
     now          in the table's zone
-    archived     the newest commit that left the timeline
     zone         the table's
     Raises       InvalidInput when it is of another form, or in the future; InstantNotFound when the instant is pending
     """
     if isinstance(point, str) and (point == EARLIEST or re.fullmatch("0+", point)):
         return ""
     if isinstance(point, str) and is_instant(point):
-        if point <= archived or point in completions.values():
+        if point in completions.values():
             return point
         same = [instant for instant in timeline.instants if instant.requested == point]
         if any(instant.state is State.COMPLETED for instant in same):
@@ -148,7 +146,12 @@ def _as_completed_by(timeline: Timeline, end: str, completions: Mapping[str, str
 
     instants = tuple(sorted(map(then, timeline.instants)))
     kept = frozenset(instants)
-    return replace(timeline, instants=instants, names={i: n for i, n in timeline.names.items() if i in kept})
+    return replace(
+        timeline,
+        instants=instants,
+        names={i: n for i, n in timeline.names.items() if i in kept},
+        archived={then(instant): commit for instant, commit in timeline.archived.items()},
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""Logs in which rows hold some columns only, as a MERGE of Hudi 1.x writes them: beside a model of one key at a time."""
+"""Logs in which rows hold some columns only, as a MERGE of Hudi 1.x writes them, beside a model of single keys."""
 
 from __future__ import annotations
 
@@ -24,9 +24,8 @@ from hoodie.schema.schema import with_meta_fields
 from hoodie.testing.storage import MemoryStorage
 from support.by_position import slice_by_position
 
-USER = pa.schema(
-    [pa.field("id", pa.string(), nullable=False), ("ts", pa.int64()), ("v", pa.string()), ("w", pa.int32())]
-)
+ID = pa.field("id", pa.string(), nullable=False)
+USER = pa.schema([ID, ("ts", pa.int64()), ("v", pa.string()), ("w", pa.int32())])
 SCHEMA = with_meta_fields(USER)
 GROUP = FileGroupId("p", "f-0")
 KEYS = [f"k{number}" for number in range(6)]
@@ -166,6 +165,18 @@ def test_the_row_that_wins_keeps_what_it_holds_and_the_other_gives_the_rest(mode
             reader = reader_of(storage, rule, options=options)
             assert by_key(list(merged_batches(reader, slice_, COLUMNS))) == wanted, seed
             assert by_key(slice_by_position(reader, slice_, COLUMNS)) == wanted, seed
+
+
+@pytest.mark.parametrize("columns", [COLUMNS, ["_hoodie_record_key", "ts"]])
+def test_rows_that_fill_gaps_replace_the_same_rows_whatever_columns_are_read(columns: list[str]) -> None:
+    base = {key: Row("0", 5, {"id": key, "ts": 5, "v": None, "w": 0}) for key in ("k1", "k2")}
+    late = {key: Row("1", 3, {"id": key, "ts": 3, "v": value, "w": 1}) for key, value in (("k1", "x"), ("k2", None))}
+    storage, slice_ = slice_of(base, [commit(late, "1")])
+    properties = {"hoodie.table.partial.update.mode": "IGNORE_DEFAULTS"}
+    reader = reader_of(storage, rule_for_mode(EVENT_TIME_ORDERING, ("ts",), None, properties))
+    wanted = {"k1": ("0", 5, "x", 0), "k2": ("0", 5, None, 0)} if columns == COLUMNS else {"k1": (5,), "k2": (5,)}
+    assert by_key(list(merged_batches(reader, slice_, columns))) == wanted
+    assert by_key(slice_by_position(reader, slice_, columns)) == wanted
 
 
 def test_a_range_reads_slices_with_such_rows_whole() -> None:

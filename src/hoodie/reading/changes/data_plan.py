@@ -110,9 +110,7 @@ def plan_change_data(
     options = options or Options()
     wanted = options.read(ChangeDataOptions)
     _require_change_data(state.config, wanted.infer)
-    span, archived = commits_between(state, begin, end, options.read(IncrementalOptions).holes)
-    if archived and span.begin < archived:
-        raise HistoryGone(span.begin, span.end, f"commits up to {archived} are archived", archived)
+    span = commits_between(state, begin, end, options.read(IncrementalOptions).holes)
     commits = [(instant, read_commit(state.storage, span.timeline, instant)) for instant in span.commits]
     partitions = touched_partitions(commits)
     view = FileSystemView(span.timeline)

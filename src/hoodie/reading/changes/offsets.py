@@ -11,10 +11,9 @@ from dataclasses import asdict, dataclass, replace
 from hoodie.config.options import Options
 from hoodie.config.read import HolePolicy, IncrementalOptions, StreamOptions
 from hoodie.errors import InvalidInput
-from hoodie.reading.changes.plan import archived_history, commits_between
+from hoodie.reading.changes.plan import commits_between
 from hoodie.storage.protocol import redacted
 from hoodie.table.state import TableState
-from hoodie.timeline.clock import utc_now
 from hoodie.timeline.points import Point
 from hoodie.view.incremental import EARLIEST
 
@@ -78,9 +77,9 @@ def first_offset(state: TableState, options: Options) -> StreamOffset:
     """Where the options have a new stream begin. Raises InvalidInput; InstantNotFound"""
     start: Point = options.read(StreamOptions).start.strip()
     if start == LATEST:
-        newest = next_offset(state, _offset(state, options, "", ""), options, check_history=False).position
+        newest = next_offset(state, _offset(state, options, "", ""), options, with_archived=False).position
         return _offset(state, options, newest, newest)
-    found, _ = commits_between(state, start, None, _holes(options))
+    found = commits_between(state, start, None, _holes(options))
     return _offset(state, options, found.begin, found.begin)
 
 
@@ -91,21 +90,20 @@ def next_offset(
     most: int = 0,
     up_to: StreamOffset | None = None,
     *,
-    check_history: bool = True,
+    with_archived: bool = True,
 ) -> StreamOffset:
     """The end of the next micro-batch; `start` when there is nothing new.
 
     most           commits that it takes at most; 0: all
     up_to          where the stream ends, whatever is committed later; None: nowhere
-    check_history  raise HistoryGone when commits since `start` are archived
-    Raises         HistoryGone; HollowCommit, where the options say so
+    with_archived  look for commits since `start` that left the timeline, too
+    Raises         HollowCommit, where the options say so
     """
     if up_to is not None and up_to.position <= start.position:
         return start
     end = None if up_to is None else up_to.position
-    found, archived = commits_between(state, start.position or EARLIEST, end, _holes(options), utc_now)
-    if check_history and archived and found.begin < archived and not options.read(IncrementalOptions).full_scan:
-        raise archived_history(found, archived)
+    begin = start.position or EARLIEST
+    found = commits_between(state, begin, end, _holes(options), with_archived=with_archived)
     if not found.commits:
         return start
     last = found.commits[min(most or len(found.commits), len(found.commits)) - 1]

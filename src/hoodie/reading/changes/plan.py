@@ -25,7 +25,7 @@ from hoodie.reading.slices.reader import SliceReader, WholeSlices, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.replacement import refuse_before
 from hoodie.table.state import TableState, tell_of_missing
-from hoodie.timeline.archive import archived_completions, newest_archived
+from hoodie.timeline.archive import commits_that_left
 from hoodie.timeline.clock import Clock, utc_now
 from hoodie.timeline.load import completion_times, read_commit, read_replace_plan
 from hoodie.timeline.points import Point, is_instant, query_instant
@@ -108,9 +108,10 @@ def plan_changes(
         raise UnsupportedTable(
             f"{state.config.name} stores no commit times (hoodie.populate.meta.fields=false): what changed is not known"
         )
-    wanted, archived = commits_between(state, begin, end, options.read(IncrementalOptions).holes, clock)
-    if archived and wanted.begin < archived:
-        return _whole_table(state, wanted, options, archived_history(wanted, archived))
+    how = options.read(IncrementalOptions)
+    wanted = commits_between(state, begin, end, how.holes, clock)
+    if how.full_scan and any(instant in wanted.timeline.archived for instant in wanted.commits):
+        return _whole_table(state, wanted, options)  # as Hudi does, which looks for no files then
     storage, timeline = state.storage, wanted.timeline
     commits = [(instant, read_commit(storage, timeline, instant)) for instant in wanted.commits]
     changes = touched(commits)
@@ -132,10 +133,11 @@ def plan_changes(
         # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
         problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
-        return _whole_table(state, wanted, options, HistoryGone(wanted.begin, wanted.end, problem, earliest))
+        if not how.full_scan:
+            raise HistoryGone(wanted.begin, wanted.end, problem, earliest)
+        return _whole_table(state, wanted, options)
     slices = tuple(changed_slices(view, changes, wanted.as_of))
-    times = CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
-    schema = _schema(state)
+    times, schema = _times(wanted), _schema(state)
     plan = Changes(state, view, schema, slices, times, None, wanted.as_of)
     if not any(slice_.logs for slice_ in slices):
         return plan
@@ -191,14 +193,16 @@ def _is_old(slice_: FileSlice, first: str) -> bool:
     return bool(slice_.logs) and slice_.base is not None and slice_.base.instant < first
 
 
-def _whole_table(state: TableState, wanted: Span, options: Options, gone: HistoryGone) -> Changes:
+def _whole_table(state: TableState, wanted: Span, options: Options) -> Changes:
     """All slices of now: of the rows that changed in the range, those that did not change again."""
-    if not options.read(IncrementalOptions).full_scan:
-        raise gone
     state, view = complete_view(state, None, snapshot_files(), options)
     schema, slices = _schema(state), tuple(merged_slices(view).values())
     reader = slice_reader(state, schema, None, options) if any(slice_.logs for slice_ in slices) else None
-    return Changes(state, view, schema, slices, CommitTimes(wanted.begin, wanted.end), reader, whole=True)
+    return Changes(state, view, schema, slices, _times(wanted), reader, whole=True)
+
+
+def _times(wanted: Span) -> CommitTimes:
+    return CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
 
 
 def _schema(state: TableState) -> pa.Schema:
@@ -207,51 +211,50 @@ def _schema(state: TableState) -> pa.Schema:
 
 
 def commits_between(
-    state: TableState, begin: Point, end: Point | None, holes: HolePolicy, clock: Clock = utc_now
-) -> tuple[Span, str]:
-    """The commits of the range, hollow ones dealt with; the newest archived commit, if it may be of the range. In a
-    range by completion: when the last of those was completed.
+    state: TableState,
+    begin: Point,
+    end: Point | None,
+    holes: HolePolicy,
+    clock: Clock = utc_now,
+    *,
+    with_archived: bool = True,
+) -> Span:
+    """The commits of the range, those that left the timeline among them, hollow ones dealt with.
 
-    Raises  as `plan_changes` of a malformed range, HollowCommit
+    with_archived  look for commits in the archive, or the history, where the range may reach back to them
+    Raises         as `plan_changes` of a malformed range, HollowCommit; CorruptFile
     """
     timeline = state.timeline
     # From table version 8 on ranges are about completion, which the timeline tells.
     by_completion = timeline.layout == 2 or holes is HolePolicy.USE_TRANSITION_TIME
     completions = completion_times(state.storage, state.config, timeline) if by_completion else {}
-    now = _now(state, clock)
-    first = timeline.first_commit
     zone = state.config.timezone
-    old = _before(begin, first, zone) or _before(end, first, zone)
-    archived = newest_archived(state.storage, state.config, first) if old else ""
-    low = moment(timeline, begin, completions, now, archived, zone)
-    if by_completion and timeline.layout == 1:
-        # One that took long may have been completed after begin, and left the timeline since.
-        left = archived_completions(state.storage, state.config, timeline, low)
-        low = left.get(str(begin), low)
-        archived = max((time for time in left.values() if time > low), default="")
+    since = _earliest(begin, zone)
+    # One that took long may have been completed after begin, and left the timeline since.
+    if with_archived and (by_completion or since < timeline.first_commit):
+        left = commits_that_left(state.storage, state.config, timeline, since)
+        timeline = timeline.with_archived(left.commits)
+        completions = {**left.completions, **completions} if by_completion else {}
+    now = _now(state, clock)
+    low = moment(timeline, begin, completions, now, zone)
     if low < state.config.replaced_at:  # what was before is of another table, of which no row is left
         low = f"{int(state.config.replaced_at) - 1:017d}"
     newest = max([*completions.values(), timeline.newest_commit])
-    high = newest if end is None else moment(timeline, end, completions, now, archived, zone)
+    high = newest if end is None else moment(timeline, end, completions, now, zone)
     refuse_before(state.config, high, "read up to")
     if end is not None and low > high:
         raise InvalidInput(f"begin {begin!r} is after end {end!r}")
     found, hollow = span(timeline, low, high, completions, _clusterings(state))
     if hollow is None:
-        return found, archived
+        return found
     if holes is HolePolicy.BLOCK:
-        return before(found, hollow), archived
+        return before(found, hollow)
     raise HollowCommit(
         f"the {hollow.action} {hollow.requested} is pending, and later commits are completed: a reader who goes on "
         "after those would miss its rows. Wait for it (if its writer is dead, the next write of a single writer rolls "
         f"it back); end before it; or set hoodie.read.timeline.holes.resolution.policy to {HolePolicy.BLOCK} or "
         f"{HolePolicy.USE_TRANSITION_TIME}."
     )
-
-
-def archived_history(wanted: Span, archived: str) -> HistoryGone:
-    """What is raised about a range whose first commits left the timeline. archived: the newest of them"""
-    return HistoryGone(wanted.begin, wanted.end, f"commits up to {archived} are archived", archived)
 
 
 def _clusterings(state: TableState) -> set[str]:
@@ -264,16 +267,14 @@ def _clusterings(state: TableState) -> set[str]:
     }
 
 
-def _before(point: Point | None, first: str, zone: TimelineZone) -> bool:
-    """Whether an end of a range may lie before the active timeline."""
-    if point is None:
-        return False
+def _earliest(point: Point, zone: TimelineZone) -> str:
+    """An instant that is not later than what a begin means."""
     if is_instant(point):
-        return str(point) < first
+        return str(point)
     try:
-        return query_instant(point, zone) < first
+        return query_instant(point, zone)
     except InvalidInput:  # "earliest", "000"; what is malformed, `moment` refuses
-        return True
+        return ""
 
 
 def _now(state: TableState, clock: Clock) -> str:

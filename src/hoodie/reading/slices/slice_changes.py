@@ -82,7 +82,9 @@ class SliceChanges:
         reader = merge.reader
         if not merge.blocks:
             return
-        needed = merge_columns(reader.schema, reader.rule, self.columns, reader.keygen)
+        # The reader's condition is about commit times.
+        columns = self.columns if reader.stored is None else [*self.columns, COMMIT_TIME]
+        needed = merge_columns(reader.schema, reader.rule, columns, reader.keygen)
         with LogFold(needed.schema, reader.rule, reader.options) as fold:
             fold_blocks(reader.storage, merge.blocks, needed, fold)
             log = fold.finish()
@@ -130,7 +132,7 @@ def _known(merge: SliceBlocks) -> Positions | None:
 
 
 def _deciding(reader: SliceReader) -> MergeColumns:
-    """The columns by which the rule decides; the reader's condition is about commit times."""
+    """The columns by which the rule and the reader's condition decide."""
     names = [] if reader.stored is None else [COMMIT_TIME]
     return merge_columns(reader.schema, reader.rule, names, reader.keygen)
 
