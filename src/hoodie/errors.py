@@ -34,6 +34,7 @@ __all__ = [
     "LockLost",
     "LockNotReleased",
     "LockTimeout",
+    "MetadataTableDropped",
     "MetadataTableIgnored",
     "MetafileMissing",
     "MetastoreUnavailable",
@@ -461,6 +462,23 @@ class MetadataTableIgnored(HoodieWarning):
             f"{self.path}: the metadata table is not used: {self.problem.rstrip('.')}. The storage is listed instead. "
             "A write with hoodie.metadata.enable=false removes this metadata table, and Hudi's writers can build it "
             "anew; with the same option a read does not look at it."
+        )
+
+
+class MetadataTableDropped(HoodieWarning):
+    """A metadata table, or a part of it, that could not be kept right and was removed: reads list the storage.
+
+    `warnings.simplefilter("error", MetadataTableDropped)` makes writes fail after it.
+    """
+
+    def __init__(self, path: str, what: str, problem: str) -> None:
+        super().__init__(path, what, problem)
+        self.path, self.what, self.problem = path, what, problem
+
+    def __str__(self) -> str:
+        return (
+            f"{self.path}: {self.what} was removed: {self.problem.rstrip('.')}. "
+            "`hoodie metadata create` builds the file lists; Hudi's writers can build the rest."
         )
 
 

@@ -67,8 +67,6 @@ CASES = {
 }
 REFUSED = {
     "v3_mor_stock_ticks": "table version 3 can be read, but only 6 is written",
-    "v6_mor_with_services": "keeps a metadata table",
-    "v6_mor_nested_types": "keeps a metadata table",
     "v8_mor_avro_8_inserts_3_updates_1_delete": "table version 8 can be read, but only 6 is written",
     "v9_mor_txns": "table version 9 can be read, but only 6 is written",
 }

@@ -23,11 +23,15 @@ from hoodie.formats.log.content import rollback_block
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.formats.timeline.plans import decode_replace_plan
 from hoodie.formats.timeline.services import decode_rollback_plan, encode_rollback_metadata, encode_rollback_plan
+from hoodie.metadata.changes import of_rollback
+from hoodie.metadata.drop import has_metadata_table
+from hoodie.metadata.follow import follow, take_back_commit
 from hoodie.model.commit import WriteStat
 from hoodie.model.files import log_file_name
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import RollbackMetadata, RollbackPlan, RollbackRequest, RolledBackPartition
 from hoodie.storage.protocol import Storage, join, remove_with_temporaries, rewrite, split
+from hoodie.table.state import load_state
 from hoodie.timeline.layout import COMPLETES_AS
 from hoodie.timeline.timeline import Timeline
 from hoodie.timeline.transition import (
@@ -130,9 +134,15 @@ def execute(storage: Storage, rollback: Instant, plan: RollbackPlan, *, withdraw
     # This is removed first: a writer that is considered dead cannot publish after it.
     back_to_requested(storage, target)
     _refuse_published(storage, rollback, target)
+    before = load_state(storage)
+    # Before the target leaves the timeline: its entries would be those of an unknown instant.
+    listed = take_back_commit(storage, before.config, before.timeline, target.requested, rollback.requested)
     partitions = undo(storage, rollback.requested, plan, keeps_plan=keeps_plan)
     metadata = outcome(rollback.requested, plan, partitions, started)
     delete_markers(storage, rollback.requested)
+    if has_metadata_table(before.config):
+        now = load_state(storage)
+        follow(storage, now.config, now.timeline, rollback.requested, of_rollback(metadata, listed=listed))
     return complete(storage, rollback, encode_rollback_metadata(metadata, storage.root))
 
 

@@ -22,6 +22,10 @@ from hoodie.errors import HoodieError, InstantNotFound, ListingStale, LockLost, 
 from hoodie.formats.timeline.commit_json import encode_commit, encode_inflight, inflight_profile
 from hoodie.formats.timeline.plans import encode_replace_plan
 from hoodie.locks import Lock
+from hoodie.metadata.build import build, why_not
+from hoodie.metadata.changes import of_commit
+from hoodie.metadata.drop import has_metadata_table
+from hoodie.metadata.follow import follow
 from hoodie.model.commit import CommitMetadata, WriteStat
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action, Instant, State
@@ -31,6 +35,8 @@ from hoodie.plan.write import WritePlan
 from hoodie.storage.protocol import remove_with_temporaries
 from hoodie.storage.together import together
 from hoodie.table.concurrency import Writers
+from hoodie.table.properties import recover
+from hoodie.table.replacement import NOT_YET
 from hoodie.table.state import TableState
 from hoodie.timeline.clock import Clock, new_time, utc_now
 from hoodie.timeline.load import load_timeline, read_replace_plan, remember_commit
@@ -79,6 +85,8 @@ def begin(
             state = state.reload()
         refuse_during_restore(state.timeline)
         state = clean_up(state, clock, writers)
+        if writers.builds_metadata_table:
+            state = _with_metadata_table(state)
         time = new_time(state.timeline, state.config.timezone, clock)
         content = b""
         if action is Action.REPLACE_COMMIT:
@@ -93,6 +101,21 @@ def begin(
                 heart.end()
             raise
     return Transaction(state, requested, operation, writers, heart)
+
+
+def _with_metadata_table(state: TableState) -> TableState:
+    """Build the metadata table of a table that has none; the state afterwards. Where other writers are at work the next
+    write does it."""
+    if state.config.replaced_at == NOT_YET:
+        return state
+    if has_metadata_table(state.config):
+        recover(state.storage)  # of a writer that died as it had built it
+        return state
+    if reason := why_not(state.timeline):
+        _log.info("%s: the metadata table is not built yet: %s", state.config.name, reason)
+        return state
+    build(state.storage, state.config, state.timeline)
+    return state.reload()
 
 
 def _lazy(writers: Writers) -> bool:
@@ -221,6 +244,8 @@ def publish_seen(
         metadata = replace(metadata, extra={**extra, SEEN: made_on(transaction.state.timeline)})
         if transaction.heart is not None:
             transaction.heart.check()
+        lock.check()
+        follow(storage, now.config, now.timeline, transaction.time, of_commit(metadata))
         lock.check()
         content = encode_commit(metadata)
         done = complete(storage, transaction.instant, content, just_listed=True)  # `require_no_conflict` looked

@@ -1,10 +1,12 @@
-"""The option of the metadata table that other writers keep."""
+"""The option of the metadata table."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from hoodie.config.options import option
+from hoodie.config.options import Options, option
+
+_ENABLE = "hoodie.metadata.enable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -12,12 +14,18 @@ class MetadataOptions:
     """What becomes of a metadata table."""
 
     enable: bool = option(
-        "hoodie.metadata.enable",
+        _ENABLE,
         True,
         "Reads: list files from the metadata table, and leave files out by its column statistics, where the table has "
-        "one that is up to date; false: list the storage. Writes: false removes the metadata table of another writer "
-        "first, as this library does not maintain one; otherwise a write to such a table is refused.",
+        "one that is up to date; false: list the storage. Writes keep the file lists of a metadata table; true, if it "
+        "is given, builds them on a table without one, and false removes the metadata table first. A new table gets "
+        "none unless true is given.",
     )
+
+
+def builds_metadata_table(options: Options) -> bool:
+    """Whether a write is to build the metadata table of a table that has none: only if that is asked for."""
+    return _ENABLE in options and options.read(MetadataOptions).enable
 
 
 METADATA_GROUPS = (MetadataOptions,)

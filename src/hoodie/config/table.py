@@ -211,13 +211,6 @@ def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
                 else "Hudi 0.14 and 0.15 upgrade a table at their next write."
             )
         )
-    maintained = sorted({*config.metadata_partitions, *config.metadata_inflight})
-    if maintained:
-        raise UnsupportedTable(
-            f"{config.name}: another writer keeps a metadata table ({', '.join(maintained)}), from which readers list "
-            "files; this library does not maintain it and would make it wrong. With hoodie.metadata.enable=false it is "
-            "removed first, as Hudi does; all writers of the table then need that setting."
-        )
     if config.cdc:
         _ = config.logged_images  # a word that says nothing is refused
     if not config.meta_fields:

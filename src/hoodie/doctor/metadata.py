@@ -12,12 +12,11 @@ import re
 from collections.abc import Collection, Iterator
 
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.metadata.keys import FOLDER, MetadataPartition
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import join
-from hoodie.table.metadata_table import METADATA
 
-_FILES = "files"
 _FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
 
 
@@ -31,7 +30,7 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
         advice = "Let Hudi run the compaction (CALL run_compaction(op => 'run', path => '...')), then --repair"
         yield Finding(Severity.ERROR, Fault.UNLISTED, pending[0], problem, advice)
         return
-    if _FILES not in scene.config.metadata_partitions:
+    if MetadataPartition.FILES not in scene.config.metadata_partitions:
         return
     built = _built(scene)  # a commit of a Merge-on-Read table is a completed compaction
     commits = {i.requested for i in scene.timeline.instants if i.action is Action.COMMIT and i.completed > built}
@@ -40,12 +39,12 @@ def unlisted_logs(scene: Scene) -> Iterator[Finding]:
             f"the metadata table that Hudi 1.x built does not list {_some(completed)}: its readers lack these rows"
         )
         advice = "--repair removes the metadata table: Hudi then lists folders, and its next write builds it again"
-        yield Finding(Severity.ERROR, Fault.UNLISTED, METADATA, problem, advice, Remedy(Mend.METADATA, METADATA))
+        yield Finding(Severity.ERROR, Fault.UNLISTED, FOLDER, problem, advice, Remedy(Mend.METADATA, FOLDER))
 
 
 def _built(scene: Scene) -> str:
     """When the metadata table was built: what had been completed by then it lists. "": that left its timeline."""
-    names = (entry.name for entry in scene.storage.list(f"{METADATA}/{scene.config.timeline_folder}"))
+    names = (entry.name for entry in scene.storage.list(f"{FOLDER}/{scene.config.timeline_folder}"))
     return next((match[1] for name in names if (match := _FIRST.fullmatch(name))), "")
 
 

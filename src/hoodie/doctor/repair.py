@@ -13,10 +13,10 @@ from hoodie.doctor.findings import Finding, Mend, Remedies, Remedy
 from hoodie.formats.timeline.archive_log import with_java_headers
 from hoodie.locks import Lock
 from hoodie.locks.clock import LOCKS
+from hoodie.metadata.drop import drop
 from hoodie.model.instant import Action, State
 from hoodie.storage.protocol import Storage, rewrite
 from hoodie.table.concurrency import Writers
-from hoodie.table.metadata_table import remove_metadata_table
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.properties import recover, rewrite_checksum
 from hoodie.table.state import load_state
@@ -120,7 +120,7 @@ def _move_back(storage: Storage, target: str, clock: Clock) -> None:
 
 
 def _metadata(storage: Storage, target: str, clock: Clock) -> None:
-    remove_metadata_table(storage)
+    drop(storage)
 
 
 def _archive(storage: Storage, target: str, clock: Clock) -> None:

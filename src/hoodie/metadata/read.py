@@ -29,7 +29,7 @@ from hoodie.timeline.load import read_compaction_plan, with_history
 from hoodie.timeline.timeline import Timeline
 from hoodie.view.load import build_view
 from hoodie.view.parallel import in_threads
-from hoodie.view.slices import merged_slices
+from hoodie.view.slices import FileSystemView, latest_slices, merged_slices
 
 #: A file up to this many bytes comes whole, with one request.
 _WHOLE = 1024 * 1024
@@ -105,6 +105,39 @@ def read_records(table: MetadataTable, partition: MetadataPartition, wanted: Wan
 
 def partition_slices(table: MetadataTable, partition: MetadataPartition) -> list[FileSlice]:
     """The file slices of a partition, by file id: their number is that of its file groups. Raises CorruptFile"""
+    slices = merged_slices(_whole_view(table, partition))
+    return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
+
+
+def writer_slices(table: MetadataTable, partition: MetadataPartition) -> list[FileSlice]:
+    """The slices that a delta commit adds to, by file id: those that a pending compaction opened included.
+
+    Raises CorruptFile
+    """
+    slices = latest_slices(_whole_view(table, partition))
+    return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
+
+
+def instant_records(table: MetadataTable, instant: str) -> pa.Table:
+    """The entries of file lists that the log blocks of a delta commit hold, of the schema `records.FILES`."""
+    partition = MetadataPartition.FILES
+    blocks = [
+        block
+        for slice_ in partition_slices(table, partition)
+        for log in slice_.logs
+        for block in _heads(table.storage, log)
+        if block.kind is BlockKind.HFILE_DATA and block.header.instant == instant
+    ]
+    return pa.concat_tables([SCHEMAS[partition].empty_table(), *(_block_records(b, partition, ALL) for b in blocks)])
+
+
+def log_instants(storage: Storage, log: LogFile) -> set[str]:
+    """The delta commits that wrote blocks into a log file."""
+    return {block.header.instant for block in _heads(storage, log) if block.kind is not BlockKind.COMMAND}
+
+
+def _whole_view(table: MetadataTable, partition: MetadataPartition) -> FileSystemView:
+    """The view of a partition. Raises CorruptFile when files that it must have are gone"""
     folder = str(partition)
     parsed = (parse_data_file(folder, e.name, e.size, "hfile") for e in table.storage.list(folder) if not e.is_dir)
     files = [file for file in parsed if file is not None]
@@ -113,12 +146,13 @@ def partition_slices(table: MetadataTable, partition: MetadataPartition) -> list
     plans = [
         (instant, read_compaction_plan(table.storage, timeline, instant)) for instant in timeline.pending_compactions
     ]
-    slices = merged_slices(build_view(timeline, files, compactions=plans))
+    view = build_view(timeline, files, compactions=plans)
+    slices = merged_slices(view)
     if not slices:
         raise CorruptFile(f"{table.storage.root}/{folder}", "no file group of the metadata table is there")
     for slice_ in slices.values():
         _require_whole(slice_, partition, timeline)
-    return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
+    return view
 
 
 def _require_whole(slice_: FileSlice, partition: MetadataPartition, timeline: Timeline) -> None:

@@ -50,6 +50,10 @@ class MetadataTable:
         """Time of its newest completed instant; "" when there is none."""
         return max((instant.requested for instant in self._completed()), default="")
 
+    def reload(self) -> MetadataTable:
+        """As it is now, beside the same timeline of its data table."""
+        return replace(self, timeline=load_timeline(self.storage, self.config))
+
     def blocks(self) -> Committed:
         """The log blocks that count: of instants that are completed here and on the data timeline, and of its own.
 

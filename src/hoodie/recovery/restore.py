@@ -30,6 +30,8 @@ from hoodie.formats.timeline.services import (
 from hoodie.locks import Lock, lock_for
 from hoodie.lookup.index_repair import RunRepair
 from hoodie.lookup.index_sync import index_follows
+from hoodie.metadata.build import build, why_not
+from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.model.files import LogFile
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import InstantRef, RestoreMetadata, RestorePlan, RollbackMetadata, RollbackPlan
@@ -37,6 +39,7 @@ from hoodie.recovery.rollback import looked_at, pending_action
 from hoodie.recovery.savepoint import Savepoint, read_savepoints
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage, join, split
+from hoodie.table.properties import recover
 from hoodie.table.replacement import refuse_before
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
@@ -145,6 +148,11 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
             resume(storage, begun)
     if pending.state is State.REQUESTED:
         pending = to_inflight(storage, pending)
+    listed = has_metadata_table(state.config)
+    if listed:  # it may have merged what is rolled back into its base files
+        drop(storage)
+    else:
+        recover(storage)  # of an earlier run that died as it removed it
     done = _take_back(state.reload(), plan, pending.requested, lock)
     metadata = RestoreMetadata(
         start=pending.requested,
@@ -157,6 +165,8 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
     delete_markers(storage, pending.requested)
     completed = complete(storage, pending, encode_restore_metadata(metadata, storage.root))
     _forget_rollbacks(storage, instant, completed.requested)
+    if listed:
+        _build_again(storage)
     _log.info(
         "%s: restore %s to %s rolled %d instants back in %.3f s",
         state.config.name,
@@ -166,6 +176,15 @@ def _restore(state: TableState, instant: str, lock: Lock, clock: Clock) -> Resto
         metadata.millis / 1000,
     )
     return RestoreResult(instant, completed.requested, plan, metadata=metadata)
+
+
+def _build_again(storage: Storage) -> None:
+    """Build the file lists of a metadata table that was removed, unless another writer is at work."""
+    now = load_state(storage)
+    if reason := why_not(now.timeline):
+        _log.info("%s: the metadata table is not built again: %s", now.config.name, reason)
+    else:
+        build(storage, now.config, now.timeline)
 
 
 def _take_back(state: TableState, plan: RestorePlan, by: str, lock: Lock) -> dict[str, tuple[RollbackMetadata, ...]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from hoodie.commit.heartbeat import remove_heartbeat
@@ -160,7 +160,7 @@ def _rollback(state: TableState, instant: str | None, listing: bool, clock: Cloc
 def looked_at(storage: Storage) -> TableState:
     """The state for a dry run. Raises UnsupportedTable on a table that is refused whatever the options."""
     state = load_state(storage)
-    require_writable(replace(state.config, metadata_partitions=(), metadata_inflight=()), KNOWN_PAYLOADS)
+    require_writable(state.config, KNOWN_PAYLOADS)
     return state
 
 

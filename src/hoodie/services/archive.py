@@ -26,6 +26,7 @@ from hoodie.formats.timeline import schemas
 from hoodie.formats.timeline.archive_log import commit_record, encode_entries
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.locks import Lock, lock_for
+from hoodie.metadata.table import open_metadata
 from hoodie.model.commit import CommitMetadata
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import COMMITS, Action, Instant, State, format_time
@@ -171,7 +172,24 @@ def choose(state: TableState, options: Options, clock: Clock = utc_now) -> tuple
     rules = (_empty_bound, _schema_bound, replaced_bound, _missing_bound, _batch_bound)
     bounds = (rule(state, chosen) for rule in rules)
     bound = min((b for b in bounds if b), default="")
-    return tuple(i for i in chosen if not (bound and i.action in COMMITS and i.requested >= bound))
+    followed = _followed_bound(state)
+    return tuple(
+        i
+        for i in chosen
+        if not (bound and i.action in COMMITS and i.requested >= bound)
+        and not (followed is not None and i.requested >= followed)
+    )
+
+
+def _followed_bound(state: TableState) -> str | None:
+    """The newest compaction of the metadata table, "" when there was none; None: the table has no metadata table.
+
+    Readers take a log block of it only while its instant is on the table's timeline. What was compacted needs none.
+    """
+    metadata = open_metadata(state.storage, state.config, state.timeline)
+    if metadata is None:
+        return None
+    return max((done.requested for done in metadata.timeline.completed({Action.COMMIT})), default="")
 
 
 def _empty_bound(state: TableState, chosen: Iterable[Instant]) -> str:

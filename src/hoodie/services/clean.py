@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import partial
 
-from hoodie.config.metadata import MetadataOptions
 from hoodie.config.options import Options
 from hoodie.config.services import CleanOptions, CleanPolicy
 from hoodie.config.table import require_writable
@@ -29,6 +28,9 @@ from hoodie.formats.timeline.services import (
 )
 from hoodie.locks import lock_for
 from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.metadata.changes import of_clean
+from hoodie.metadata.drop import has_metadata_table
+from hoodie.metadata.follow import follow
 from hoodie.model.files import parse_data_file
 from hoodie.model.instant import WRITES, Action, Instant, State
 from hoodie.model.plans import CleanedPartition, CleanMetadata, CleanPlan
@@ -45,7 +47,7 @@ from hoodie.plan.clean import (
 )
 from hoodie.recovery.savepoint import savepointed_files
 from hoodie.storage.faults import typed_errors
-from hoodie.storage.protocol import Storage, is_temporary, join
+from hoodie.storage.protocol import Storage, is_temporary, join, split
 from hoodie.table.partition_metadata import ensure_partition
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
@@ -161,10 +163,9 @@ def service_state(storage: Storage, options: Options, dry_run: bool, state: Tabl
     Raises UnsupportedTable when the table must not be written; WriteConflict while a restore is pending
     """
     settings = Settings.read(options)
-    if dry_run:  # a metadata table that a write would remove stays
+    if dry_run:  # nothing changes: a metadata table that a write would remove stays
         state = load_state(storage)
-        without = replace(state.config, metadata_partitions=(), metadata_inflight=())
-        require_writable(state.config if settings.given.read(MetadataOptions).enable else without, KNOWN_PAYLOADS)
+        require_writable(state.config, KNOWN_PAYLOADS)
     else:
         state = state or writable_state(storage, settings, places_keys=False)
     if restores := state.timeline.pending({Action.RESTORE}):
@@ -309,8 +310,20 @@ def execute(
     with lock_for(options, storage) as lock:
         lock.check()
         with suppress(WriteConflict):  # the other came first, with the same outcome
+            if has_metadata_table(state.config):
+                _tell_metadata_table(storage, begun, metadata, saved)
+                lock.check()
             complete(storage, begun, encode_clean_metadata(metadata))
     return metadata
+
+
+def _tell_metadata_table(storage: Storage, begun: Instant, done: CleanMetadata, saved: frozenset[str]) -> None:
+    """Write to the metadata table what is gone, unless another process has completed the clean meanwhile."""
+    now = load_state(storage)
+    current = now.timeline.find(begun.requested, Action.CLEAN)
+    if current is None or current.state is not State.COMPLETED:
+        kept = {split(path)[1] for path in saved}
+        follow(storage, now.config, now.timeline, begun.requested, of_clean(done, kept))
 
 
 def _require_data_files(plan: CleanPlan, instant: Instant) -> None:

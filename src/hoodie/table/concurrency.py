@@ -1,10 +1,12 @@
-"""How a write coordinates with others: its lock, which writers it considers dead, and its batch id."""
+"""How a write coordinates with others: its lock, which writers it considers dead, its batch id, and whether it builds
+the metadata table that they keep."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
+from hoodie.config.metadata import builds_metadata_table
 from hoodie.config.options import Options, declared
 from hoodie.config.rollback import RollbackOptions
 from hoodie.errors import InvalidOption
@@ -20,6 +22,7 @@ class Writers:
     concurrency: ConcurrencyOptions = field(default_factory=ConcurrencyOptions)
     batch: BatchOptions = field(default_factory=BatchOptions)
     rollback: RollbackOptions = field(default_factory=RollbackOptions)
+    builds_metadata_table: bool = False
 
     @classmethod
     def read(cls, options: Options) -> Writers:
@@ -29,6 +32,7 @@ class Writers:
             options.read(ConcurrencyOptions),
             options.read(BatchOptions),
             options.read(RollbackOptions),
+            builds_metadata_table(options),
         )
         named, numbered = read.batch.application != "", read.batch.batch >= 0
         if named != numbered:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from hoodie.config.options import Options
 from hoodie.config.table import REPLACED, from_properties
 from hoodie.errors import InvalidInput
+from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.table.create import table_properties
@@ -39,6 +40,9 @@ class Replacement:
         with abandoned_on_error(write), transaction.writers.lock_on(storage):
             old = load_state(storage)
             _refuse_kept(old)
+            if has_metadata_table(old.config):  # of a table whose settings go: the next write can build it anew
+                drop(storage)
+                old = load_state(storage)
             let_wait(storage, transaction.time, self.properties)
         # What goes is told from the table as it is; its own settings say where that lies.
         return replace(write, transaction=replace(transaction, state=old))

@@ -25,6 +25,7 @@ from hoodie.lookup.index_sync import catch_up
 from hoodie.merge.keep import keeping
 from hoodie.merge.payloads import KNOWN_PAYLOADS, by_ordering, greater_or_equal, table_rule
 from hoodie.merge.rules import MergeRule
+from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.model.files import FileGroupId
 from hoodie.model.instant import Action
 from hoodie.model.meta import RECORD_KEY
@@ -33,7 +34,6 @@ from hoodie.reading.slices.reader import slice_reader
 from hoodie.schema.missing import NO_DIFFERENCE, ColumnDifference, column_difference, refusal
 from hoodie.schema.schema import reconcile, stored_form, with_meta_fields
 from hoodie.storage.protocol import Storage
-from hoodie.table.metadata_table import remove_metadata_table
 from hoodie.table.replacement import settle
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
@@ -182,8 +182,8 @@ class Write(LookupContext):
 
 
 def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = True) -> TableState:
-    """The table's state, if this library may write it. With `hoodie.metadata.enable=false` a metadata table that others
-    left is removed first, as Hudi does: a stale one would hide new files from readers.
+    """The table's state, if this library may write it. With `hoodie.metadata.enable=false` its metadata table is
+    removed first, as Hudi does.
 
     places_keys  whether the write says which file group a key is in; a compaction leaves it where it is
     Raises       UnsupportedTable saying what to do
@@ -191,13 +191,11 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     state = load_state(storage)
     if settle(storage, state.config):  # of an overwrite that died after its commit
         state = state.reload()
-    without = replace(state.config, metadata_partitions=(), metadata_inflight=())
-    removing = not settings.given.read(MetadataOptions).enable and without != state.config
-    require_writable(without if removing else state.config, KNOWN_PAYLOADS)
-    if removing:
+    require_writable(state.config, KNOWN_PAYLOADS)
+    if not settings.given.read(MetadataOptions).enable and has_metadata_table(state.config):
         if places_keys:
             choose_index(state, settings)  # a table that is refused stays as it is
-        remove_metadata_table(storage)
+        drop(storage)
         state = state.reload()
     return state
 

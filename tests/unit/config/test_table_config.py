@@ -125,6 +125,7 @@ def test_tables_that_are_not_read(more, word):
 def test_a_plain_table_of_version_six_is_written():
     require_writable(config(), {OVERWRITE})
     require_writable(config(compaction_payload_class=None), {OVERWRITE})
+    require_writable(config(table_metadata_partitions="files", table_metadata_partitions_inflight="x"), {OVERWRITE})
 
 
 @pytest.mark.parametrize(
@@ -132,8 +133,6 @@ def test_a_plain_table_of_version_six_is_written():
     [
         ({"table_version": "5"}, "0.15"),
         ({"table_version": "8", "timeline_layout_version": "2"}, "auto.upgrade"),
-        ({"table_metadata_partitions": "files"}, "hoodie.metadata.enable=false"),
-        ({"table_metadata_partitions_inflight": "files"}, "hoodie.metadata.enable=false"),
         (
             {"table_cdc_enabled": "true", "table_cdc_supplemental_logging_mode": "ALL"},
             "hoodie.table.cdc.supplemental.logging.mode='ALL': expected one of OP_KEY_ONLY, DATA_BEFORE",

@@ -12,6 +12,8 @@ from hoodie.commit.markers import delete_markers
 from hoodie.errors import HoodieError, InstantNotFound, LockLost, WriteConflict
 from hoodie.formats.timeline.commit_json import encode_commit
 from hoodie.locks import Lock
+from hoodie.metadata.changes import of_commit
+from hoodie.metadata.follow import follow
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action, State
@@ -53,6 +55,8 @@ def publish(job: CompactionJob, stats: Iterable[WriteStat | None]) -> CommitMeta
     sizes = {stat.path: stat.file_size for stat in made.values() if stat.path}
     try:
         _finalize(job, sizes)
+        state = load_state(job.storage)
+        follow(job.storage, state.config, state.timeline, job.instant.requested, of_commit(metadata))
         complete(job.storage, job.instant, encode_commit(metadata))
     except (InstantNotFound, WriteConflict):
         _discard(job)

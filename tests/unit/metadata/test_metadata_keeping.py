@@ -1,0 +1,372 @@
+"""Writes keep the file lists of a table's metadata table, as Hudi does: same instants, same files, same records."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from hoodie.config.options import Options
+from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
+from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.metadata.table import open_metadata
+from hoodie.metadata.validate import validate
+from hoodie.model.instant import Action, State
+from hoodie.reading.snapshot import read_table
+from hoodie.recovery.restore import restore
+from hoodie.recovery.rollback import rollback
+from hoodie.recovery.savepoint import make_savepoint
+from hoodie.services.clean import clean
+from hoodie.services.compaction.run import compact
+from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.testing.storage import Crash, CrashAfter, Dying, MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from support.metadata_tables import METADATA, table_files
+
+TABLE = {
+    "hoodie.table.name": "trips",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "city",
+    "hoodie.datasource.write.precombine.field": "ts",
+    "hoodie.table.services.enabled": "false",
+    "hoodie.metadata.enable": "true",
+}
+KINDS: Mapping[str, dict[str, str]] = {
+    "COW": {},
+    "MOR": {"hoodie.datasource.write.table.type": "MERGE_ON_READ"},
+    "CDC": {"hoodie.table.cdc.enabled": "true"},
+}
+
+
+def rows(*pairs: tuple[str, str], ts: int = 1) -> pa.Table:
+    return pa.table(
+        {"id": [p[0] for p in pairs], "city": [p[1] for p in pairs], "ts": pa.array([ts] * len(pairs), pa.int64())}
+    )
+
+
+def table(kind: str = "COW", **options: str) -> ArrowTable:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **options})
+    made.upsert(rows(("a", "oslo"), ("b", "rome")))
+    return made
+
+
+def assert_kept(made: ArrowTable) -> None:
+    """The file lists tell what is on the storage, and reads by them give the rows of reads without."""
+    state = made.state()
+    assert state.config.metadata_partitions == ("files",)
+    told = validate(made.storage, state.config, state.timeline)
+    assert told is not None
+    assert told.problems == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableIgnored)
+        by_lists = read_table(state)
+    by_storage = read_table(state, options=Options({"hoodie.metadata.enable": "false"}))
+    assert by_lists.sort_by("_hoodie_record_key").equals(by_storage.sort_by("_hoodie_record_key"))
+
+
+def times(made: ArrowTable, action: Action = Action.DELTA_COMMIT) -> list[str]:
+    state = made.state()
+    metadata = open_metadata(made.storage, state.config, state.timeline)
+    assert metadata is not None
+    return [i.requested for i in metadata.timeline.instants if i.action is action and i.state is State.COMPLETED]
+
+
+def file_names(made: ArrowTable) -> list[str]:
+    return sorted(entry.name for entry in made.storage.list(f"{METADATA}files") if not entry.is_dir)
+
+
+# --- every action ---
+
+
+def delete(made: ArrowTable) -> None:
+    made.delete(rows(("a", "oslo")))
+
+
+def overwrite(made: ArrowTable) -> None:
+    made.insert_overwrite(rows(("x", "oslo"), ("y", "bern")))
+
+
+def compaction(made: ArrowTable) -> None:
+    made.upsert(rows(("a", "oslo"), ts=2))
+    options = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    if made.state().config.merge_on_read:
+        assert schedule_compaction(made.storage, options) is not None
+        made.upsert(rows(("b", "rome"), ts=3))  # beside the plan
+        assert compact(made.storage, made.options) is not None
+
+
+def cleaning(made: ArrowTable) -> None:
+    for ts in range(2, 6):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    compaction(made)
+    options = Options({**made.options, "hoodie.cleaner.commits.retained": "1"})
+    assert clean(made.storage, options).paths
+
+
+def rolling_back(made: ArrowTable) -> None:
+    made.upsert(rows(("a", "oslo"), ("n", "new"), ts=2))
+    rollback(made.storage, made.options)
+
+
+def failing(made: ArrowTable) -> None:
+    made.fail_next(8, None)
+    with pytest.raises((OSError, HoodieError)):
+        made.upsert(rows(("a", "oslo"), ("n", "new"), ts=2))
+
+
+def restoring(made: ArrowTable) -> None:
+    saved = make_savepoint(made.storage, made.options).instant
+    compaction(made)
+    overwrite(made)
+    restore(made.storage, made.options, saved)
+
+
+ACTIONS: Mapping[str, Callable[[ArrowTable], object]] = {
+    "upsert": lambda made: made.upsert(rows(("a", "oslo"), ("n", "new"), ts=2)),
+    "insert": lambda made: made.insert(rows(("m", "oslo"))),
+    "bulk_insert": lambda made: made.bulk_insert(rows(("m", "oslo"), ("n", "new"))),
+    "delete": delete,
+    "insert_overwrite": overwrite,
+    "insert_overwrite_table": lambda made: made.insert_overwrite_table(rows(("x", "oslo"))),
+    "delete_partitions": lambda made: made.delete_partitions(["rome"]),
+    "savepoint": lambda made: make_savepoint(made.storage, made.options),
+    "compaction": compaction,
+    "clean": cleaning,
+    "rollback": rolling_back,
+    "failed write": failing,
+    "restore": restoring,
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_file_lists_follow_every_action(action: str, kind: str) -> None:
+    made = table(kind)
+    ACTIONS[action](made)
+    assert_kept(made)
+    made.upsert(rows(("b", "rome"), ("l", "later"), ts=9))
+    assert_kept(made)
+
+
+def test_a_metadata_table_has_an_instant_for_each_of_its_tables() -> None:
+    made = table()
+    cleaning(made)
+    done = made.state().timeline
+    assert times(made) == ["00000000000000010", *(i.requested for i in done.instants if i.state is State.COMPLETED)]
+
+
+def test_a_rollback_writes_its_own_instant_and_takes_back_that_of_the_commit() -> None:
+    made = table("MOR")
+    undone = made.upsert(rows(("a", "oslo"), ts=2)).instant
+    by = rollback(made.storage, made.options).instant
+    assert by in times(made)
+    assert undone not in times(made)
+    assert times(made, Action.ROLLBACK) == [f"{by}006"]
+    commands = [name for name in file_names(made) if name.endswith("_1-0-1")]
+    (block,) = read_blocks(made.storage.read(f"{METADATA}files/{commands[0]}"), "log")
+    assert (block.kind, block.header.instant, block.header.target) == (BlockKind.COMMAND, f"{by}006", undone)
+
+
+# --- as Hudi has it ---
+
+
+def test_a_new_metadata_table_has_hudis_settings_and_files() -> None:
+    made = table()
+    theirs = table_files("mdt_cow")
+    ours = settings(made.storage.read(f"{METADATA}.hoodie/hoodie.properties"))
+    assert ours == {**settings(theirs[f"{METADATA}.hoodie/hoodie.properties"]), **names_of("trips", ours)}
+    first = ".files-0000-0_00000000000000010.log.1_0-0-0"
+    assert made.storage.read(f"{METADATA}files/{first}") == theirs[f"{METADATA}files/{first}"]
+    assert settings(made.storage.read(f"{METADATA}files/.hoodie_partition_metadata")) == settings(
+        theirs[f"{METADATA}files/.hoodie_partition_metadata"]
+    )
+
+
+def settings(data: bytes) -> dict[str, str]:
+    return dict(line.split("=", 1) for line in data.decode().splitlines() if line and not line.startswith("#"))
+
+
+def names_of(name: str, ours: Mapping[str, str]) -> dict[str, str]:
+    return {"hoodie.table.name": f"{name}_metadata", "hoodie.table.checksum": ours["hoodie.table.checksum"]}
+
+
+#: What differs from run to run: names, sizes and times.
+LOOSE = {
+    "path",
+    "totalWriteBytes",
+    "fileSizeInBytes",
+    "runtimeStats",
+    "baseFile",
+    "logFiles",
+    "prevCommit",
+    "logVersion",
+}
+
+
+def shape(document: Any) -> Any:
+    """A commit of the metadata table without what differs from run to run."""
+    if isinstance(document, dict):
+        return {key: type(value).__name__ if key in LOOSE else shape(value) for key, value in document.items()}
+    return [shape(item) for item in document] if isinstance(document, list) else document
+
+
+@pytest.mark.parametrize(
+    ("theirs", "number"), [("00000000000000010.deltacommit", 0), ("20261122021713647.deltacommit", 1)]
+)
+def test_instants_say_what_hudis_say(theirs: str, number: int) -> None:
+    made = table()
+    for suffix in ("", ".inflight", ".requested"):
+        hudis = table_files("mdt_cow")[f"{METADATA}.hoodie/{theirs}{suffix}"]
+        ours = made.storage.read(f"{METADATA}.hoodie/{times(made)[number]}.deltacommit{suffix}")
+        if not hudis:
+            assert not ours
+            continue
+        one, other = json.loads(hudis), json.loads(ours)
+        for document in (one, other):  # of the file lists alone, and of as many lists
+            document["partitionToWriteStats"] = {"files": document["partitionToWriteStats"]["files"]}
+            for stat in document["partitionToWriteStats"]["files"]:
+                counts = ("numWrites", "numUpdateWrites", "numInserts")
+                stat |= {name: stat[name] > 0 for name in counts if name in stat}
+        assert shape(one) == shape(other)
+
+
+# --- tables of real Hudi ---
+
+
+@pytest.mark.parametrize("name", ["mdt_cow", "mdt_mor_1group"])
+def test_a_table_by_hudi_is_carried_on_and_keeps_the_file_lists_alone(name: str) -> None:
+    storage = MemoryStorage(table_files(name))
+    made = ArrowTable(storage, {"hoodie.table.services.enabled": "false"})
+    before = made.snapshot()
+    some = before.drop_columns([column for column in before.column_names if column.startswith("_hoodie_")]).slice(0, 2)
+    with pytest.warns(MetadataTableDropped, match="bloom_filters, column_stats, record_index was removed"):
+        made.upsert(some)
+    assert_kept(made)
+    assert made.snapshot().num_rows == before.num_rows
+    assert {path.split("/")[2] for path in storage.list_tree(METADATA[:-1]) if path.count("/") > 1} <= {
+        ".hoodie",
+        "files",
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableDropped)
+        made.upsert(some)
+    assert_kept(made)
+
+
+# --- what cannot be kept goes ---
+
+
+def test_a_metadata_table_that_another_writer_left_behind_is_removed_before_the_commit() -> None:
+    made = table()
+    without = {path: data for path, data in snapshot_of(made.storage).items() if path.startswith(METADATA)}
+    made.upsert(rows(("c", "oslo")))
+    for path in snapshot_of(made.storage):
+        if path.startswith(METADATA):
+            made.storage.delete(path)
+    for path, data in without.items():
+        made.storage.write(path, data)
+    with pytest.warns(MetadataTableDropped, match="it is behind"):
+        made.upsert(rows(("d", "oslo")))
+    state = made.state()
+    assert state.config.metadata_partitions == ()
+    assert not made.storage.list(METADATA[:-1])
+    assert set(made.snapshot()["id"].to_pylist()) == {"a", "b", "c", "d"}
+
+
+def test_a_damaged_metadata_table_is_removed_before_the_commit() -> None:
+    made = table()
+    (base,) = [name for name in file_names(made) if name.endswith(".hfile")]
+    made.storage.delete(f"{METADATA}files/{base}")
+    with pytest.warns(MetadataTableDropped, match="is gone"):
+        made.upsert(rows(("d", "oslo")))
+    assert made.state().config.metadata_partitions == ()
+
+
+def snapshot_of(storage: Any) -> dict[str, bytes]:
+    tree = storage.list_tree("")
+    paths = [f"{folder}/{e.name}" if folder else e.name for folder, entries in tree.items() for e in entries]
+    return {path: storage.read(path) for path in paths}
+
+
+def test_false_removes_it_and_without_the_option_nothing_is_built() -> None:
+    made = table()
+    made.upsert(rows(("c", "oslo")), {"hoodie.metadata.enable": "false"})
+    assert made.state().config.metadata_partitions == ()
+    assert not made.storage.list(METADATA[:-1])
+    unset = ArrowTable(made.storage, {k: v for k, v in TABLE.items() if k != "hoodie.metadata.enable"})
+    unset.upsert(rows(("d", "oslo")))
+    assert not made.storage.list(METADATA[:-1])
+    made.upsert(rows(("e", "oslo")))  # true builds it from what is there
+    assert_kept(made)
+    assert times(made)[0].endswith("010")
+    assert len(times(made)[0]) == 20
+
+
+def test_it_is_not_built_while_an_instant_is_pending() -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS["MOR"], "hoodie.metadata.enable": "false"})
+    made.upsert(rows(("a", "oslo")))
+    made.upsert(rows(("a", "oslo"), ts=2))
+    options = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    assert schedule_compaction(made.storage, options) is not None
+    made.upsert(rows(("b", "oslo")), {"hoodie.metadata.enable": "true"})
+    assert made.state().config.metadata_partitions == ()
+    assert compact(made.storage, made.options) is not None
+    made.upsert(rows(("c", "oslo")), {"hoodie.metadata.enable": "true"})
+    assert_kept(made)
+
+
+# --- died in between ---
+
+
+@pytest.mark.parametrize("dying", Dying)
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+def test_readers_never_use_lists_of_a_write_that_died(kind: str, dying: Dying) -> None:
+    start = table(kind)
+    before = set(start.snapshot()["id"].to_pylist())
+    for call in range(0, 60, 2):
+        storage = start.storage.copy()  # type: ignore[attr-defined]
+        try:
+            ArrowTable(CrashAfter(storage, call, dying), start.options).upsert(rows(("a", "oslo"), ("n", "new"), ts=2))
+        except Crash:
+            pass
+        else:
+            return
+        made = ArrowTable(storage, start.options)
+        assert set(made.snapshot()["id"].to_pylist()) in (before, before | {"n"})
+        made.upsert(rows(("z", "rome")))
+        assert_kept(made)
+    pytest.fail("the write has more calls than were tried")
+
+
+def test_a_clean_that_died_after_its_lists_were_written_is_finished_without_writing_them_again() -> None:
+    made = table()
+    for ts in range(2, 6):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    options = Options({**made.options, "hoodie.cleaner.commits.retained": "1"})
+    assert clean(made.storage, options).paths
+    (done,) = made.state().timeline.completed({Action.CLEAN})
+    made.storage.delete(f".hoodie/{done.requested}.clean")
+    files = file_names(made)
+    assert clean(made.storage, options).finished == (done.requested,)
+    assert file_names(made) == files
+    assert_kept(made)
+
+
+def test_what_a_writer_left_in_the_metadata_table_whose_instant_is_gone_is_taken_back() -> None:
+    made = table("MOR")
+    made.upsert(rows(("a", "oslo"), ts=2))
+    options = Options({**made.options, "hoodie.compact.inline.max.delta.commits": "1"})
+    planned = schedule_compaction(made.storage, options)
+    assert compact(made.storage, made.options) is not None
+    for suffix in ("commit", "compaction.inflight", "compaction.requested"):  # unscheduled, after its lists were there
+        made.storage.delete(f".hoodie/{planned}.{suffix}")
+    for slice_ in made.slices():
+        if slice_.base is not None and slice_.base.instant == planned:
+            made.storage.delete(slice_.base.path)
+    made.upsert(rows(("c", "rome")))
+    assert planned not in times(made)
+    assert_kept(made)
