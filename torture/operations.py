@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from hoodie.config.options import Options
 from hoodie.recovery.restore import restore
 from hoodie.recovery.rollback import rollback
@@ -10,10 +12,11 @@ from hoodie.services.archive import archive
 from hoodie.services.clean import clean
 from hoodie.services.compaction.run import compact
 from hoodie.services.compaction.schedule import schedule_compaction
+from hoodie.services.metadata_upkeep import keep_up
 from hoodie.services.savepoint import delete_savepoint
 from hoodie.table.create import create
 from hoodie.testing.tables import ArrowTable
-from torture.crash import MERGE_ON_READ, Case, Rows, batch, rows_of_now
+from torture.crash import MERGE_ON_READ, METADATA, Case, Rows, batch, rows_of_now
 
 #: Two partitions, one of which has two file groups' worth of history.
 FIRST: Rows = {"a": ("oslo", 1, "old"), "b": ("oslo", 1, "old"), "c": ("rome", 1, "old")}
@@ -157,6 +160,20 @@ def age(table: ArrowTable) -> None:
     compact_all(table)
 
 
+#: The metadata table is compacted after so few commits, and archived with the table.
+LISTED = {**METADATA, "hoodie.metadata.compact.max.delta.commits": "3"}
+
+
+def run_upkeep(table: ArrowTable) -> None:
+    keep_up(table.storage, table.options)
+
+
+def archivable(table: ArrowTable) -> None:
+    cleaned(table)
+    if table.state().config.metadata_partitions:
+        run_upkeep(table)
+
+
 WRITES = (
     Case("create", lambda table: None, make, again=make),
     Case("first write", make, upsert),
@@ -177,7 +194,7 @@ SERVICES = (
     Case("compact", with_plan, run_compaction, also=compact_all, options=MERGE_ON_READ),
     Case("clean", history, run_clean, also=run_clean, options=KEEP_TWO),
     Case("clean, Merge-on-Read", history, run_clean, also=run_clean, options=KEEP_TWO | MERGE_ON_READ),
-    Case("archive", cleaned, run_archive, also=run_archive, options=KEEP_TWO),
+    Case("archive", archivable, run_archive, also=run_archive, options=KEEP_TWO),
     Case("upsert with automatic clean and archive", history, upsert, also=run_archive, options=AUTOMATIC),
     Case("rollback of a commit", two_commits, take_back, again=finish_rollback),
     Case("rollback, Merge-on-Read", two_commits, take_back, again=finish_rollback, options=MERGE_ON_READ),
@@ -186,4 +203,13 @@ SERVICES = (
     Case("restore", with_more, restore_it, again=restore_it, between=True),
     Case("restore, Merge-on-Read", with_more, restore_it, again=restore_it, between=True, options=MERGE_ON_READ),
 )
-CASES = (*WRITES, *SERVICES)
+#: Those that a metadata table takes part in, and its own upkeep.
+WITH_METADATA_TABLE = (
+    *(
+        replace(case, name=f"{case.name}, metadata table", options={**LISTED, **case.options})
+        for case in (*WRITES, *SERVICES)
+        if case.name not in ("create", "savepoint", "delete a savepoint")
+    ),
+    Case("upkeep of the metadata table", history, run_upkeep, also=run_upkeep, options=LISTED | KEEP_TWO),
+)
+CASES = (*WRITES, *SERVICES, *WITH_METADATA_TABLE)

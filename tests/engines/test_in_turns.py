@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import hoodie
-from hoodie.errors import UnsupportedTable
+from hoodie.errors import MetadataTableDropped, MetadataTableIgnored, UnsupportedTable
+from hoodie.metadata.validate import validate
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
 from support.engine_cases import CASES, COLUMNS, Row, Step, comparable, write
 from support.hudi_engine import HudiEngine
 from support.lake import files_of
@@ -38,13 +43,57 @@ def test_hudi_writes_into_a_table_of_the_library_and_the_library_goes_on(
         assert sum(f'"ts": {ts}' in row for row in rows) == 2
 
         batch = _step(name, "k4", ts + 1).arrow()
-        if metadata == "true":
-            with pytest.raises(UnsupportedTable, match="metadata table"):
-                hoodie.hudi.write(batch, str(path), case.options)
-        hoodie.hudi.write(batch, str(path), {**case.options, "hoodie.metadata.enable": "false"})
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", MetadataTableDropped)  # partitions that Hudi 1.x adds
+            hoodie.hudi.write(batch, str(path), {**case.options, "hoodie.metadata.enable": metadata})
         rows = comparable(table.snapshot().to_arrow())
         assert rows == comparable(hudi.snapshot(path))
+        assert rows == comparable(hudi.read(path, hoodie__metadata__enable=metadata))
         assert sum(f'"ts": {ts + 1}' in row for row in rows) == 2
+        _assert_listed(path, metadata == "true")
+
+
+def _assert_listed(path: Path, listed: bool) -> None:
+    """The file lists of the metadata table are there, and tell what is on the storage."""
+    state = load_state(LocalStorage(path))
+    told = validate(state.storage, state.config, state.timeline)
+    assert (told is not None) == listed
+    assert told is None or (told.problems == () and "files" in told.partitions)
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_a_metadata_table_is_kept_in_turns_of_ten(hudi: HudiEngine, kind: str, tmp_path: Path) -> None:
+    """Each builds on what the other left, compactions of the metadata table, cleaning and archiving included."""
+    case, path = CASES[f"{kind}_cleaned"], tmp_path / kind
+    options = {
+        **case.options,
+        **_AS_6,
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.compact.max.delta.commits": "4",
+        "hoodie.metadata.index.column.stats.enable": "false",
+    }
+    write(replace(case, options={**case.options, "hoodie.metadata.enable": "true"}), path)
+    _assert_listed(path, True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableDropped)
+        warnings.simplefilter("error", MetadataTableIgnored)
+        for turn in range(2):
+            for number in range(10):
+                ts = 100 * turn + number + 20
+                step = _step(kind, f"k{number % 6}", ts)
+                if turn == 0:
+                    hoodie.hudi.write(step.arrow(), str(path), options)
+                else:
+                    hudi.write(path, step.sql(), {**options, "hoodie.datasource.write.operation": "upsert"})
+                if number % 3 == 0 or number == 9:
+                    rows = comparable(hoodie.open_table(str(path)).snapshot().to_arrow())
+                    assert rows == comparable(hudi.read(path, hoodie__metadata__enable="true"))
+                    assert rows == comparable(hudi.read(path, hoodie__metadata__enable="false"))
+                    _assert_listed(path, True)
+        hoodie.hudi.write(_step(kind, "k1", 999).arrow(), str(path), options)
+        rows = comparable(hoodie.open_table(str(path)).snapshot().to_arrow())
+        assert rows == comparable(hudi.read(path, hoodie__metadata__enable="true"))
+        _assert_listed(path, True)
 
 
 @pytest.mark.parametrize("name", _TURNS)

@@ -21,6 +21,13 @@ class MetadataOptions:
         "is given, builds them on a table without one, and false removes the metadata table first. A new table gets "
         "none unless true is given.",
     )
+    delta_commits: int = option(
+        "hoodie.metadata.compact.max.delta.commits",
+        10,
+        "Delta commits of the metadata table after which its file lists are compacted into a base file.",
+        expected="a number, such as 10",
+        check=lambda value: value > 0,
+    )
 
 
 def builds_metadata_table(options: Options) -> bool:

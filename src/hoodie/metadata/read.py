@@ -99,13 +99,13 @@ def read_records(table: MetadataTable, partition: MetadataPartition, wanted: Wan
         for key, group in zip(keys, groups, strict=True):
             by_group.setdefault(group, set()).add(key)
         parts = [(slices[group], Wanted(frozenset(some))) for group, some in sorted(by_group.items())]
-    tables = in_threads(lambda part: _slice_records(table, partition, *part), parts)
+    tables = in_threads(lambda part: slice_records(table, partition, *part), parts)
     return pa.concat_tables([SCHEMAS[partition].empty_table(), *tables])
 
 
 def partition_slices(table: MetadataTable, partition: MetadataPartition) -> list[FileSlice]:
     """The file slices of a partition, by file id: their number is that of its file groups. Raises CorruptFile"""
-    slices = merged_slices(_whole_view(table, partition))
+    slices = merged_slices(whole_view(table, partition))
     return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
 
 
@@ -114,7 +114,7 @@ def writer_slices(table: MetadataTable, partition: MetadataPartition) -> list[Fi
 
     Raises CorruptFile
     """
-    slices = latest_slices(_whole_view(table, partition))
+    slices = latest_slices(whole_view(table, partition))
     return [slices[group] for group in sorted(slices, key=lambda group: group.file_id)]
 
 
@@ -136,7 +136,7 @@ def log_instants(storage: Storage, log: LogFile) -> set[str]:
     return {block.header.instant for block in _heads(storage, log) if block.kind is not BlockKind.COMMAND}
 
 
-def _whole_view(table: MetadataTable, partition: MetadataPartition) -> FileSystemView:
+def whole_view(table: MetadataTable, partition: MetadataPartition) -> FileSystemView:
     """The view of a partition. Raises CorruptFile when files that it must have are gone"""
     folder = str(partition)
     parsed = (parse_data_file(folder, e.name, e.size, "hfile") for e in table.storage.list(folder) if not e.is_dir)
@@ -174,7 +174,10 @@ def _require_whole(slice_: FileSlice, partition: MetadataPartition, timeline: Ti
             raise CorruptFile(where, f"log file {min(gaps)} beside the base file of {base_instant} is gone")
 
 
-def _slice_records(table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted) -> pa.Table:
+def slice_records(
+    table: MetadataTable, partition: MetadataPartition, slice_: FileSlice, wanted: Wanted = ALL
+) -> pa.Table:
+    """Those of one file slice. Raises as `read_records`"""
     base = SCHEMAS[partition].empty_table()
     if slice_.base is not None:
         path, size = slice_.base.path, slice_.base.size

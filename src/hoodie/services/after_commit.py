@@ -1,4 +1,5 @@
-"""What runs automatically after a commit: cleaning, then archiving. The commit stays published if they fail."""
+"""What runs automatically after a commit: cleaning, upkeep of the metadata table, then archiving. The commit stays
+published if they fail."""
 
 from __future__ import annotations
 
@@ -12,9 +13,11 @@ from typing import TypeVar
 from hoodie.config.options import Options
 from hoodie.config.services import ArchiveOptions, CleanOptions, CleanPolicy, ServiceOptions
 from hoodie.errors import ServiceFailed
+from hoodie.metadata.drop import has_metadata_table
 from hoodie.model.instant import Action
 from hoodie.services.archive import ArchiveResult, archive
 from hoodie.services.clean import CleanResult, clean, service_state
+from hoodie.services.metadata_upkeep import keep_up
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
@@ -43,7 +46,9 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     Raises   InvalidOption, which a write sees before it begins
     """
     cleans, archives = options.read(CleanOptions), options.read(ArchiveOptions)
-    if not options.read(ServiceOptions).enabled or not (cleans.automatic or archives.automatic):
+    if not options.read(ServiceOptions).enabled:
+        return Serviced()
+    if state is not None and not (cleans.automatic or archives.automatic or has_metadata_table(state.config)):
         return Serviced()
     load = partial(service_state, storage, options, dry_run=False, state=state)
     state = _guarded("reading the table", instant, load)
@@ -53,6 +58,8 @@ def after_commit(storage: Storage, options: Options, instant: str, state: TableS
     archived: ArchiveResult | None = None
     if cleans.automatic and _may_clean(state.timeline, cleans):
         cleaned = _guarded("cleaning", instant, partial(clean, storage, options, automatic=True, state=state))
+    if has_metadata_table(state.config):  # archiving waits for its compaction
+        _guarded("keeping the metadata table", instant, partial(keep_up, storage, options))
     if archives.automatic and _may_archive(state.timeline, archives):
         # The timeline of now shows what was cleaned, even if the clean failed.
         archived = _guarded("archiving", instant, partial(archive, storage, options))

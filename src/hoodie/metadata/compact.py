@@ -1,0 +1,127 @@
+"""Compaction of the metadata table: its file lists become one base file, so that reads need few log blocks.
+
+The caller holds the lock of the table. Source: docs/format/metadata-table.md 8.2; pinned by
+tests/unit/metadata/test_metadata_upkeep.py.
+"""
+
+from __future__ import annotations
+
+import time
+
+from hoodie.errors import CorruptFile
+from hoodie.formats.timeline.commit_json import encode_commit
+from hoodie.formats.timeline.plans import encode_compaction_plan
+from hoodie.metadata.delta import orphans
+from hoodie.metadata.encode import base_file
+from hoodie.metadata.keys import ALL_PARTITIONS, MetadataPartition
+from hoodie.metadata.read import partition_slices, slice_records, whole_view
+from hoodie.metadata.record_schema import SCHEMA
+from hoodie.metadata.table import MetadataTable
+from hoodie.model.commit import CommitMetadata, Operation, WriteStat
+from hoodie.model.files import FileSlice
+from hoodie.model.instant import Action, Instant, State
+from hoodie.model.plans import CompactionPlan
+from hoodie.plan.compaction import operation_of
+from hoodie.plan.compaction_strategies import log_bytes
+from hoodie.storage.protocol import join
+from hoodie.timeline.load import read_compaction_plan
+from hoodie.timeline.transition import complete, create_requested, to_inflight
+from hoodie.view.slices import slice_before
+
+_SUFFIX = "001"
+_TOKEN = "0-0-0"
+#: Bytes that a new base file is taken to have, for the plan's metrics.
+_USUAL_SIZE = 120 * 1024 * 1024
+
+
+def compact(table: MetadataTable, delta_commits: int, *, alone: bool = False) -> str:
+    """Run a compaction that is pending, or one that is due; its instant, "" when there is none.
+
+    delta_commits  that a compaction waits for
+    alone          the table has no lock: no other writer may be at work, which could add to the slice as it is closed
+    Raises         CorruptFile when the metadata table is damaged, or a pending plan lacks logs
+    """
+    pending = table.timeline.pending_compactions
+    if _busy(table, alone=alone):
+        return ""
+    if pending:
+        return _run(table, pending[0])
+    newest = _newest_delta(table)
+    if not newest or _waiting(table) < delta_commits or orphans(table):
+        return ""
+    time = newest + _SUFFIX
+    if len(newest) != 17 or any(instant.requested == time for instant in table.timeline.instants):
+        return ""
+    slices = partition_slices(table, MetadataPartition.FILES)
+    plan = CompactionPlan(operations=tuple(operation_of(slice_, _USUAL_SIZE) for slice_ in slices))
+    planned = create_requested(table.storage, time, Action.COMPACTION, encode_compaction_plan(plan))
+    return _run(table.reload(), planned)
+
+
+def _busy(table: MetadataTable, *, alone: bool) -> bool:
+    """Whether an action of the table is pending that belongs, or could come to belong, into the base file.
+
+    A base file at an instant stands for all that the table did up to then.
+    """
+    newest = _newest_delta(table)
+    pending = [i.requested for i in table.data.instants if i.state is not State.COMPLETED]
+    return any(alone or time <= newest for time in pending)
+
+
+def _newest_delta(table: MetadataTable) -> str:
+    return max((i.requested for i in table.timeline.completed({Action.DELTA_COMMIT})), default="")
+
+
+def _waiting(table: MetadataTable) -> int:
+    """The delta commits since the last compaction."""
+    last = max((i.requested for i in table.timeline.completed({Action.COMMIT})), default="")
+    return sum(i.requested > last for i in table.timeline.completed({Action.DELTA_COMMIT}))
+
+
+def _run(table: MetadataTable, planned: Instant) -> str:
+    """Carry a plan out from the start, whatever an earlier run did."""
+    storage, started = table.storage, time.monotonic()
+    plan = read_compaction_plan(storage, table.timeline, planned)
+    view = whole_view(table, MetadataPartition.FILES)
+    begun = to_inflight(storage, planned) if planned.state is State.REQUESTED else planned
+    stats: list[WriteStat] = []
+    for operation in plan.operations:
+        slice_ = slice_before(view, operation.group, planned.requested)
+        if slice_ is None or {log.name for log in slice_.logs} != set(operation.log_files):
+            where = f"{table.storage.root}/{operation.group.partition}"
+            raise CorruptFile(where, f"its logs are not those of the compaction {planned.requested}")
+        if operation.group.partition == MetadataPartition.FILES:
+            stats.append(_write(table, slice_, planned.requested, started))
+    folder = str(MetadataPartition.FILES)
+    done = CommitMetadata(
+        operation=Operation.COMPACT, stats={folder: tuple(stats)}, extra={"schema": SCHEMA}, compacted=True
+    )
+    complete(storage, begun, encode_commit(done))
+    return planned.requested
+
+
+def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float) -> WriteStat:
+    records = slice_records(table, MetadataPartition.FILES, slice_)
+    scanned = time.monotonic()
+    name = f"{slice_.group.file_id}_{_TOKEN}_{instant}.hfile"
+    content = base_file(name, records)
+    path = join(slice_.group.partition, name)
+    table.storage.write(path, content)  # over what a run that died left
+    count = len({*records.column("row").to_pylist(), ALL_PARTITIONS})
+    return WriteStat(
+        file_id=slice_.group.file_id,
+        path=path,
+        partition=slice_.group.partition,
+        prev_commit=slice_.base_instant,
+        num_writes=count,
+        num_updates=count,
+        total_write_bytes=len(content),
+        file_size=len(content),
+        log_records=count,
+        log_files_compacted=len(slice_.logs),
+        log_size_compacted=log_bytes(slice_),
+        updated_records_compacted=count,
+        log_blocks=len(slice_.logs),
+        scan_time=int((scanned - started) * 1000),
+        upsert_time=int((time.monotonic() - scanned) * 1000),
+    )

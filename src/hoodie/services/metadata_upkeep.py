@@ -1,0 +1,69 @@
+"""Upkeep of the metadata table after a commit: its compaction, its cleaning, its archiving.
+
+Source: docs/format/metadata-table.md 8. Design: docs/design/metadata-table.md.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from hoodie.config.metadata import MetadataOptions
+from hoodie.config.options import Options
+from hoodie.config.services import ArchiveOptions, CleanOptions
+from hoodie.errors import CorruptFile, UnsupportedTable
+from hoodie.locks import lock_for
+from hoodie.metadata.clean import clean, retained
+from hoodie.metadata.compact import compact
+from hoodie.metadata.drop import drop_with_warning
+from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.model.instant import Action, Instant, State
+from hoodie.services.archive import move_to_archive
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState, load_state
+
+_log = logging.getLogger("hoodie.services")
+
+
+def keep_up(storage: Storage, options: Options) -> None:
+    """Compact the metadata table of a table, clean and archive it, as far as each is due.
+
+    Raises  LockTimeout, LockLost
+    Warns   MetadataTableDropped when it is damaged, and removed
+    """
+    with lock_for(options, storage) as lock:
+        state = load_state(storage)
+        table = open_metadata(storage, state.config, state.timeline)
+        if table is None or table.problem():  # the next write removes one that is behind
+            return
+        try:
+            compacted = compact(table, options.read(MetadataOptions).delta_commits, alone=not lock.real)
+            lock.check()
+            if compacted:
+                _log.info("%s: the metadata table was compacted at %s", state.config.name, compacted)
+            gone = clean(table.reload(), options.read(CleanOptions))
+            lock.check()
+            if gone:
+                _log.info("%s: %d files of the metadata table were deleted", state.config.name, len(gone))
+            table = table.reload()
+            how = options.read(ArchiveOptions)
+            if chosen := instants_to_archive(table, how, retained(options.read(CleanOptions))):
+                move_to_archive(TableState(table.storage, table.config, table.timeline), chosen, how, lock)
+        except (CorruptFile, UnsupportedTable) as damage:
+            drop_with_warning(storage, str(damage))
+
+
+def instants_to_archive(table: MetadataTable, how: ArchiveOptions, cleaned: int) -> tuple[Instant, ...]:
+    """The instants of a metadata table that may leave its timeline: one more stays than of the table itself, all that
+    cleaning looks at, all since the table's oldest, and all since the last compaction.
+
+    cleaned  commits that cleaning keeps files for
+    """
+    instants = table.timeline.instants
+    compactions = [instant.requested for instant in table.timeline.completed({Action.COMMIT})]
+    keep = max(how.min_commits + 1, cleaned + 2)
+    if len(instants) <= keep + how.max_commits - how.min_commits or not compactions:
+        return ()
+    pending = [instant.requested for instant in instants if instant.state is not State.COMPLETED]
+    first = table.data.instants[0].requested if table.data.instants else ""
+    bound = min([compactions[-1], first, *pending])
+    return tuple(i for i in instants[: len(instants) - keep] if i.requested < bound)

@@ -1,0 +1,112 @@
+"""The metadata table's own compaction, cleaning and archiving."""
+
+from __future__ import annotations
+
+import pytest
+
+from hoodie.config.options import Options
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.metadata.read import slice_records, whole_view
+from hoodie.metadata.table import MetadataTable, open_metadata
+from hoodie.model.instant import Action, State
+from hoodie.recovery.rollback import rollback
+from hoodie.services.metadata_upkeep import keep_up
+from hoodie.table.state import load_state
+from hoodie.testing.storage import MemoryStorage
+from hoodie.testing.tables import ArrowTable
+from hoodie.view.slices import slice_before
+from support.metadata_tables import METADATA, WITH_RECORDS, table_files
+from unit.metadata.test_metadata_changes import decoded, entries
+from unit.metadata.test_metadata_keeping import KINDS, TABLE, assert_kept, file_names, rows, times
+
+SERVICED = {
+    "hoodie.table.services.enabled": "true",
+    "hoodie.metadata.compact.max.delta.commits": "3",
+    "hoodie.cleaner.commits.retained": "2",
+    "hoodie.keep.min.commits": "4",
+    "hoodie.keep.max.commits": "6",
+}
+
+
+def metadata_of(made: ArrowTable) -> MetadataTable:
+    state = made.state()
+    table = open_metadata(made.storage, state.config, state.timeline)
+    assert table is not None
+    return table
+
+
+@pytest.mark.parametrize("kind", ["COW", "MOR"])
+def test_a_long_history_leaves_a_short_metadata_table(kind: str) -> None:
+    made = ArrowTable.create(MemoryStorage(), {**TABLE, **KINDS[kind], **SERVICED})
+    for ts in range(45):
+        made.upsert(rows(("a", "oslo"), (f"k{ts % 5}", "rome"), ts=ts))
+        if ts % 7 == 0:
+            assert_kept(made)
+    assert_kept(made)
+    table = metadata_of(made)
+    assert len(table.timeline.instants) < 60
+    assert len(made.state().timeline.instants) < 20  # archived, though its metadata table has a say in it
+    assert len(file_names(made)) < 60
+    assert table.timeline.completed({Action.COMMIT})
+    assert table.timeline.completed({Action.CLEAN})
+    assert made.storage.list(f"{METADATA}.hoodie/archived")
+    assert table.timeline.instants[0].requested <= table.data.instants[0].requested
+
+
+@pytest.mark.parametrize("name", [*WITH_RECORDS, "hudi-tables/v6_mor_nested_types"])
+def test_compactions_come_to_what_hudis_came_to(name: str) -> None:
+    storage = MemoryStorage(table_files(name))
+    state = load_state(storage)
+    table = open_metadata(storage, state.config, state.timeline)
+    assert table is not None
+    view, compared = whole_view(table, MetadataPartition.FILES), 0
+    compactions = {instant.requested for instant in table.timeline.completed({Action.COMMIT})}
+    for group, files in view.groups.items():
+        for base in files.bases:
+            before = slice_before(view, group, base.instant) if base.instant in compactions else None
+            if before is None or before.base is None:
+                continue
+            theirs = decoded(storage.read(f"{METADATA}{base.path}"), base.path)
+            live = {entry for entry in entries(theirs) if not entry[3]}
+            assert entries(slice_records(table, MetadataPartition.FILES, before)) == live
+            compared += 1
+    assert compared
+
+
+def test_a_compaction_waits_for_what_is_pending_on_the_table() -> None:
+    made = ArrowTable.create(MemoryStorage(), TABLE)
+    for ts in range(4):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    options = Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"})
+    made.storage.create_new(".hoodie/20200101000000000.commit.requested", b"")
+    keep_up(made.storage, options)
+    assert times(made, Action.COMMIT) == []
+    made.storage.delete(".hoodie/20200101000000000.commit.requested")
+    keep_up(made.storage, options)
+    assert times(made, Action.COMMIT) == [f"{made.state().timeline.newest_commit}001"]
+    assert_kept(made)
+
+
+def test_what_a_compacted_commit_added_is_deleted_by_its_rollback() -> None:
+    """Its entries are in a base file, which no command block reaches."""
+    made = ArrowTable.create(MemoryStorage(), TABLE)
+    for ts in range(4):
+        made.upsert(rows(("a", "oslo"), (f"k{ts}", f"city{ts}"), ts=ts))
+    keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "3"}))
+    undone = rollback(made.storage, made.options).target
+    assert undone not in times(made)
+    assert_kept(made)
+    made.upsert(rows(("z", "rome")))
+    assert_kept(made)
+
+
+def test_a_metadata_table_that_hudi_compacted_goes_on() -> None:
+    made = ArrowTable(MemoryStorage(table_files("mdt_cow")), {"hoodie.table.services.enabled": "false"})
+    before = made.snapshot()
+    some = before.drop_columns([name for name in before.column_names if name.startswith("_hoodie_")]).slice(0, 1)
+    with pytest.warns(match="only its file lists are kept"):
+        made.upsert(some)
+    keep_up(made.storage, Options({**made.options, "hoodie.metadata.compact.max.delta.commits": "2"}))
+    assert times(made, Action.COMMIT)[-1] == f"{made.state().timeline.newest_commit}001"
+    assert_kept(made)
+    assert all(instant.state is State.COMPLETED for instant in metadata_of(made).timeline.instants)
