@@ -1,4 +1,4 @@
-"""`hoodie metadata`: a table's properties, and the metadata table that another writer keeps."""
+"""`hoodie metadata`: a table's properties, and its metadata table."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import click
 
-from hoodie.cli.arguments import command, option
+from hoodie.cli.arguments import DRY_RUN, YES, command, option
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 
@@ -51,17 +51,37 @@ class MetadataValidated:
     problems: tuple[str, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class MetadataCreated:
+    """What became of a metadata table that was to be built.
+
+    built  False: it was there already
+    """
+
+    built: bool
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataDropped:
+    """A metadata table that was removed, or (dry run) would be.
+
+    dropped  False: there is none
+    """
+
+    dropped: bool
+    dry_run: bool
+
+
 @click.group("metadata", cls=WithDefault)
 def metadata() -> None:
-    """Look at the metadata table, and at properties."""
+    """The metadata table: look at it, build it, remove it; and properties."""
 
 
 @command("show", examples=["hoodie metadata show /data/trips"])
 def show(call: Call) -> int:
     """Show properties, and the metadata table.
 
-    The metadata table is kept by other writers; its partitions, its size, and how far it is behind. `show` may be left
-    out.
+    Its partitions, its size, and how far it is behind. `show` may be left out.
     """
     from hoodie.cli import settings
 
@@ -127,6 +147,50 @@ def validate(call: Call) -> int:
     return call.each(do, _validated_text, lambda found: bool(found.problems))
 
 
+@command(
+    "create",
+    examples=["hoodie metadata create /data/trips", "hoodie metadata create '/data/lake/*'"],
+    hoodie=True,
+)
+def create(call: Call) -> int:
+    """Build the metadata table.
+
+    Its file lists, from a listing of the storage. Writes keep them from then on. Nothing of the table may be pending.
+    """
+    from hoodie.services.metadata_table import create_metadata_table
+
+    def do(target: Target) -> MetadataCreated:
+        return MetadataCreated(create_metadata_table(target.storage, target.options))
+
+    return call.each(do, lambda made: ["the metadata table is built" if made.built else "it has a metadata table"])
+
+
+@command("drop", DRY_RUN, YES, examples=["hoodie metadata drop /data/trips --yes"], hoodie=True)
+def drop(call: Call, dry_run: bool, yes: bool) -> int:
+    """Remove the metadata table.
+
+    Readers list folders then. A Hudi writer, and one of this library with hoodie.metadata.enable=true, builds it again.
+    """
+    from hoodie.services.metadata_table import drop_metadata_table
+
+    def do(target: Target, dry_run: bool) -> MetadataDropped:
+        return MetadataDropped(drop_metadata_table(target.storage, target.options, dry_run=dry_run), dry_run)
+
+    def text(done: MetadataDropped) -> list[Block]:
+        if not done.dropped:
+            return ["no metadata table"]
+        return [f"the metadata table {'would be' if done.dry_run else 'is'} removed"]
+
+    return call.change(
+        do,
+        text,
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: int(done.dropped),
+        question="Remove the metadata table, of {} tables?",
+    )
+
+
 def _rows_text(found: MetadataRows) -> Sequence[Block]:
     more = found.total - len(found.rows)
     blocks: list[Block] = [Grid(found.columns, list(found.rows))]
@@ -140,6 +204,5 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
     return [counts, *(found.problems or ("it tells the state of the table",))]
 
 
-metadata.add_command(show)
-metadata.add_command(list_)
-metadata.add_command(validate)
+for _each in (show, list_, validate, create, drop):
+    metadata.add_command(_each)

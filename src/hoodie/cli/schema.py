@@ -36,6 +36,8 @@ RESULTS: Mapping[str, type] = {
     "metadata show": settings.Metadata,
     "metadata list": metadata.MetadataRows,
     "metadata validate": metadata.MetadataValidated,
+    "metadata create": metadata.MetadataCreated,
+    "metadata drop": metadata.MetadataDropped,
     "report": look.Reported,
     "query": read.Rows,
     "changes": read.Rows,

@@ -1,4 +1,4 @@
-"""What a table has beside rows: its properties, and the metadata table that another writer keeps."""
+"""What a table has beside rows: its properties, and its metadata table."""
 
 from __future__ import annotations
 

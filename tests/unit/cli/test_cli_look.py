@@ -80,11 +80,11 @@ def test_show_says_what_a_table_is(lake: Path, hoodie: Terminal) -> None:
     assert any(line.startswith("type") and "MERGE_ON_READ, version 6" in line for line in hoodie("show", lake / "a"))
 
 
-def test_show_says_why_a_table_of_another_writer_is_only_read(tmp_path: Path, hoodie: Terminal) -> None:
+def test_show_names_the_partitions_of_a_metadata_table(tmp_path: Path, hoodie: Terminal) -> None:
     path = unpacked("cow_metadata_table", tmp_path)
     found = hoodie.result("show", path)
     assert found["cannot_read"] == ""
-    assert "metadata table" in found["cannot_write"]
+    assert found["cannot_write"] == ""
     assert found["metadata"] == ["column_stats", "files", "record_index"]
     kept = hoodie.result("metadata", path)
     assert kept["exists"]
@@ -114,6 +114,22 @@ def test_the_metadata_table_is_listed_and_compared_with_the_storage(tmp_path: Pa
     assert len(found["problems"]) == 2
     assert f"{gone.parent.name}/{gone.name} is in files, and not on the storage" in found["problems"]
     assert not hoodie.result("metadata", "validate", unpacked("cow_types", tmp_path))["exists"]
+
+
+def test_a_metadata_table_is_built_and_removed(tmp_path: Path, hoodie: Terminal) -> None:
+    path = unpacked("cow_types", tmp_path)
+    assert hoodie.result("metadata", "create", path) == {"built": True}
+    assert hoodie.result("metadata", "create", path) == {"built": False}
+    assert hoodie.result("metadata", "validate", path)["problems"] == []
+    assert [part["name"] for part in hoodie.result("metadata", path)["partitions"]] == ["files"]
+    assert hoodie.result("metadata", "drop", path, "--dry-run") == {"dropped": True, "dry_run": True}
+    assert (path / ".hoodie" / "metadata").exists()
+    assert hoodie.result("metadata", "drop", path, "--yes") == {"dropped": True, "dry_run": False}
+    assert not (path / ".hoodie" / "metadata").exists()
+    assert not hoodie.result("metadata", "validate", path)["exists"]
+    (path / ".hoodie" / "29990101000000000.commit.requested").touch()
+    out, err = hoodie.both("metadata", "create", path, status=3)
+    assert "commit 29990101000000000 is pending" in out + err
 
 
 def test_history_tells_what_each_commit_did(lake: Path, hoodie: Terminal) -> None:

@@ -1,0 +1,55 @@
+"""Building and removing a table's metadata table by call.
+
+Design: docs/design/metadata-table.md.
+"""
+
+from __future__ import annotations
+
+from hoodie.config.options import Options
+from hoodie.config.table import require_writable
+from hoodie.errors import WriteConflict
+from hoodie.locks import lock_for
+from hoodie.merge.payloads import KNOWN_PAYLOADS
+from hoodie.metadata.build import build, why_not
+from hoodie.metadata.drop import drop, has_metadata_table
+from hoodie.metadata.keys import MetadataPartition
+from hoodie.storage.faults import typed_errors
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import load_state
+
+
+@typed_errors()
+def create_metadata_table(storage: Storage, options: Options) -> bool:
+    """Build the file lists of a table; False: it has them already.
+
+    options  `hoodie.write.lock.*` as the table's writers have them
+    Raises   UnsupportedTable on a table that is not written; WriteConflict while an instant of the table is pending;
+             LockTimeout
+    """
+    with lock_for(options, storage):
+        state = load_state(storage)
+        require_writable(state.config, KNOWN_PAYLOADS)
+        if MetadataPartition.FILES in state.config.metadata_partitions:
+            return False
+        if reason := why_not(state.timeline):
+            raise WriteConflict(f"{state.config.name}: the metadata table cannot be built now: {reason}. Try later")
+        if not build(storage, state.config, state.timeline):
+            raise WriteConflict(f"{state.config.name}: another writer began while the metadata table was built")
+        return True
+
+
+@typed_errors()
+def drop_metadata_table(storage: Storage, options: Options, *, dry_run: bool = False) -> bool:
+    """Remove the metadata table; False: there is none.
+
+    options  as of `create_metadata_table`
+    Raises   UnsupportedTable on a table that is not written; LockTimeout
+    """
+    with lock_for(options, storage):
+        config = load_state(storage).config
+        require_writable(config, KNOWN_PAYLOADS)
+        if not has_metadata_table(config):
+            return False
+        if not dry_run:
+            drop(storage)
+        return True
