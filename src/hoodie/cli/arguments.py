@@ -161,6 +161,20 @@ CONF = option(
     example="--conf spark.master=spark://host:7077",
     help="A Spark setting; may be repeated.",
 )
+SORT = option(
+    "--sort",
+    default="",
+    metavar="FIELD",
+    example="--sort older_bytes",
+    help="The order of several tables: a field of the line, numbers from the greatest; -FIELD: the other way round.",
+)
+WHERE = option(
+    "--where",
+    default="",
+    metavar="CONDITION",
+    example="--where 'errors > 0'",
+    help="Of several tables show those whose line meets this condition in SQL. What fails is always shown.",
+)
 INSTANT = option(
     "--instant",
     "--commit",

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import click
 
 from hoodie.cli import output, secrets
+from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Outcome, Problem, Status
 from hoodie.config.driver_options import driver_value
 from hoodie.config.options import Options
@@ -135,6 +136,29 @@ class Call:
         found  whether a result counts as Status.FOUND
         """
         return self.report(self.run(work, found), text)
+
+    def lines(
+        self,
+        work: Callable[[Target], R],
+        text: Callable[[R], Sequence[Block]],
+        lines: Lines[R],
+        selection: Selection,
+        found: Callable[[R], bool] = lambda result: False,
+    ) -> int:
+        """As `each`, with a line for each of several tables; `text` is printed of those where something was found.
+
+        The exit status is that of the tables that are shown. Raises UsageError
+        """
+        selection.check(lines)
+        outcomes = self.run(work, found)
+        if len(outcomes) == 1:
+            return self.report(outcomes, text)
+        chosen = selection.of(outcomes, lines)
+        if self.as_json:
+            return self.report(chosen, text)
+        seconds = time.perf_counter() - self.started
+        output.show_lines(chosen, lines.grid(chosen), text, seconds, len(outcomes))
+        return max((outcome.status for outcome in chosen), default=Status.FINE)
 
     def run(self, work: Callable[[Target], R], found: Callable[[R], bool] = lambda result: False) -> list[Outcome[R]]:
         """What came of each table, in the order of the paths; tables are worked on by threads."""

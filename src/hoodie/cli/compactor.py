@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import click
 
-from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, command, option
+from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, command, option
 from hoodie.cli.calls import Call, Target
+from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Grid, Status
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionPlan
@@ -46,6 +47,29 @@ class Plans:
     """The pending compactions, oldest first."""
 
     plans: tuple[PlanLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PlansLine:
+    """The pending compactions of one of several tables: how many, the oldest, and what all of them read and write."""
+
+    plans: int
+    oldest: str
+    state: str
+    slices: int
+    log_files: int
+    read_mb: int
+    write_mb: int
+    executors: int
+
+    @classmethod
+    def of(cls, pending: Plans, cores: int) -> PlansLine:
+        """cores  of an executor: a file slice is one task"""
+        plans = pending.plans
+        slices, logs = sum(plan.slices for plan in plans), sum(plan.log_files for plan in plans)
+        read, write = sum(plan.read_mb for plan in plans), sum(plan.write_mb for plan in plans)
+        oldest, state = (plans[0].instant, plans[0].state.lower()) if plans else ("", "")
+        return cls(len(plans), oldest, state, slices, logs, read, write, -(-slices // cores))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,14 +180,21 @@ def schedule(call: Call, extra: tuple[Any, ...]) -> int:
         example="--executor-cores 4",
         help="Cores of an executor, to tell how many executors to ask for.",
     ),
-    examples=["hoodie compaction plan /data/trips --executor-cores 4"],
+    SORT,
+    WHERE,
+    examples=[
+        "hoodie compaction plan /data/trips --executor-cores 4",
+        "hoodie compaction plan --from tables.txt --where 'plans >= 1' --sort read_mb",
+    ],
 )
-def plan(call: Call, executor_cores: int) -> int:
+def plan(call: Call, executor_cores: int, sort: str, where: str) -> int:
     """Show pending compactions.
 
-    And how many executors would be busy with each.
+    And how many executors would be busy with each. Several tables have a line each.
     """
-    return call.each(_pending, lambda found: _text(found, executor_cores))
+    shown = tuple(field.name for field in fields(PlansLine))
+    lines: Lines[Plans] = Lines(PlansLine, lambda pending: PlansLine.of(pending, executor_cores), shown)
+    return call.lines(_pending, lambda pending: _text(pending, executor_cores), lines, Selection(sort, where))
 
 
 @command(

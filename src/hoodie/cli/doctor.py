@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, command, option
+from hoodie.cli.arguments import DRY_RUN, SORT, WHERE, command, option
 from hoodie.cli.calls import Call, Target
+from hoodie.cli.fleet.lines import Lines, Selection
 
 if TYPE_CHECKING:
     from hoodie.doctor.findings import Finding, Remedy
@@ -48,6 +50,24 @@ class Examined:
     repaired: tuple[str, ...] = ()
     repair: bool = False
     dry_run: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ExaminedLine:
+    """What was found of one of several tables: how many of each severity, and their kinds."""
+
+    healthy: bool
+    errors: int
+    warnings: int
+    notes: int
+    findings: str
+
+    @classmethod
+    def of(cls, examined: Examined) -> ExaminedLine:
+        severities = Counter(finding.severity for finding in examined.findings)
+        kinds = Counter(finding.fault for finding in examined.findings)
+        words = ", ".join(f"{kind} ({number})" if number > 1 else kind for kind, number in kinds.items())
+        return cls(examined.healthy, severities["ERROR"], severities["WARNING"], severities["NOTE"], words)
 
 
 @command(
@@ -90,8 +110,11 @@ class Examined:
         example="--repair --checksum",
         help="With --repair: write a wrong checksum of hoodie.properties anew.",
     ),
+    SORT,
+    WHERE,
     examples=[
         "hoodie doctor /data/trips",
+        "hoodie doctor --from tables.txt --quick --where 'errors >= 1' --sort errors",
         "hoodie doctor '/data/lake/*' --quick --json",
         "hoodie doctor /data/trips --for hudi-1.x",
         "hoodie doctor /data/trips --repair --yes --option hoodie.write.lock.provider=StorageBasedLockProvider",
@@ -108,11 +131,14 @@ def doctor(
     dry_run: bool,
     yes: bool,
     checksum: bool,
+    sort: str,
+    where: str,
 ) -> int:
     """Say what is wrong, and what to do about it.
 
     Nothing is changed without --repair --yes. The exit status is 1 when there is a warning or an error, 0 when the
-    table is healthy or all that there is takes space.
+    table is healthy or all that there is takes space. Several tables have a line each, and those with findings follow
+    in full.
     """
     from hoodie.doctor.examine import examine
     from hoodie.doctor.findings import Severity
@@ -133,7 +159,9 @@ def doctor(
         healthy = all(finding.severity <= Severity.NOTE for finding in findings)
         return Examined(healthy, tuple(_lines(findings)), tuple(map(str, remedies)), repair, not really)
 
-    return call.each(do, text, lambda examined: not examined.healthy)
+    shown = tuple(field.name for field in fields(ExaminedLine))
+    lines = Lines(ExaminedLine, ExaminedLine.of, shown)
+    return call.lines(do, text, lines, Selection(sort, where), lambda examined: not examined.healthy)
 
 
 def text(examined: Examined) -> list[str]:

@@ -13,6 +13,18 @@ if TYPE_CHECKING:  # a look at a timeline loads nothing that only sizes need
     from hoodie.facts.instants import History
     from hoodie.facts.summary import Summary
 
+#: What `stats` says of a table on one line.
+STATS_SHOWN = (
+    "base_files",
+    "base_bytes",
+    "small_files",
+    "log_files",
+    "log_bytes",
+    "log_share",
+    "older_bytes",
+    "amplification",
+)
+
 
 def summary_text(table: Summary) -> Sequence[Block]:
     rows: list[tuple[str, object]] = [

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import click
 
-from hoodie.cli.arguments import TIME, command, option
+from hoodie.cli.arguments import SORT, TIME, WHERE, command, option
 from hoodie.cli.calls import Call, Target
+from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.model.instant import Action
 
 
@@ -129,17 +130,30 @@ def files(call: Call, partitions: tuple[str, ...], as_of: str | None, every: boo
     )
 
 
-@command("stats", examples=["hoodie stats /data/trips", "hoodie stats --from tables.txt --json"], hoodie=True)
-def stats(call: Call) -> int:
+@command(
+    "stats",
+    SORT,
+    WHERE,
+    examples=[
+        "hoodie stats /data/trips",
+        "hoodie stats --from tables.txt --sort log_share --where 'log_share >= 0.3'",
+        "hoodie stats --from tables.txt --json",
+    ],
+    hoodie=True,
+)
+def stats(call: Call, sort: str, where: str) -> int:
     """Measure file sizes and write amplification.
 
     Also the share of logs, and the size of older file versions. One listing of all partitions, and the commits of the
-    active timeline.
+    active timeline. Several tables have a line each.
     """
-    from hoodie.cli.facts import stats_text
+    from hoodie.cli.facts import STATS_SHOWN, stats_text
     from hoodie.facts import files
 
-    return call.each(lambda target: files.stats(target.storage, target.options), stats_text)
+    lines = Lines(files.Stats, lambda stats: stats, STATS_SHOWN)
+    return call.lines(
+        lambda target: files.stats(target.storage, target.options), stats_text, lines, Selection(sort, where)
+    )
 
 
 @command(

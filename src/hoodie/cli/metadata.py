@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 import click
 
-from hoodie.cli.arguments import DRY_RUN, YES, command, option
+from hoodie.cli.arguments import command, option
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
+from hoodie.cli.secrets import masked_properties
+from hoodie.display.summary import bytes_text
+from hoodie.errors import TableNotFound
+from hoodie.facts.opened import look, look_at_metadata_table
+from hoodie.storage import storage_beside
+from hoodie.storage.protocol import Storage
 
 _PARTITIONS = ("files", "column_stats", "bloom_filters", "record_index")
+_FOLDER = ".hoodie/metadata"
 
 
 class WithDefault(click.Group):
@@ -20,6 +28,38 @@ class WithDefault(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         named = args and (args[0] in self.commands or args[0] in ("-h", "--help"))
         return super().parse_args(ctx, args if named or not args else ["show", *args])
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataPartition:
+    """A partition of the metadata table, such as "files".
+
+    state  "ready": readers trust it; "inflight": it is being built; "unlisted": nothing names it
+    """
+
+    name: str
+    state: str
+    files: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Metadata:
+    """Properties, and the metadata table.
+
+    properties  as stored; values of credentials are masked
+    exists      there is a metadata table
+    version     its table version; 0 without one
+    newest      instant of its newest commit; ""
+    behind      completed commits of the table that are newer
+    """
+
+    properties: Mapping[str, str]
+    exists: bool
+    version: int
+    newest: str
+    behind: int
+    partitions: tuple[MetadataPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +123,7 @@ def show(call: Call) -> int:
 
     Its partitions, its size, and how far it is behind. `show` may be left out.
     """
-    from hoodie.cli import settings
-
-    return call.each(lambda target: settings.metadata(target.storage), settings.text)
+    return call.each(lambda target: read_metadata(target.storage), _metadata_text)
 
 
 @command(
@@ -147,48 +185,44 @@ def validate(call: Call) -> int:
     return call.each(do, _validated_text, lambda found: bool(found.problems))
 
 
-@command(
-    "create",
-    examples=["hoodie metadata create /data/trips", "hoodie metadata create '/data/lake/*'"],
-    hoodie=True,
-)
-def create(call: Call) -> int:
-    """Build the metadata table.
-
-    Its file lists, from a listing of the storage. Writes keep them from then on. Nothing of the table may be pending.
-    """
-    from hoodie.services.metadata_table import create_metadata_table
-
-    def do(target: Target) -> MetadataCreated:
-        return MetadataCreated(create_metadata_table(target.storage, target.options))
-
-    return call.each(do, lambda made: ["the metadata table is built" if made.built else "it has a metadata table"])
-
-
-@command("drop", DRY_RUN, YES, examples=["hoodie metadata drop /data/trips --yes"], hoodie=True)
-def drop(call: Call, dry_run: bool, yes: bool) -> int:
-    """Remove the metadata table.
-
-    Readers list folders then. A Hudi writer, and one of this library with hoodie.metadata.enable=true, builds it again.
-    """
-    from hoodie.services.metadata_table import drop_metadata_table
-
-    def do(target: Target, dry_run: bool) -> MetadataDropped:
-        return MetadataDropped(drop_metadata_table(target.storage, target.options, dry_run=dry_run), dry_run)
-
-    def text(done: MetadataDropped) -> list[Block]:
-        if not done.dropped:
-            return ["no metadata table"]
-        return [f"the metadata table {'would be' if done.dry_run else 'is'} removed"]
-
-    return call.change(
-        do,
-        text,
-        dry_run=dry_run,
-        yes=yes,
-        goes=lambda done: int(done.dropped),
-        question="Remove the metadata table, of {} tables?",
+def read_metadata(storage: Storage) -> Metadata:
+    """Look at a table's properties and its metadata table. Raises TableNotFound; CorruptFile"""
+    config, timeline = look(storage)
+    properties = dict(sorted(masked_properties(config.properties).items()))
+    version, newest, exists = 0, "", False
+    with suppress(TableNotFound):
+        theirs, theirs_timeline = look_at_metadata_table(
+            storage_beside(storage, f"{storage.root.rstrip('/')}/{_FOLDER}")
+        )
+        exists, version, newest = True, theirs.version, theirs_timeline.newest_commit
+    states = dict.fromkeys(config.metadata_inflight, "inflight") | dict.fromkeys(config.metadata_partitions, "ready")
+    folders: dict[str, tuple[int, int]] = {}
+    for folder, entries in storage.list_tree(_FOLDER, skip=(".hoodie",)).items() if exists else ():
+        name = folder[len(_FOLDER) + 1 :].split("/")[0]
+        count, total = folders.get(name, (0, 0))
+        folders[name] = count + len(entries), total + sum(entry.size for entry in entries)
+    folders.pop("", None)
+    return Metadata(
+        properties=properties,
+        exists=exists,
+        version=version,
+        newest=newest,
+        behind=sum(instant.requested > newest for instant in timeline.commits) if exists else 0,
+        partitions=tuple(
+            MetadataPartition(name, states.get(name, "unlisted"), *folders.get(name, (0, 0)))
+            for name in sorted({*states, *folders})
+        ),
     )
+
+
+def _metadata_text(found: Metadata) -> Sequence[Block]:
+    blocks: list[Block] = [f"{key}={value}" for key, value in found.properties.items()]
+    if not found.exists:
+        return [*blocks, "", "no metadata table"]
+    behind = f", {found.behind} commits behind the table" if found.behind else ""
+    blocks += ["", f"metadata table of version {found.version}, newest commit {found.newest or '-'}{behind}"]
+    rows = [(part.name, part.state, part.files, bytes_text(part.bytes)) for part in found.partitions]
+    return [*blocks, Grid(("partition", "state", "files", "size"), rows)] if rows else blocks
 
 
 def _rows_text(found: MetadataRows) -> Sequence[Block]:

@@ -8,6 +8,7 @@ import dataclasses
 import datetime as dt
 import json
 import os
+import re
 import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -113,15 +114,50 @@ def show_outcomes(
         else:
             show(text(outcome.result), err=err)
     if several:
-        show([summary_line(outcomes, seconds)], err=err)
+        show([*named(outcomes), summary_line(outcomes, seconds)], err=err)
 
 
-def summary_line(outcomes: Sequence[Outcome[Any]], seconds: float) -> str:
+def show_lines(
+    outcomes: Sequence[Outcome[Any]],
+    grid: Grid,
+    text: Callable[[Any], Sequence[Block]],
+    seconds: float,
+    total: int,
+) -> None:
+    """A line for each table, then errors, warnings, and in full what was found, and a summary.
+
+    total  tables that were looked at; those of `outcomes` are shown
+    """
+    show([grid] if grid.rows else [])
+    for outcome in outcomes:
+        for line in outcome.warnings:
+            click.echo(f"warning: {secrets.masked_path(outcome.path)}: {line}", err=True)
+        if outcome.error is not None:
+            complain(f"{outcome.path}: {outcome.error.message}")
+        elif outcome.status is Status.FOUND:
+            show([f"== {outcome.path}", *text(outcome.result)])
+    show([*named(outcomes), summary_line(outcomes, seconds, total)])
+
+
+def named(outcomes: Sequence[Outcome[Any]], most: int = 20) -> list[str]:
+    """Lines with the paths of the tables with findings, and of those that failed."""
+    words = {"with findings": (Status.FOUND,), "failed": (Status.USAGE, Status.FAILED)}
+    lines = []
+    for word, statuses in words.items():
+        paths = [outcome.path for outcome in outcomes if outcome.status in statuses]
+        more = f" and {len(paths) - most} more" if len(paths) > most else ""
+        lines += [f"== {word}: {', '.join(paths[:most])}{more}"] if paths else []
+    return lines
+
+
+def summary_line(outcomes: Sequence[Outcome[Any]], seconds: float, total: int | None = None) -> str:
+    """total  tables that were looked at, where not all of them are shown"""
     count = summary(outcomes, seconds)
     parts = [f"{count['fine']} fine"]
     parts += [f"{count['found']} with findings"] if count["found"] else []
     parts += [f"{count['failed']} failed"] if count["failed"] else []
-    return f"== {count['tables']} tables: {', '.join(parts)} ({seconds:.1f} s)"
+    many = f"{count['tables']} of {total}" if total not in (None, count["tables"]) else f"{count['tables']}"
+    return f"== {many} tables: {', '.join(parts)} ({seconds:.1f} s)"
 
 
 def summary(outcomes: Sequence[Outcome[Any]], seconds: float) -> dict[str, Any]:
@@ -266,6 +302,10 @@ def _cell(value: object) -> str:
     return "" if value is None else " ".join(str(value).split("\n"))
 
 
+#: A size or a share as text: it stands to the right, too.
+_QUANTITY = re.compile(r"\d[\d.]*(%| [kMGTP]?B)")
+
+
 def _is_number(rows: Sequence[Sequence[object]], column: int) -> bool:
     values = [row[column] for row in rows if row[column] not in (None, "")]
-    return bool(values) and all(isinstance(value, int | float) for value in values)
+    return bool(values) and all(isinstance(v, int | float) or _QUANTITY.fullmatch(str(v)) for v in values)

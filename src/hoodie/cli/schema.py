@@ -21,7 +21,6 @@ from hoodie.cli import (
     read,
     recover,
     services,
-    settings,
 )
 from hoodie.cli.output import SCHEMA
 from hoodie.facts import files, instants, summary
@@ -33,7 +32,7 @@ RESULTS: Mapping[str, type] = {
     "history": instants.History,
     "files": files.Files,
     "stats": files.Stats,
-    "metadata show": settings.Metadata,
+    "metadata show": metadata.Metadata,
     "metadata list": metadata.MetadataRows,
     "metadata validate": metadata.MetadataValidated,
     "metadata create": metadata.MetadataCreated,
