@@ -20,11 +20,14 @@ from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Outcome, Problem, Status
 from hoodie.config.driver_options import driver_value
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, InvalidOption
+from hoodie.errors import HoodieError, InvalidInput, InvalidOption
 from hoodie.storage import Storage, storage_for
 from hoodie.storage.faults import typed_errors
 
 R = TypeVar("R")
+
+#: The time of an instant, as `hoodie history` prints it.
+_INSTANT = re.compile(r"\d+(_\d+)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,10 +94,12 @@ class Call:
         Raises UsageError when it is neither that nor like a path: an instant that is mistyped would be a table that is
         missing, and of the others the newest commit be meant
         """
+        if instant is not None and not _INSTANT.fullmatch(instant):
+            raise click.UsageError(f"{instant!r} is no instant, which is digits only: `hoodie history` lists them")
         if instant is not None or not self.paths or len(self.paths) + len(self.listed) == 1:
             return self, instant
         *others, last = self.paths
-        if last.isdecimal():
+        if _INSTANT.fullmatch(last):
             return dataclasses.replace(self, paths=tuple(others)), last
         if not re.search(r"[/\\*?\[]", last) and not Path(last).exists():
             raise click.UsageError(f"{last!r} is neither an instant, which is digits only, nor the folder of a table")
@@ -118,10 +123,13 @@ class Call:
         from hoodie.cli.found import matching
 
         with typed_errors():
-            found = matching(pattern, self.storage_options)
-        if not found:
-            raise click.UsageError(f"no table matches {pattern}")
-        return found
+            tables, others = matching(pattern, self.storage_options)
+        words = [f"{other.path} holds {other.holds} and is no Hudi table" for other in others]
+        if not tables:
+            raise click.UsageError("; ".join([f"no table matches {pattern}", *words]))
+        for line in words:
+            output.complain(f"left out: {line}")
+        return tables
 
     def each(
         self,
@@ -157,7 +165,7 @@ class Call:
         if self.as_json:
             return self.report(chosen, text)
         seconds = time.perf_counter() - self.started
-        output.show_lines(chosen, lines.grid(chosen), text, seconds, len(outcomes))
+        output.show_lines(chosen, lines.grid(chosen), text, lines.in_full, seconds, len(outcomes))
         return max((outcome.status for outcome in chosen), default=Status.FINE)
 
     def run(self, work: Callable[[Target], R], found: Callable[[R], bool] = lambda result: False) -> list[Outcome[R]]:
@@ -256,7 +264,9 @@ def explained(error: BaseException, *, debug: bool = False) -> tuple[Status, Pro
     notes = " ".join(str(note) for note in getattr(error, "__notes__", ()))
     message = " ".join(f"{error} {notes}".split())
     if isinstance(error, HoodieError):
-        status = Status.USAGE if isinstance(error, InvalidOption) else Status.FAILED
+        # Its subclasses are about rows, not about what was asked.
+        usage = isinstance(error, InvalidOption) or type(error) is InvalidInput
+        status = Status.USAGE if usage else Status.FAILED
     else:
         status = Status.FAILED
         message = f"{type(error).__name__}: {message}. This error was not expected: --debug shows where it comes from."

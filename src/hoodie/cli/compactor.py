@@ -12,6 +12,7 @@ from hoodie.cli.arguments import CONF, DRY_RUN, INSTANT, PAIR, SORT, WHERE, comm
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.fleet.lines import Lines, Selection
 from hoodie.cli.output import Block, Grid, Status
+from hoodie.config.table import from_properties
 from hoodie.model.instant import Instant
 from hoodie.model.plans import CompactionPlan
 
@@ -20,9 +21,13 @@ ENGINES = ("spark", "local")
 
 @dataclass(frozen=True, slots=True)
 class Scheduled:
-    """The plan that was made; "": none is due, or there are no logs to compact."""
+    """The plan that was made; "": none is.
+
+    why  there is nothing to do; "" of a plan
+    """
 
     instant: str
+    why: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,14 +164,19 @@ def run(call: Call, watch: bool, interval: float, engine: str, dry_run: bool, co
 def schedule(call: Call, extra: tuple[Any, ...]) -> int:
     """Plan a compaction, if one is due.
 
-    Nothing is compacted yet.
+    Nothing is compacted yet. Copy-on-Write tables may be among the tables: there is nothing to do for them.
     """
     from hoodie.services.compaction.schedule import schedule_compaction
+    from hoodie.table.properties import load_properties
 
-    return call.each(
-        lambda target: Scheduled(schedule_compaction(target.storage, target.options, dict(extra)) or ""),
-        lambda made: [made.instant or "nothing is planned: no compaction is due, or there are no logs to compact"],
-    )
+    def do(target: Target) -> Scheduled:
+        storage = target.storage
+        if not from_properties(load_properties(storage)).merge_on_read:
+            return Scheduled("", "a Copy-on-Write table has no logs")
+        instant = schedule_compaction(storage, target.options, dict(extra)) or ""
+        return Scheduled(instant, "" if instant else "no compaction is due, or there are no logs to compact")
+
+    return call.each(do, lambda made: [made.instant or f"nothing to do: {made.why}"])
 
 
 @command(

@@ -41,8 +41,9 @@ class FindingLine:
 class Examined:
     """The findings, worst first, and what a repair did, or (dry run) would do.
 
-    healthy   there is no warning and no error
+    healthy   there is no warning and no error; after a repair: none that it did not mend
     repaired  with --repair: the remedies, in order
+    open      after a repair: the findings that it did not mend
     """
 
     healthy: bool
@@ -50,6 +51,7 @@ class Examined:
     repaired: tuple[str, ...] = ()
     repair: bool = False
     dry_run: bool = True
+    open: tuple[FindingLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +66,12 @@ class ExaminedLine:
 
     @classmethod
     def of(cls, examined: Examined) -> ExaminedLine:
-        severities = Counter(finding.severity for finding in examined.findings)
-        kinds = Counter(finding.fault for finding in examined.findings)
+        findings = examined.open if examined.repair and not examined.dry_run else examined.findings
+        severities = Counter(finding.severity for finding in findings)
+        kinds = Counter(finding.fault for finding in findings)
         words = ", ".join(f"{kind} ({number})" if number > 1 else kind for kind, number in kinds.items())
+        if examined.repaired and not examined.dry_run:
+            words = "; ".join(filter(None, [words, f"{len(examined.repaired)} mended"]))
         return cls(examined.healthy, severities["ERROR"], severities["WARNING"], severities["NOTE"], words)
 
 
@@ -81,7 +86,7 @@ class ExaminedLine:
     ),
     option(
         "--grace",
-        type=float,
+        type=click.FloatRange(0),
         default=3600.0,
         metavar="SECONDS",
         show_default=True,
@@ -137,8 +142,8 @@ def doctor(
     """Say what is wrong, and what to do about it.
 
     Nothing is changed without --repair --yes. The exit status is 1 when there is a warning or an error, 0 when the
-    table is healthy or all that there is takes space. Several tables have a line each, and those with findings follow
-    in full.
+    table is healthy, all that there is takes space, or the repair mended all. Several tables have a line each, and
+    those with findings follow in full.
     """
     from hoodie.doctor.examine import examine
     from hoodie.doctor.findings import Severity
@@ -147,33 +152,48 @@ def doctor(
 
     def do(target: Target) -> Examined:
         storage = target.storage
-        findings = examine(
-            storage, target.options, rows=not quick, whole_table=whole_table, grace=grace, engine=engine or ""
-        )
+
+        def look() -> Sequence[Finding]:
+            return examine(
+                storage, target.options, rows=not quick, whole_table=whole_table, grace=grace, engine=engine or ""
+            )
+
+        findings = look()
         remedies: Sequence[Remedy] = ()
         really = repair and yes and not dry_run
         if really:
             remedies = run(storage, options=target.options, dry_run=False, checksum=checksum, grace=grace)
         elif repair:
             remedies = plan_repair(findings, checksum=checksum)
-        healthy = all(finding.severity <= Severity.NOTE for finding in findings)
-        return Examined(healthy, tuple(_lines(findings)), tuple(map(str, remedies)), repair, not really)
+        still = look() if remedies and really else findings
+        return Examined(
+            healthy=all(finding.severity <= Severity.NOTE for finding in still),
+            findings=tuple(_lines(findings)),
+            repaired=tuple(map(str, remedies)),
+            repair=repair,
+            dry_run=not really,
+            open=tuple(_lines(still)) if really else (),
+        )
 
     shown = tuple(field.name for field in fields(ExaminedLine))
-    lines = Lines(ExaminedLine, ExaminedLine.of, shown)
+    lines = Lines(ExaminedLine, ExaminedLine.of, shown, lambda examined: bool(examined.repaired))
     return call.lines(do, text, lines, Selection(sort, where), lambda examined: not examined.healthy)
 
 
 def text(examined: Examined) -> list[str]:
-    lines = [
-        f"{line.severity} {line.fault}: {line.where or '(base path)'}: {line.problem}. {line.advice}"
-        for line in examined.findings
-    ] or ["Healthy."]
-    if examined.repair:
+    lines = [_text(line) for line in examined.findings] or ["Healthy."]
+    if examined.repair and examined.findings:
         done = "Would do, with --yes:" if examined.dry_run else "Done:"
         lines += ["", done if examined.repaired else "Nothing to mend without a person."]
         lines += [f"  {remedy}" for remedy in examined.repaired]
+    if examined.repaired and not examined.dry_run:
+        lines += ["", "Left for a person:" if examined.open else "All of it is mended."]
+        lines += [f"  {_text(line)}" for line in examined.open]
     return lines
+
+
+def _text(line: FindingLine) -> str:
+    return f"{line.severity} {line.fault}: {line.where or '(base path)'}: {line.problem}. {line.advice}"
 
 
 def _lines(findings: Iterable[Finding]) -> Iterable[FindingLine]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,11 +13,12 @@ from typing import Any
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked, masked_path
 from hoodie.config.table import PROPERTIES_FILE, from_properties
-from hoodie.errors import HoodieError, InvalidInput
+from hoodie.errors import HoodieError, InvalidInput, TableNotFound
 from hoodie.model.instant import Action
 from hoodie.storage import Storage, storage_beside, storage_for
 from hoodie.storage.faults import typed_errors
 from hoodie.storage.protocol import join
+from hoodie.table.other_tables import kind_of, other_table
 from hoodie.table.properties import completed_commits, load_properties
 from hoodie.timeline.load import load_timeline
 from hoodie.view.parallel import in_threads
@@ -46,50 +48,77 @@ class TableLine:
 
 
 @dataclass(frozen=True, slots=True)
+class OtherFolder:
+    """A folder that holds data and is no Hudi table.
+
+    holds  "Parquet files" or "a Delta table"
+    """
+
+    path: str
+    holds: str
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
-    """The tables in a folder and below it."""
+    """The tables in a folder and below it, and the folders that hold data and are no Hudi tables."""
 
     tables: tuple[TableLine, ...]
+    others: tuple[OtherFolder, ...] = ()
 
 
 def list_tables(storage: Storage, depth: int) -> Listing:
     """The tables at the root of a storage, or in folders below it.
 
     depth   folders below the root that are looked into; tables are not entered
-    Raises  InvalidInput when the folder is missing or empty
+    Raises  TableNotFound when the folder is missing or empty
     """
-    below, found = _tables(storage, depth)
+    below, found, others = _tables(storage, depth)
     if not found and not below:
-        raise InvalidInput(f"{storage.root}: no such folder, or nothing in it")
-    return Listing(tuple(in_threads(partial(_line, storage), found)))
+        raise TableNotFound(storage.root, "there is no such folder, or nothing in it")
+    folders = tuple(OtherFolder(masked_path(_path(storage, folder)), kind) for folder, kind in others.items())
+    return Listing(tuple(in_threads(partial(_line, storage), found)), folders)
 
 
-def matching(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
-    """The tables whose path matches a glob, sorted; folders that hold none are left out."""
+def matching(pattern: str, storage_options: Mapping[str, Any]) -> tuple[list[str], list[OtherFolder]]:
+    """The tables whose path matches a glob, sorted, and the folders that hold data and are no Hudi tables. Others are
+    left out."""
+    options = storage_options if "://" in pattern else None
+    tables, others = [], []
+    for path in _matches(pattern, storage_options):
+        storage = storage_for(path, options)
+        if _holds_table(storage, ""):
+            tables.append(path)
+        elif kind := other_table(storage):
+            others.append(OtherFolder(masked_path(path), kind))
+    return tables, others
+
+
+def _matches(pattern: str, storage_options: Mapping[str, Any]) -> list[str]:
+    """The folders whose path matches."""
     if "://" not in pattern:
-        return [path for path in sorted(glob.glob(pattern)) if _is_table(path, None)]
+        return [path for path in sorted(glob.glob(pattern)) if os.path.isdir(path)]
     from fsspec.core import url_to_fs
 
     if not (fixed := _GLOB.split(pattern)[0]).partition("://")[2].partition("/")[1]:
         raise InvalidInput(f"{pattern}: a glob may not stand in the bucket or host of a URI")
     scheme = fixed.partition("://")[0]
     fs, path = url_to_fs(pattern, **{**storage_options, "use_listings_cache": False})
-    uris = [f"{scheme}://{match.lstrip('/')}" for match in sorted(fs.glob(path))]
-    return [uri for uri in uris if _is_table(uri, storage_options)]
+    return [
+        f"{scheme}://{match.lstrip('/')}"
+        for match, entry in sorted(fs.glob(path, detail=True).items())
+        if entry["type"] == "directory"
+    ]
 
 
 def text(listing: Listing) -> Sequence[Block]:
+    others = [f"{other.path} holds {other.holds} and is no Hudi table" for other in listing.others]
     if not listing.tables:
-        return ["no tables"]
+        return ["no tables", *others]
     rows = [
         (line.name, line.type, line.version, line.commits, line.newest, line.pending, line.problem or line.path)
         for line in listing.tables
     ]
-    return [Grid(("name", "type", "version", "commits", "newest", "pending", "path"), rows)]
-
-
-def _is_table(path: str, options: Mapping[str, Any] | None) -> bool:
-    return _holds_table(storage_for(path, options), "")
+    return [Grid(("name", "type", "version", "commits", "newest", "pending", "path"), rows), *others]
 
 
 def _holds_table(storage: Storage, folder: str) -> bool:
@@ -97,9 +126,10 @@ def _holds_table(storage: Storage, folder: str) -> bool:
     return storage.exists(join(folder, PROPERTIES_FILE)) or completed_commits(storage, folder) > 0
 
 
-def _tables(storage: Storage, depth: int) -> tuple[bool, list[str]]:
-    """Whether the root has anything in it, and the folders that hold tables."""
+def _tables(storage: Storage, depth: int) -> tuple[bool, list[str], dict[str, str]]:
+    """Whether the root has anything in it, the folders that hold tables, and what other folders with data hold."""
     found: list[str] = []
+    others: dict[str, str] = {}
     level, anything = [""], False
     for left in range(depth, -1, -1):
         deeper: list[str] = []
@@ -108,14 +138,27 @@ def _tables(storage: Storage, depth: int) -> tuple[bool, list[str]]:
             names = [entry.name for entry in entries if entry.is_dir]
             if ".hoodie" in names and _holds_table(storage, folder):
                 found.append(folder)
+            elif kind := kind_of(entries):
+                others.setdefault(_above_partitions(folder), kind)
             elif left:
                 deeper += [join(folder, name) for name in names if not name.startswith(".")]
         level = deeper
-    return anything, sorted(found)
+    return anything, sorted(found), dict(sorted(others.items()))
+
+
+def _above_partitions(folder: str) -> str:
+    """The folder above partitions such as `city=oslo/day=1`."""
+    parts = folder.split("/")
+    first = next((at for at, part in enumerate(parts) if "=" in part), len(parts))
+    return "/".join(parts[:first])
+
+
+def _path(storage: Storage, folder: str) -> str:
+    return f"{storage.root.rstrip('/')}/{folder}" if folder else storage.root
 
 
 def _line(storage: Storage, folder: str) -> TableLine:
-    path = f"{storage.root.rstrip('/')}/{folder}" if folder else storage.root
+    path = _path(storage, folder)
     try:
         with typed_errors():
             table = storage_beside(storage, path)

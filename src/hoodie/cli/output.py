@@ -121,12 +121,14 @@ def show_lines(
     outcomes: Sequence[Outcome[Any]],
     grid: Grid,
     text: Callable[[Any], Sequence[Block]],
+    in_full: Callable[[Any], bool],
     seconds: float,
     total: int,
 ) -> None:
     """A line for each table, then errors, warnings, and in full what was found, and a summary.
 
-    total  tables that were looked at; those of `outcomes` are shown
+    in_full  whether a result is printed as a whole, too, although nothing was found
+    total    tables that were looked at; those of `outcomes` are shown
     """
     show([grid] if grid.rows else [])
     for outcome in outcomes:
@@ -134,7 +136,7 @@ def show_lines(
             click.echo(f"warning: {secrets.masked_path(outcome.path)}: {line}", err=True)
         if outcome.error is not None:
             complain(f"{outcome.path}: {outcome.error.message}")
-        elif outcome.status is Status.FOUND:
+        elif outcome.status is Status.FOUND or in_full(outcome.result):
             show([f"== {outcome.path}", *text(outcome.result)])
     show([*named(outcomes), summary_line(outcomes, seconds, total)])
 

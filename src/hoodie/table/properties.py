@@ -20,7 +20,7 @@ from hoodie.formats.java.properties import (
     verify_checksum,
 )
 from hoodie.storage.driver_errors import no_bucket
-from hoodie.storage.protocol import Storage, join, rewrite
+from hoodie.storage.protocol import Entry, Storage, join, rewrite
 
 PROPERTIES = ".hoodie/hoodie.properties"
 BACKUP = ".hoodie/hoodie.properties.backup"
@@ -33,17 +33,18 @@ _PAUSE = 1.0  # seconds between rounds
 def load_properties(storage: Storage, sleep: Callable[[float], None] = time.sleep) -> dict[str, str]:
     """The table's settings, from the file or, while another writer replaces it, from its backup.
 
-    Both names can be missing or half written for a moment, so up to five rounds, a second apart, are made; none where
-    `.hoodie` holds no file at all.
+    Both names can be missing or half written for a moment, so up to five rounds, a second apart, are made, as long as
+    the files change; none where `.hoodie` holds no file at all. Damage that is the same after a second is no writer's.
 
     Raises TableNotFound, as for a missing bucket; SettingsMissing when there are commits; CorruptFile when neither file
     is whole: malformed, without a table name, or with a checksum that is not that of its names
     """
     fault: Exception = TableNotFound(storage.root)
+    entries: list[Entry] = []
     for round in range(_ROUNDS):
         if round:
             sleep(_PAUSE)
-        fault = TableNotFound(storage.root)
+        before, fault = entries, TableNotFound(storage.root)
         for path in (PROPERTIES, BACKUP):
             try:
                 return _read(storage, path)
@@ -53,7 +54,11 @@ def load_properties(storage: Storage, sleep: Callable[[float], None] = time.slee
                 continue
             except CorruptFile as error:
                 fault = error if isinstance(fault, TableNotFound) else fault  # the first one: it is nearer to the table
-        if isinstance(fault, TableNotFound) and not storage.list(".hoodie"):
+        entries = storage.list(".hoodie")
+        if isinstance(fault, TableNotFound) and not entries:
+            break
+        entries = [entry for entry in entries if entry.name.startswith("hoodie.properties")]
+        if round and entries == before:
             break
     if isinstance(fault, TableNotFound) and (commits := completed_commits(storage)):
         raise SettingsMissing(storage.root, commits)

@@ -181,10 +181,30 @@ def test_the_doctor_repairs_only_with_yes(lake: Path, hoodie: Terminal) -> None:
         assert found["dry_run"]
         assert found["repaired"] == ["restore the partition's .hoodie_partition_metadata: oslo"]
         assert files_of(lake) == before
-    done = hoodie.result("doctor", lake / "a", "--repair", "--yes", status=1)
+    done = hoodie.result("doctor", lake / "a", "--repair", "--yes")  # all is mended: status 0
     assert not done["dry_run"]
+    assert (done["healthy"], len(done["findings"]), done["open"]) == (True, 1, [])
     assert marker.exists()
     assert hoodie.result("doctor", lake / "a")["findings"] == []
+
+
+def test_a_repair_says_what_it_did_and_what_is_left(lake: Path, hoodie: Terminal) -> None:
+    for name in ("a", "b"):
+        (lake / name / "oslo" / ".hoodie_partition_metadata").unlink()
+    next((lake / "b" / "rome").glob(".*.log.*")).unlink()
+    lines = hoodie("doctor", f"{lake}/*", "--quick", "--repair", "--yes", status=1)
+    rows = {Path(line.split()[0]).name: " ".join(line.split()[1:]) for line in lines[1:3]}
+    assert rows == {"a": "yes 0 0 0 1 mended", "b": "no 1 0 0 missing file; 1 mended"}
+    first = lines[lines.index(f"== {lake}/a") : lines.index(f"== {lake}/b")]
+    assert first[-4:] == [
+        "Done:",
+        "  restore the partition's .hoodie_partition_metadata: oslo",
+        "",
+        "All of it is mended.",
+    ]
+    second = lines[lines.index(f"== {lake}/b") :]
+    assert second[second.index("Left for a person:") + 1].startswith("  ERROR missing file: rome/")
+    assert len(hoodie("doctor", lake / "a", "--repair", "--yes")) == 1  # healthy: nothing is done
 
 
 def test_a_compactor_passes_over_a_table_that_is_not_there(lake: Path, hoodie: Terminal) -> None:

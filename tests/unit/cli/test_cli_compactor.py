@@ -46,7 +46,7 @@ def out_of(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 def test_a_plan_is_made_shown_and_run(path: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["compactor", "schedule", path]) == 0
-    assert out_of(capsys) == ["nothing is planned: no compaction is due, or there are no logs to compact"]
+    assert out_of(capsys) == ["nothing to do: no compaction is due, or there are no logs to compact"]
     assert main(["compactor", "schedule", path, "--option", DUE, "--extra", "who=me", "--extra", "why=a=b"]) == 0
     (instant,) = out_of(capsys)
     assert pending(path) == [instant]

@@ -74,6 +74,25 @@ def test_wrong_usage_has_status_2_and_touches_nothing(words: list[str], hoodie: 
     assert err
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["query", "a", "--columns", "fare"],
+        ["query", "a", "--filter", "fare = 1"],
+        ["query", "a", "--filter", "city =="],
+        ["rollback", "a", "--instant", "yesterday", "--yes"],
+        ["compaction", "validate", "a", "--instant", "x"],
+        ["doctor", "a", "--grace", "-1"],
+    ],
+    ids=" ".join,
+)
+def test_what_the_table_does_not_have_is_wrong_usage(
+    words: list[str], lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(lake)
+    hoodie(*words, status=2)
+
+
 def test_wrong_usage_is_a_document_too(hoodie: Terminal) -> None:
     found = hoodie.document("history", "table", "--limit", "x", status=2)
     assert (found["tables"], found["error"]["type"]) == ([], "UsageError")

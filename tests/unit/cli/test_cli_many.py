@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hoodie.cli.calls import Call, Target
+from hoodie.table import properties
 from support.lake import Terminal, unpacked
 
 
@@ -98,6 +99,43 @@ def test_an_instant_may_be_the_last_argument_of_many_tables(lake: Path, hoodie: 
     gone = hoodie.document("savepoint", "delete", f"{lake}/*", instant, "--yes")
     assert [table["result"] for table in gone["tables"]] == [{"instant": instant, "dry_run": False}] * 2
     assert hoodie.result("savepoints", "show", lake / "a") == {"savepoints": []}
+
+
+def test_one_list_of_tables_serves_all_commands_of_cron(lake: Path, hoodie: Terminal) -> None:
+    unpacked("cow_savepoint", lake)
+    made = hoodie.document(
+        "compaction", "schedule", f"{lake}/*", "--option", "hoodie.compact.inline.max.delta.commits=1"
+    )
+    planned = [table["result"] for table in made["tables"]]
+    assert [bool(result["instant"]) for result in planned] == [True, True, False]
+    assert planned[2]["why"] == "a Copy-on-Write table has no logs"
+    hoodie("compaction", "run", f"{lake}/*", "--engine", "local")
+
+
+def test_folders_with_data_and_no_table_are_mentioned(lake: Path, hoodie: Terminal) -> None:
+    for folder in ("plain/city=oslo", "plain/city=rome", "delta/_delta_log", "delta/city=oslo"):
+        (lake / folder).mkdir(parents=True)
+    (lake / "plain/city=oslo/x.parquet").write_bytes(b"PAR1")
+    (lake / "plain/city=rome/x.parquet").write_bytes(b"PAR1")
+    (lake / "delta/city=oslo/x.parquet").write_bytes(b"PAR1")
+    found = hoodie.result("ls", lake)
+    assert [Path(line["path"]).name for line in found["tables"]] == ["a", "b"]
+    others = {line["path"]: line["holds"] for line in found["others"]}
+    assert others == {f"{lake}/delta": "a Delta table", f"{lake}/plain": "Parquet files"}
+    lines = [f"{lake}/delta holds a Delta table and is no Hudi table", f"{lake}/plain holds Parquet files"]
+    assert hoodie("ls", lake)[-2:] == [lines[0], f"{lines[1]} and is no Hudi table"]
+    out, err = hoodie.both("show", f"{lake}/*", "--json")
+    assert json.loads(out)["summary"]["tables"] == 2
+    assert err.splitlines() == [f"hoodie: left out: {lines[0]}", f"hoodie: left out: {lines[1]} and is no Hudi table"]
+    assert lines[1] in hoodie.both("show", f"{lake}/p*", status=2)[1]
+
+
+def test_damaged_settings_cost_one_retry(lake: Path, hoodie: Terminal, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    monkeypatch.setattr(properties.load_properties, "__defaults__", (slept.append,))
+    (lake / "a" / ".hoodie" / "hoodie.properties").write_text("hoodie.table.version=6\n")
+    hoodie("stats", f"{lake}/*", status=3)
+    assert slept == [1.0]
 
 
 def test_real_tables_of_every_kind_are_looked_at(tmp_path: Path, hoodie: Terminal) -> None:

@@ -34,9 +34,8 @@ def lines() -> Iterator[str]:
 
 @pytest.fixture
 def in_lake(lake: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with files of paths."""
-    for name in ("tables.txt", "mor.txt"):
-        (lake.parent / name).write_text(f"{lake}/a\n{lake}/b\n")
+    """The working folder, with a file of paths."""
+    (lake.parent / "tables.txt").write_text(f"{lake}/a\n{lake}/b\n")
     schedule(LocalStorage(lake / "a"))
     monkeypatch.chdir(lake.parent)
     return lake

@@ -58,12 +58,24 @@ def test_an_empty_path_holds_no_table_and_says_so_at_once():
         load_properties(MemoryStorage({"other/file": b""}), no_sleep)
 
 
-def test_a_table_folder_without_settings_is_looked_at_five_times():
+def test_a_table_folder_without_settings_is_looked_at_twice():
     storage, slept = CountingStorage(MemoryStorage({".hoodie/001.commit": b"{}"})), []
     with pytest.raises(TableNotFound):
         load_properties(storage, slept.append)
+    assert slept == [1.0]
+    assert storage.count("read") == 4
+
+
+def test_settings_that_change_are_looked_at_five_times():
+    storage, slept = MemoryStorage({".hoodie/001.commit": b"{}", PROPERTIES: b"#"}), []
+
+    def write_more(seconds):
+        slept.append(seconds)
+        storage.write(PROPERTIES, b"#" * (1 + len(slept)))
+
+    with pytest.raises(CorruptFile):
+        load_properties(storage, write_more)
     assert slept == [1.0] * 4
-    assert storage.count("read") == 10
 
 
 @pytest.mark.parametrize(
@@ -100,7 +112,7 @@ def test_a_broken_file_gives_way_to_its_backup_and_is_corrupt_without(storage, b
     with pytest.raises(CorruptFile) as raised:
         load_properties(storage, slept.append)
     assert raised.value.path == PROPERTIES
-    assert len(slept) == 4
+    assert slept == [1.0]
     storage.write(BACKUP, data)
     assert load_properties(storage, no_sleep) == STORED
     storage.delete(PROPERTIES)

@@ -23,14 +23,16 @@ TABLE = "table"
 class Lines(Generic[R]):
     """How the results of a command become lines.
 
-    kind   a dataclass; `--sort` and `--where` take its fields that are a number, a text or a truth value
-    line   the result of one table as such a value
-    shown  the fields that a line shows, in order
+    kind     a dataclass; `--sort` and `--where` take its fields that are a number, a text or a truth value
+    line     the result of one table as such a value
+    shown    the fields that a line shows, in order
+    in_full  whether a result is printed as a whole, too, although nothing was found
     """
 
     kind: type
     line: Callable[[R], Any]
     shown: tuple[str, ...]
+    in_full: Callable[[R], bool] = lambda result: False
 
     @property
     def fields(self) -> dict[str, type]:

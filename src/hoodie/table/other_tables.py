@@ -1,0 +1,35 @@
+"""What a folder holds that is no Hudi table: plain Parquet files, a Delta table."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from hoodie.storage.protocol import Entry, Storage, join
+
+#: How many folders are looked into for one file, level below level.
+_DEEP = 3
+
+
+def kind_of(entries: Collection[Entry]) -> str:
+    """What the files of one folder say: "a Delta table", "Parquet files", or "" where they say neither."""
+    if any(entry.is_dir and entry.name == "_delta_log" for entry in entries):
+        return "a Delta table"
+    if any(not entry.is_dir and entry.name.endswith(".parquet") for entry in entries):
+        return "Parquet files"
+    return ""
+
+
+def other_table(storage: Storage, folder: str = "") -> str:
+    """What a folder that is no Hudi table holds, in it or in partitions below it; see `kind_of`.
+
+    Of each level the first folder is looked into, three levels deep: a partitioned folder has files in all of them
+    """
+    for _ in range(_DEEP):
+        entries = storage.list(folder)
+        if kind := kind_of(entries):
+            return kind
+        names = sorted(entry.name for entry in entries if entry.is_dir and not entry.name.startswith((".", "_")))
+        if not names:
+            return ""
+        folder = join(folder, names[0])
+    return ""
