@@ -125,6 +125,7 @@ class TableServices(TableHandle[Frame]):
         *,
         rows: bool = True,
         whole_table: bool = False,
+        all_columns: bool = False,
         grace: float = GRACE,
         engine: str = "",
         options: Options | None = None,
@@ -133,6 +134,7 @@ class TableServices(TableHandle[Frame]):
 
         rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
         whole_table  a key must be unique in the table, as with a global index, not only in its partition
+        all_columns  read everything: all columns of all base files, with the checksums of their pages
         grace        seconds; pending instants and leftovers that are younger belong to a live process
         engine       hudi-1.x, presto or trino: also what it would not read of this table, or would change
         options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
@@ -143,7 +145,15 @@ class TableServices(TableHandle[Frame]):
         A table that `open_table` refuses as damaged is examined by `HoodieTable(path)`, which opens nothing.
         """
         given = self._options(options)
-        return examine(self.storage, given, rows=rows, whole_table=whole_table, grace=grace, engine=engine)
+        return examine(
+            self.storage,
+            given,
+            rows=rows,
+            whole_table=whole_table,
+            all_columns=all_columns,
+            grace=grace,
+            engine=engine,
+        )
 
     def report(self, *, options: Options | None = None) -> Report:
         """One page about the table: its timeline, commits, file sizes, and what cleaning and compaction would do. A

@@ -85,6 +85,12 @@ class ExaminedLine:
         help="A key must be unique in the table, as with a global index, not only in its partition.",
     ),
     option(
+        "--all-columns",
+        is_flag=True,
+        example="--all-columns",
+        help="Read everything: all columns of all base files, with the checksums of their pages.",
+    ),
+    option(
         "--grace",
         type=click.FloatRange(0),
         default=3600.0,
@@ -130,6 +136,7 @@ def doctor(
     call: Call,
     quick: bool,
     whole_table: bool,
+    all_columns: bool,
     grace: float,
     engine: str | None,
     repair: bool,
@@ -150,12 +157,21 @@ def doctor(
     from hoodie.doctor.repair import plan_repair
     from hoodie.doctor.repair import repair as run
 
+    if quick and all_columns:
+        raise click.UsageError("--quick opens no data file, and --all-columns reads all of them: give one of them")
+
     def do(target: Target) -> Examined:
         storage = target.storage
 
         def look() -> Sequence[Finding]:
             return examine(
-                storage, target.options, rows=not quick, whole_table=whole_table, grace=grace, engine=engine or ""
+                storage,
+                target.options,
+                rows=not quick,
+                whole_table=whole_table,
+                all_columns=all_columns,
+                grace=grace,
+                engine=engine or "",
             )
 
         findings = look()

@@ -9,6 +9,7 @@ import time
 
 from hoodie.config.options import Options
 from hoodie.config.table import from_properties, require_readable
+from hoodie.doctor.columns import examine_columns
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
@@ -57,6 +58,7 @@ def examine(
     *,
     rows: bool = True,
     whole_table: bool = False,
+    all_columns: bool = False,
     grace: float = GRACE,
     engine: str = "",
     now: int | None = None,
@@ -66,6 +68,8 @@ def examine(
     options      `hoodie.*` options of reads, such as the import paths of mergers that may be loaded
     rows         open the data files, too: keys, filters, key ranges, row counts. Costs a read of the key columns
     whole_table  a key must be unique in the table, not only in its partition (global indexes)
+    all_columns  read every column of every base file, older versions included, and compare its pages with their
+                 checksums. Costs a read of all bytes of the table
     grace        seconds; younger pending instants and leftovers count as the work of a live process
     engine       one of `doctor.engines.ENGINES`: also what it would not read, or would change
     now          milliseconds since 1970; None: the clock's
@@ -126,12 +130,12 @@ def examine(
         problem = "data files: the timeline does not say which of them count"
         findings.append(Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, "Repair the timeline first"))
     else:
-        findings += _examine_data(scene, contents, options or Options(), rows=rows, whole_table=whole_table)
+        findings += _examine_data(scene, contents, options or Options(), rows, whole_table, all_columns)
     return Findings(sorted(findings, key=lambda f: (-f.severity, f.fault, f.where)))
 
 
 def _examine_data(
-    scene: Scene, contents: Contents, options: Options, *, rows: bool, whole_table: bool
+    scene: Scene, contents: Contents, options: Options, rows: bool, whole_table: bool, all_columns: bool
 ) -> list[Finding]:
     findings = list(examine_files(scene, contents))
     if not rows:
@@ -139,7 +143,13 @@ def _examine_data(
     try:
         state = TableState(scene.storage, scene.config, scene.timeline)
         view = load_view(scene.storage, scene.timeline, scene.config)
-        findings += examine_rows(scene, contents, state, view, options, whole_table=whole_table)
+        findings += examine_rows(
+            scene, contents, state, view, options, whole_table=whole_table, all_columns=all_columns
+        )
+        if all_columns:
+            damaged = {finding.where for finding in findings if finding.fault is Fault.DAMAGED}
+            bases = [base for group in view.groups.values() for base in group.bases if base.path not in damaged]
+            findings += examine_columns(scene.storage, bases)
     except (HoodieError, FileNotFoundError) as error:
         problem = f"rows: {str(error).rstrip('.')}"
         advice = "Repair the other findings first; if a writer was active, examine again"

@@ -47,6 +47,7 @@ def examine_files(scene: Scene, contents: Contents) -> Iterator[Finding]:
     yield from _twice(contents)
     yield from _sizes(scene, published)
     yield from _orphans(scene, contents, published)
+    yield from _strays(scene)
     yield from _invisible(scene, contents)
     yield from _plans(scene, contents)
     yield from _savepoints(scene, contents)
@@ -258,6 +259,23 @@ def _attempt(scene: Scene, file: BaseFile, contents: Contents, path: str) -> Fin
         return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice, Remedy(Mend.DELETE, path))
     advice = "Compare it with the commit; delete it if its rows are superfluous"
     return Finding(Severity.ERROR, Fault.ORPHAN, path, problem, advice)
+
+
+def _strays(scene: Scene) -> Iterator[Finding]:
+    """Files that are none of the table's, a finding for each folder. Names with a dot or `_` in front hide them."""
+    for folder, entries in sorted(scene.tree.items()):
+        if any(part.startswith((".", "_")) for part in folder.split("/")):
+            continue
+        names = sorted(
+            entry.name
+            for entry in entries
+            if not entry.name.startswith((".", "_")) and parse_data_file(folder, entry.name, entry.size) is None
+        )
+        if names:
+            more = f", and {len(names) - 1} more such files in this folder" if len(names) > 1 else ""
+            problem = f"the table did not write it{more}: its readers pass it by"
+            advice = "Engines that read the folder as plain Parquet may not: move it away"
+            yield Finding(Severity.NOTE, Fault.STRAY, join(folder, names[0]), problem, advice)
 
 
 def _invisible(scene: Scene, contents: Contents) -> Iterator[Finding]:

@@ -47,6 +47,7 @@ class Fault(StrEnum):
     PLAN = "plan without its files"
     MISSING = "missing file"
     ORPHAN = "orphan file"
+    STRAY = "stray file"
     TWICE = "file of two commits"
     SIZE = "wrong file size"
     COUNT = "wrong row count"

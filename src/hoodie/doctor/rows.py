@@ -39,6 +39,19 @@ _SHOWN = 3  # examples in one finding
 
 
 @dataclass(frozen=True, slots=True)
+class Examination:
+    """What the slices of a table are compared with.
+
+    reader  None: logs are not merged
+    """
+
+    scene: Scene
+    published: Named
+    reader: SliceReader | None
+    all_columns: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _Keys:
     """The record keys that a slice shows to readers."""
 
@@ -54,11 +67,13 @@ def examine_rows(
     options: Options,
     *,
     whole_table: bool,
+    all_columns: bool = False,
 ) -> Iterator[Finding]:
     """All findings from the files that a snapshot reader opens. The keys of one partition are in memory.
 
     options      of reads, such as the import paths of mergers that may be loaded
     whole_table  a key must be unique in the table, not only in its partition: all keys of the table are in memory
+    all_columns  merge all columns of slices with logs, not only the key
     """
     slices = list(merged_slices(view).values())
     schema = table_schema(state, view)
@@ -73,21 +88,21 @@ def examine_rows(
             problem = f"rows of logs: {str(error).rstrip('.')}"
             yield Finding(Severity.NOTE, Fault.UNEXAMINED, "", problem, advice)
     published = Named.by(contents)
+    examined = Examination(scene, published, reader, all_columns)
     by_partition: dict[str, list[FileSlice]] = {}
     for slice_ in slices:
         by_partition.setdefault("" if whole_table else slice_.group.partition, []).append(slice_)
     with ThreadPoolExecutor(os.cpu_count() or 1, thread_name_prefix="hoodie-doctor") as pool:
         for partition, part in by_partition.items():
-            calls = [pool.submit(_examine_slice, scene, published, reader, schema, slice_) for slice_ in part]
+            calls = [pool.submit(_examine_slice, examined, slice_) for slice_ in part]
             results = [call.result() for call in calls]
             for findings, _ in results:
                 yield from findings
             yield from _duplicates(partition, [keys for _, keys in results if keys is not None])
 
 
-def _examine_slice(
-    scene: Scene, published: Named, reader: SliceReader | None, schema: pa.Schema, slice_: FileSlice
-) -> tuple[list[Finding], _Keys | None]:
+def _examine_slice(examined: Examination, slice_: FileSlice) -> tuple[list[Finding], _Keys | None]:
+    scene, published, reader = examined.scene, examined.published, examined.reader
     findings: list[Finding] = []
     try:
         keys = None
@@ -96,7 +111,7 @@ def _examine_slice(
         if slice_.logs:
             findings += _logs(scene, published, slice_)
         if reader is not None and (slice_.logs or not scene.config.meta_fields):
-            keys = _merged_keys(reader, slice_, findings)
+            keys = _merged_keys(examined, reader, slice_, findings)
         return findings, None if keys is None else _Keys(slice_, keys)
     except CorruptFile as error:
         advice = error.advice.rstrip(".") or "Restore it from a copy of the table, or roll its commit back"
@@ -202,17 +217,23 @@ def _writers(scene: Scene, log: LogFile) -> set[str]:
     return {head.header.instant for head in heads if head.kind.is_data or head.kind is BlockKind.DELETE}
 
 
-def _merged_keys(reader: SliceReader, slice_: FileSlice, findings: list[Finding]) -> pa.ChunkedArray:
+def _merged_keys(
+    examined: Examination, reader: SliceReader, slice_: FileSlice, findings: list[Finding]
+) -> pa.ChunkedArray:
     keygen = reader.keygen
-    columns = [RECORD_KEY] if keygen is None else roots(keygen.record_keys, reader.schema.names)
+    columns = [RECORD_KEY] if keygen is None else list(roots(keygen.record_keys, reader.schema.names))
+    if examined.all_columns:
+        columns += [name for name in reader.schema.names if name not in columns]
 
     def keep(damage: DamagedLog) -> None:
         advice = "If the writer died while writing it nothing is lost: compact the slice. Else restore the file"
         findings.append(Finding(Severity.WARNING, Fault.DAMAGED, damage.path, damage.problem, advice))
 
     # Not by catching warnings: their filters affect the whole process, and other threads' reads.
-    parts = list(merged_batches(reader, slice_, columns, keep))
-    arrays = [part.column(0) if keygen is None else record_key_arrow(part, keygen) for part in parts]
+    arrays = [
+        part.column(0) if keygen is None else record_key_arrow(part, keygen)
+        for part in merged_batches(reader, slice_, columns, keep)
+    ]
     return pa.chunked_array([chunk for array in arrays for chunk in _chunks(array.cast(pa.string()))], pa.string())
 
 

@@ -33,6 +33,7 @@ class Committed:
     first_active: str = ""  # oldest instant of the active timeline: older ones are archived, hence complete
     inflight: AbstractSet[str] = frozenset()
     after: str = ""  # only instants after this one are wanted (exclusive)
+    rollbacks: tuple[str, ...] = ()  # paths of completed rollbacks, read where a block is of an instant not known
 
     def shows(self, instant: str) -> bool:
         complete = instant in self.completed or instant < self.first_active

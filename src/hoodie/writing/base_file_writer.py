@@ -102,6 +102,7 @@ class BaseFileWriter:
                     store_schema=False,
                     store_decimal_as_integer=False,
                     use_compliant_nested_type=True,
+                    write_page_checksum=True,  # under 1 % of a write; Hudi's writers store them, too
                 )
             )
         return self._writer

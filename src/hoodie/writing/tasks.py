@@ -212,7 +212,7 @@ def _rewrite(
 
 def _stored_rows(spec: WriteSpec, source: InputFile, base: BaseFile) -> Iterator[pa.Table]:
     """The rows of a base file in the columns of the write, a batch at a time."""
-    parquet = open_parquet(source, base.path)
+    parquet = open_parquet(source, base.path, checked=True)
     types = base_columns(spec.storage, parquet, spec.schema, base.instant)
     batches = parquet.iter_batches(batch_size=BATCH_ROWS)
     while True:

@@ -406,6 +406,8 @@ def test_a_rollback_accounts_for_a_block_cut_short_before_it() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert read(BASE, *log) == [("a", "log"), *((key, "base") for key in "bcd")]
+        cut = put("1", ("a", 9, "log")) + put("2", ("b", 9, "log"))[:3]  # within the magic: it is no block
+        assert read(BASE, cut, encode_block(rollback_block("3", "2")))[0] == ("a", "log")
 
 
 def test_a_block_of_an_instant_that_nothing_tells_of_is_reported() -> None:

@@ -11,11 +11,17 @@ import pyarrow.parquet as pq
 from hoodie.errors import CorruptFile
 
 
-def open_parquet(source: object, path: str, *, pre_buffer: bool = False) -> pq.ParquetFile:
-    """The file as Parquet. Raises CorruptFile naming it; OSError of the storage."""
+def open_parquet(source: object, path: str, *, pre_buffer: bool = False, checked: bool = False) -> pq.ParquetFile:
+    """The file as Parquet. Raises CorruptFile naming it; OSError of the storage.
+
+    checked  compare the pages that are read with their checksums, where the writer stored some: rewrites do, so that no
+             damage gets into a new file. It costs about a second for each 4 GB of the file
+    """
     with damage_of(path):
         # Nanoseconds, pyarrow's choice for INT96, end in 2262.
-        return pq.ParquetFile(source, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer)
+        return pq.ParquetFile(
+            source, coerce_int96_timestamp_unit="us", pre_buffer=pre_buffer, page_checksum_verification=checked
+        )
 
 
 def open_for_few_rows(source: object, path: str) -> pq.ParquetFile:

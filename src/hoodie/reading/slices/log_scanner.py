@@ -7,14 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 
-from hoodie.errors import CorruptLogBlock, DamagedLog, UnsupportedTable
+from hoodie.errors import CorruptFile, CorruptLogBlock, DamagedLog, UnsupportedTable
 from hoodie.formats.log.blocks import BlockHead, BlockKind, BlockMap, read_block_headers
 from hoodie.formats.log.content import is_rollback
+from hoodie.formats.timeline.services import decode_rollback_metadata
 from hoodie.merge.log_scan import Committed, Scanned, blocks_to_merge, blocks_to_merge_compacted
 from hoodie.model.files import LogFile
+from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
 from hoodie.timeline.timeline import Timeline
 
@@ -67,6 +70,7 @@ def committed_blocks(timeline: Timeline, as_of: str | None = None) -> Committed:
         latest=timeline.newest,
         first_active=visible.first if visible.archived else "",
         inflight=frozenset(known - visible.completed),
+        rollbacks=tuple(timeline.path(instant) for instant in timeline.completed({Action.ROLLBACK})),
     )
 
 
@@ -84,7 +88,7 @@ def find_blocks(
     compacted = any(block.header.compacted for block in blocks)
     scanned: Scanned[PlacedBlock]
     scanned = blocks_to_merge_compacted(blocks, committed) if compacted else blocks_to_merge(blocks, committed)
-    damaged = (*_unexplained(blocks), *_unknown(blocks, committed), *(found for _, found in opened if found))
+    damaged = (*_unexplained(blocks), *_unknown(storage, blocks, committed), *_rests(opened))
     report = ScanReport(
         len(scanned.blocks), scanned.hidden, scanned.corrupt, scanned.rollbacks, scanned.rolled_back, damaged
     )
@@ -155,11 +159,21 @@ def _unexplained(blocks: Iterable[PlacedBlock]) -> list[DamagedLog]:
     return found
 
 
-def _unknown(blocks: Sequence[PlacedBlock], committed: Committed) -> list[DamagedLog]:
-    """Blocks of instants that neither the timeline nor a rollback names."""
+def _rests(opened: Sequence[tuple[list[PlacedBlock], DamagedLog | None]]) -> list[DamagedLog]:
+    """Bytes that are no block and that no rollback in a later log accounts for."""
+    found: list[DamagedLog] = []
+    for blocks, rest in opened:
+        if any(block.kind is BlockKind.COMMAND for block in blocks):
+            found = []
+        found += [rest] if rest is not None else []
+    return found
+
+
+def _unknown(storage: Storage, blocks: Sequence[PlacedBlock], committed: Committed) -> list[DamagedLog]:
+    """Blocks of instants that neither the timeline nor a rollback names, be it in the logs or on the timeline."""
     targets = {block.header.target for block in blocks if block.kind is BlockKind.COMMAND}
-    return [
-        DamagedLog(block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline")
+    unknown = [
+        block
         for block in blocks
         if block.kind not in (BlockKind.CORRUPT, BlockKind.COMMAND)
         and not committed.shows(instant := block.header.instant)
@@ -167,3 +181,18 @@ def _unknown(blocks: Sequence[PlacedBlock], committed: Committed) -> list[Damage
         and instant not in targets
         and committed.after < instant <= committed.latest
     ]
+    undone = _rolled_back(storage, committed.rollbacks) if unknown else frozenset()
+    return [
+        DamagedLog(block.path, block.head.offset, f"a block of instant {instant}, which is not on the timeline")
+        for block in unknown
+        if (instant := block.header.instant) not in undone
+    ]
+
+
+def _rolled_back(storage: Storage, rollbacks: Iterable[str]) -> frozenset[str]:
+    """The instants that rollbacks of the timeline undid."""
+    undone: set[str] = set()
+    for path in rollbacks:
+        with suppress(FileNotFoundError, CorruptFile):  # archived meanwhile, or the doctor says what to do about it
+            undone.update(decode_rollback_metadata(storage.read(path), path).commits)
+    return frozenset(undone)
