@@ -34,7 +34,7 @@ __all__ = [
     "LockLost",
     "LockNotReleased",
     "LockTimeout",
-    "MetadataTableDropped",
+    "LockWithoutMode",
     "MetadataTableIgnored",
     "MetafileMissing",
     "MetastoreUnavailable",
@@ -574,6 +574,10 @@ class ServiceFailed(HoodieWarning):
 
 class IndexOutOfDate(HoodieWarning):
     """A rollback stands, but an index outside the table did not take it: it may not know rows that came back."""
+
+
+class LockWithoutMode(HoodieWarning):
+    """A writer has a lock provider and the mode of a single writer: it rolls back what other writers have begun."""
 
 
 class LockNotReleased(HoodieWarning):

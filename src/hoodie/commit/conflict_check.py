@@ -70,12 +70,17 @@ def require_no_conflict(
     if against:
         raise WriteConflict(
             f"instant {instant.requested} contradicts {'; '.join(map(str, against))}. Nothing is published; write the "
-            "batch again" + (", one writer at a time, or with a lock (docs/concurrency.md)." if alone else _RETRIES)
+            "batch again" + (f". {WITHOUT_LOCK}" if alone else _RETRIES)
         )
     if any(other.operation not in SERVICES and other.instant.state is State.COMPLETED for other in others):
         _require_same_columns(before, instant, metadata, now)
 
 
+#: What helps where several writers write a table without a lock.
+WITHOUT_LOCK = (
+    "Several writers need hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL, each of them, which gives them "
+    "a lock (docs/concurrency.md)."
+)
 _RETRIES = ": hoodie.write.num.retries.on.conflict.failures does so by itself."
 
 
@@ -94,8 +99,7 @@ def require_whole(now: TableState, instant: Instant) -> None:
 def _rolled_back(instant: Instant) -> str:
     return (
         f"instant {instant.requested} is no longer on the timeline: another writer considered this one dead and "
-        "rolled it back. Nothing is published; write the batch again. Concurrent writers need a lock and "
-        "the LAZY policy: docs/concurrency.md."
+        f"rolled it back. Nothing is published; write the batch again. {WITHOUT_LOCK}"
     )
 
 

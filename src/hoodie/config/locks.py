@@ -212,8 +212,8 @@ class ConcurrencyOptions:
     )
     conflict_retries: int = option(
         "hoodie.write.num.retries.on.conflict.failures",
-        0,
-        "How often a write that lost a conflict is retried, on the table as it is then.",
+        3,
+        "How often a write that lost a conflict is retried, on the table as it is then. Hudi's default is 0.",
         check=_not_negative,
     )
     failed_writes: FailedWrites = option(

@@ -3,13 +3,13 @@ the metadata table that they keep."""
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 
-from hoodie.config.locks import BatchOptions, ConcurrencyOptions, LockOptions
-from hoodie.config.metadata import builds_metadata_table
+from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
 from hoodie.config.options import Options, declared
 from hoodie.config.rollback import RollbackOptions
-from hoodie.errors import InvalidOption
+from hoodie.errors import InvalidOption, LockWithoutMode
 from hoodie.locks import Lock, lock_by
 from hoodie.storage.protocol import Storage
 
@@ -40,6 +40,19 @@ class Writers:
             keys = [spec.keys[0] for _, spec in declared(BatchOptions)]
             raise InvalidOption(f"{keys[given]} needs {keys[missing]}: together they say which batch this is")
         return read
+
+    def warn_of_half(self) -> None:
+        """Warn (LockWithoutMode) about a lock whose writer rolls back the writes that others have begun."""
+        if self.lock.chosen is not None and self.concurrency.policy is FailedWrites.EAGER:
+            warnings.warn(
+                LockWithoutMode(
+                    "hoodie.write.lock.provider is set, and hoodie.write.concurrency.mode is SINGLE_WRITER: this "
+                    "writer takes the lock, and rolls back what other writers have begun. Several writers need "
+                    "hoodie.write.concurrency.mode=OPTIMISTIC_CONCURRENCY_CONTROL, each of them; one alone needs no "
+                    "lock."
+                ),
+                stacklevel=2,
+            )
 
     def lock_on(self, storage: Storage) -> Lock:
         """The table's lock. Raises InvalidOption when an option is missing that its provider needs."""

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Callable
 
 from hoodie.commit.batch_ids import BatchKnown
-from hoodie.errors import FileGone, WriteConflict
+from hoodie.commit.conflict_check import WITHOUT_LOCK
+from hoodie.errors import FileGone, InstantNotFound, WriteConflict
 from hoodie.index.pruning import IndexStats
 from hoodie.model.commit import CommitMetadata, Operation
 from hoodie.storage.faults import fault_of
@@ -24,20 +25,33 @@ def with_retries(settings: Settings, attempt: Callable[[], WriteResult]) -> Writ
     """The result of the first attempt that no other writer contradicts, or that of the write that brought the batch.
 
     attempt  a whole write: it looks at the table anew, and takes back what it wrote when it fails
-    Raises   as the attempts; WriteConflict after 1 + `hoodie.write.num.retries.on.conflict.failures` of them
+    Raises   as the attempts; WriteConflict after 1 + `hoodie.write.num.retries.on.conflict.failures` of them, and at
+             once when another writer without a lock rolled the write back: tried again, the two would take turns at it
     """
-    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
+    how = settings.writers.concurrency
+    for left in range(how.conflict_retries, -1, -1):
         try:
             return attempt()
         except BatchKnown as known:
             return earlier_result(known)
+        except InstantNotFound as gone:
+            if how.optimistic:
+                raise
+            raise WriteConflict(with_remedy(gone)) from gone
         except WriteConflict as conflict:
             if not left:
-                if settings.writers.concurrency.conflict_retries:
-                    conflict.add_note(f"{settings.writers.concurrency.conflict_retries + 1} attempts were made.")
+                if how.conflict_retries:
+                    conflict.add_note(f"{how.conflict_retries + 1} attempts were made.")
+                if not how.optimistic and WITHOUT_LOCK not in str(conflict):
+                    conflict.add_note(WITHOUT_LOCK)
                 raise
             _log.info("conflict with another writer, the write starts again; %d attempts are left: %s", left, conflict)
     raise AssertionError  # the last attempt returns or raises
+
+
+def with_remedy(error: Exception) -> str:
+    """What an error says, and what several writers without a lock need."""
+    return str(error) if WITHOUT_LOCK in str(error) else f"{error} {WITHOUT_LOCK}"
 
 
 def earlier_result(known: BatchKnown) -> WriteResult:

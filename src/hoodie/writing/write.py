@@ -315,6 +315,7 @@ def start(write: Write) -> Write:
 
     Raises WriteConflict, LockTimeout as `begin`
     """
+    write.settings.writers.warn_of_half()
     action = action_of(write.operation, write.kind)
     transaction = begin(write.state, write.operation, action, writers=write.settings.writers)
     notify_rolled_back(write.index, write.state.timeline, transaction.state.timeline)

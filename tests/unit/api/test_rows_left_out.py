@@ -106,8 +106,9 @@ def test_a_key_that_another_writer_brings_meanwhile_is_looked_up_again(
         return found
 
     monkeypatch.setattr(new_rows, "new_rows", meanwhile)
+    once = {**DROP, "hoodie.write.num.retries.on.conflict.failures": "0"}
     with pytest.raises(WriteConflict):
-        hoodie.open_table(path).insert(LATER, options=DROP)
+        hoodie.open_table(path).insert(LATER, options=once)
     hoodie.open_table(path).insert(LATER, options=DROP)
     assert content(path) == [("a", 1), ("b", 1), ("c", 9), ("d", 3)]
     calls = 0

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection
 import pytest
 
 from hoodie.config.options import Options
-from hoodie.errors import HoodieError, InstantNotFound, ListingStale, MissingFile, ServiceFailed
+from hoodie.errors import HoodieError, ListingStale, MissingFile, ServiceFailed, WriteConflict
 from hoodie.services.clean import clean
 from hoodie.storage import WrappedStorage
 from hoodie.storage.protocol import Entry, join
@@ -145,7 +145,7 @@ def test_a_commit_that_looks_pending_is_not_rolled_back_and_nobody_builds_on_the
 
 
 @KINDS
-@pytest.mark.parametrize(("end", "error"), [("commit", ListingStale), ("", InstantNotFound)], ids=["completed", "all"])
+@pytest.mark.parametrize(("end", "error"), [("commit", ListingStale), ("", WriteConflict)], ids=["completed", "all"])
 def test_a_write_without_a_lock_that_does_not_see_itself_is_withdrawn(
     storage: LateListing, options: dict[str, str], end: str, error: type[HoodieError]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,13 @@ from hoodie.commit.transaction import describe, publish
 from hoodie.config.locks import ConcurrencyOptions, FailedWrites
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import InstantNotFound, InvalidOption, SchemaMismatch, UnsupportedTable, WriteConflict
+from hoodie.errors import (
+    InvalidOption,
+    LockWithoutMode,
+    SchemaMismatch,
+    UnsupportedTable,
+    WriteConflict,
+)
 from hoodie.formats.timeline.commit_json import decode_commit
 from hoodie.model.instant import Action, State
 from hoodie.services.clean import clean
@@ -41,12 +48,14 @@ TABLE = {
     **TRIPS,
     "hoodie.spark.driver.threads": "1",
     "hoodie.table.services.enabled": "false",
+    "hoodie.write.num.retries.on.conflict.failures": "0",  # what one attempt says
 }
 LOCKED = {
     "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
     "hoodie.write.lock.provider": "StorageBasedLockProvider",
 }
 RETRIES = "hoodie.write.num.retries.on.conflict.failures"
+PROVIDER = "hoodie.write.lock.provider"
 POLICY = "hoodie.cleaner.policy.failed.writes"
 KEEP_THE_NEWEST = {
     "hoodie.cleaner.policy": "KEEP_LATEST_FILE_VERSIONS",
@@ -201,9 +210,47 @@ def test_without_a_lock_a_writer_that_another_took_for_dead_is_told():
     first = table()
     first.upsert(rows("a"))
     second = meanwhile(first, lambda: first.upsert(rows("c", city="rome", note="first")))
-    with pytest.raises(InstantNotFound, match=r"considered this one dead.*need a lock"):
-        second.upsert(rows("a", note="second"))
+    with pytest.raises(WriteConflict, match=r"considered this one dead.*OPTIMISTIC_CONCURRENCY_CONTROL, each of them"):
+        second.upsert(rows("a", note="second"), {RETRIES: "3"})  # at once: two that try again would take turns
     assert notes(first.storage) == {"a": "old", "c": "first"}
+
+
+def test_a_conflict_is_tried_again_three_times_unless_the_options_say_otherwise():
+    first = table(LOCKED)
+    first.upsert(rows("a", "b"))
+    calls = []
+
+    def act() -> None:
+        calls.append(1)
+        first.upsert(rows("a", note=f"{len(calls)}"))
+
+    class Always(Meanwhile):
+        times = 0
+
+        def mutate(self, name: str, path: str, call: Callable[[], Any]) -> Any:
+            self.act = act if len(calls) < self.times else None
+            return super().mutate(name, path, call)
+
+    options = {key: value for key, value in first.options.items() if key != RETRIES}
+    storage = Always(first.storage, act)
+    storage.times = 3
+    ArrowTable(storage, options).upsert(rows("b", note="late"))
+    assert (notes(first.storage), len(calls)) == ({"a": "3", "b": "late"}, 3)
+    storage.times, calls[:] = 9, []
+    with pytest.raises(WriteConflict):
+        ArrowTable(storage, options).upsert(rows("b", note="later"))
+    assert len(calls) == 4
+
+
+def test_a_lock_with_the_mode_of_a_single_writer_is_warned_about():
+    half = table({PROVIDER: "StorageBasedLockProvider"})
+    with pytest.warns(LockWithoutMode, match="OPTIMISTIC_CONCURRENCY_CONTROL, each of them"):
+        half.upsert(rows("a"))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        table(LOCKED).upsert(rows("a"))
+        table().upsert(rows("a"))
+        table({"hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL"}).upsert(rows("a"))
 
 
 def test_a_deleted_partition_contradicts_an_update_within():

@@ -14,7 +14,7 @@ from pyspark.sql.types import StructType
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import FileGone, InvalidInput, UnsupportedTable, WriteConflict
+from hoodie.errors import FileGone, InstantNotFound, InvalidInput, UnsupportedTable, WriteConflict
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
@@ -42,7 +42,7 @@ from hoodie.table.state import TableState, in_units_of, key_samples, table_keyge
 from hoodie.writing.duplicates import without_dropping
 from hoodie.writing.held import HeldBatch
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import overtaken
+from hoodie.writing.retry import overtaken, with_remedy
 from hoodie.writing.run import IncomingBatch, run
 from hoodie.writing.write import Write, as_merge, as_update, check, writable_state
 
@@ -124,6 +124,10 @@ def _with_retries(
             with raise_worker_errors():
                 target = _target(session, storage, settings)
                 return attempt(target)
+        except InstantNotFound as rolled_back:
+            if settings.writers.concurrency.optimistic:
+                raise
+            raise WriteConflict(with_remedy(rolled_back)) from rolled_back
         except WriteConflict:
             if not left:
                 raise
