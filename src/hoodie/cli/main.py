@@ -29,6 +29,8 @@ COMMANDS = {
     "stats": "hoodie.cli.look:stats",
     "metadata": "hoodie.cli.metadata:metadata",
     "report": "hoodie.cli.look:report",
+    "metrics": "hoodie.cli.fleet.watch:metrics",
+    "serve": "hoodie.cli.fleet.watch:serve",
     "query": "hoodie.cli.read:query",
     "changes": "hoodie.cli.read:changes",
     "export": "hoodie.cli.read:export",

@@ -23,7 +23,7 @@ from hoodie.cli import (
     services,
 )
 from hoodie.cli.output import SCHEMA
-from hoodie.facts import files, instants, summary
+from hoodie.facts import files, health, instants, summary
 
 #: The result of each command, by its words.
 RESULTS: Mapping[str, type] = {
@@ -38,6 +38,8 @@ RESULTS: Mapping[str, type] = {
     "metadata create": metadata.MetadataCreated,
     "metadata drop": metadata.MetadataDropped,
     "report": look.Reported,
+    "metrics": health.Health,
+    "serve": health.Health,
     "query": read.Rows,
     "changes": read.Rows,
     "export": exporting.Exported,

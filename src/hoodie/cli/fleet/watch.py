@@ -1,0 +1,110 @@
+"""Commands for those who watch many tables: metrics, serve."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from hoodie.cli import secrets
+from hoodie.cli.arguments import command, option
+from hoodie.cli.calls import Call
+
+_GRACE = option(
+    "--grace",
+    type=click.FloatRange(0),
+    default=3600.0,
+    metavar="SECONDS",
+    show_default=True,
+    example="--grace 600",
+    help="What is younger counts as the work of a live process.",
+)
+
+
+@command(
+    "metrics",
+    _GRACE,
+    option(
+        "--output",
+        "file",
+        type=click.Path(dir_okay=False),
+        metavar="FILE",
+        example="--output /var/lib/node_exporter/hoodie.prom",
+        help="Write to this file, which is replaced whole: for the textfile collector of the node exporter.",
+    ),
+    examples=[
+        "hoodie metrics --from tables.txt",
+        "hoodie metrics --from tables.txt --output /var/lib/node_exporter/hoodie.prom",
+    ],
+    hoodie=True,
+)
+def metrics(call: Call, grace: float, file: str | None) -> int:
+    """Print metrics of tables for Prometheus.
+
+    Whether each can be read, sizes, logs, what is pending, the age of the newest commit, and the doctor's findings by
+    class. No data file is opened. A table that is damaged is a series with hoodie_table_up 0, and the status stays 0.
+    """
+    from hoodie.facts.health import health
+    from hoodie.metrics.text import exposition
+
+    outcomes = call.run(lambda target: health(target.storage, target.options, grace=grace))
+    if call.as_json:
+        return call.report(outcomes, lambda result: [])
+    text = exposition(
+        [(secrets.masked_path(outcome.path), outcome.result) for outcome in outcomes if outcome.result is not None]
+    )
+    if file is None:
+        click.echo(text, nl=False)
+        return 0
+    target = Path(file)
+    beside = target.with_name(f".{target.name}.{os.getpid()}")
+    beside.write_text(text, encoding="utf-8")
+    beside.replace(target)
+    return 0
+
+
+@command(
+    "serve",
+    _GRACE,
+    option(
+        "--port",
+        type=click.IntRange(0, 65535),
+        default=8090,
+        metavar="N",
+        show_default=True,
+        example="--port 9000",
+        help="Where it listens; 0: at a free port.",
+    ),
+    option(
+        "--host",
+        default="127.0.0.1",
+        metavar="ADDRESS",
+        show_default=True,
+        example="--host 0.0.0.0",
+        help="The address that it listens at. Everybody who reaches it sees names, sizes and paths of the tables.",
+    ),
+    option(
+        "--every",
+        type=click.FloatRange(1),
+        default=30.0,
+        metavar="SECONDS",
+        show_default=True,
+        example="--every 10",
+        help="Seconds between two looks at the tables.",
+    ),
+    examples=["hoodie serve --from tables.txt", "hoodie serve '/data/lake/*' --port 9000 --every 10"],
+    hoodie=True,
+)
+def serve(call: Call, grace: float, port: int, host: str, every: float) -> int:
+    """Show tables on a page in the browser, live.
+
+    All tables on one page, those with problems first, sortable, each with its report; /metrics has what `hoodie
+    metrics` prints. Nothing is changed. It ends by Ctrl-C or SIGTERM.
+    """
+    from hoodie.cli.fleet.server import Fleet, serving
+
+    if call.as_json:
+        raise click.UsageError("serve has no JSON document: the page has one at /tables.json")
+    return serving(Fleet(replace(call, as_json=False), grace), host, port, every)

@@ -1,0 +1,140 @@
+"""Metrics of many tables for Prometheus, and the page of `hoodie serve`."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from hoodie.cli.calls import Call
+from hoodie.cli.fleet.server import Fleet, listening
+from hoodie.storage.local import LocalStorage
+from support.compacting import schedule
+from support.lake import Terminal, unpacked
+
+
+@pytest.fixture
+def tables(lake: Path) -> Path:
+    """Five tables: two in good order, one with a plan, one that lacks a log, one whose settings are damaged."""
+    for name in ("cow_types", "cow_savepoint", "cow_archived"):
+        unpacked(name, lake)
+    schedule(LocalStorage(lake / "a"))
+    next((lake / "b" / "rome").glob(".*.log.*")).unlink()
+    (lake / "cow_savepoint" / ".hoodie" / "hoodie.properties").write_text("hoodie.table.version=6\n")
+    return lake
+
+
+def samples(text: str) -> dict[tuple[str, str], dict[str, float]]:
+    """Metric and last part of the path -> other labels -> value, by the parser of Prometheus' own client."""
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found: dict[tuple[str, str], dict[str, float]] = {}
+    for family in text_string_to_metric_families(text):
+        assert family.documentation
+        for sample in family.samples:
+            labels = dict(sample.labels)
+            key = (sample.name, Path(labels.pop("path")).name)
+            found.setdefault(key, {})[",".join(labels.values())] = sample.value
+    return found
+
+
+def test_metrics_are_those_of_the_tables_and_a_broken_table_is_a_series(tables: Path, hoodie: Terminal) -> None:
+    text = "\n".join(hoodie("metrics", f"{tables}/*")) + "\n"
+    found = samples(text)
+    up = {name: list(values.values()) for (metric, name), values in found.items() if metric == "hoodie_table_up"}
+    assert up == {"a": [1], "b": [0], "cow_archived": [1], "cow_savepoint": [0], "cow_types": [1]}
+    stats = hoodie.result("stats", tables / "a")
+    for metric, field in (("base_bytes", "base_bytes"), ("log_bytes", "log_bytes"), ("log_files", "log_files")):
+        assert found[f"hoodie_table_{metric}", "a"] == {"trips": stats[field]}
+    assert found["hoodie_table_pending_plans", "a"] == {"trips": 1}
+    assert found["hoodie_table_pending_plans", "cow_types"] == {"cow_types": 0}
+    assert 0 <= found["hoodie_table_commit_age_seconds", "a"]["trips"] < 7200
+    assert found["hoodie_table_findings", "b"] == {"trips,error,missing file": 1}
+    assert found["hoodie_table_findings", "cow_savepoint"] == {",error,damaged properties": 1}
+    assert ("hoodie_table_findings", "a") not in found
+    assert found["hoodie_table_up", "b"] == {"trips,MissingFile": 0}
+
+
+def test_metrics_for_the_node_exporter_replace_their_file(tables: Path, tmp_path: Path, hoodie: Terminal) -> None:
+    file = tmp_path / "hoodie.prom"
+    assert hoodie("metrics", tables / "a", "--output", file) == []
+    assert samples(file.read_text())["hoodie_table_up", "a"] == {"trips,": 1}
+    hoodie("metrics", tables / "b", "--output", file)
+    assert {name for _, name in samples(file.read_text())} == {"b"}
+    assert [path.name for path in tmp_path.iterdir() if "prom" in path.name] == ["hoodie.prom"]
+
+
+def test_labels_are_escaped_and_credentials_are_not_shown(tables: Path, hoodie: Terminal) -> None:
+    odd = tables.parent / 'a "quoted" \\ path'
+    (tables / "a").rename(odd)
+    assert ("hoodie_table_up", odd.name) in samples("\n".join(hoodie("metrics", odd)) + "\n")
+    result = hoodie.result("metrics", odd)
+    assert (result["name"], result["up"], result["plans"]) == ("trips", True, 1)
+
+
+@contextmanager
+def served(tables: Path) -> Iterator[tuple[Fleet, str]]:
+    fleet = Fleet(Call("serve", (f"{tables}/*",), jobs=2), 3600.0)
+    fleet.look()
+    with listening(fleet, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield fleet, f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+def get(url: str, **headers: str) -> str:
+    with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=20) as answer:
+        data: bytes = answer.read()
+        return data.decode()
+
+
+def test_the_page_asks_for_all_tables_and_each_has_its_report(tables: Path) -> None:
+    with served(tables) as (fleet, url):
+        page = get(url)
+        assert "<h1>Tables</h1>" in page
+        assert "http" not in page.replace("http-equiv", "")  # it needs nothing from elsewhere
+        document = json.loads(get(f"{url}/tables.json"))
+        worst = {Path(table["path"]).name: table["worst"] for table in document["tables"]}
+        assert worst == {"a": "", "b": "down", "cow_archived": "", "cow_savepoint": "down", "cow_types": ""}
+        assert "<h1>trips</h1>" in get(f"{url}/tables/0")
+        assert samples(get(f"{url}/metrics"))["hoodie_table_up", "a"] == {"trips,": 1}
+        next((tables / "cow_types").rglob("*.parquet")).with_name("stray.parquet").write_bytes(b"x")
+        fleet.look()
+        (seen,) = [t for t in json.loads(get(f"{url}/tables.json"))["tables"] if t["name"] == "cow_types"]
+        assert (seen["worst"], seen["findings"][0]["fault"]) == ("NOTE", "stray file")
+        for path, status in (("/tables/3", 500), ("/tables/77", 404), ("/../etc/passwd", 404), ("/tables/a", 404)):
+            with pytest.raises(urllib.error.HTTPError) as raised:
+                get(url + path)
+            assert raised.value.code == status
+
+
+def test_a_page_elsewhere_that_points_here_is_refused(tables: Path) -> None:
+    with served(tables) as (_, url), pytest.raises(urllib.error.HTTPError) as raised:
+        get(f"{url}/tables.json", Host="evil.example:80")
+    assert raised.value.code == 403
+
+
+def test_the_server_ends_on_a_signal(tables: Path) -> None:
+    words = ["serve", str(tables / "a"), "--port", "0"]
+    code = "import sys; from hoodie.cli.main import main; sys.exit(main(sys.argv[1:]))"
+    process = subprocess.Popen([sys.executable, "-c", code, *words], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line.startswith("1 tables at http://127.0.0.1:")
+    assert "Tables" in get(line.split()[3])
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(30) == 0
+    process.stdout.close()
