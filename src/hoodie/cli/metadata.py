@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import click
 
-from hoodie.cli.arguments import command, option
+from hoodie.cli.arguments import DRY_RUN, YES, command, option
 from hoodie.cli.calls import Call, Target
 from hoodie.cli.output import Block, Grid
 from hoodie.cli.secrets import masked_properties
@@ -236,6 +236,50 @@ def _validated_text(found: MetadataValidated) -> Sequence[Block]:
         return ["no metadata table that readers trust"]
     counts = ", ".join(f"{name}: {count} records" for name, count in found.records.items())
     return [counts, *(found.problems or ("it tells the state of the table",))]
+
+
+@command(
+    "create",
+    examples=["hoodie metadata create /data/trips", "hoodie metadata create '/data/lake/*'"],
+    hoodie=True,
+)
+def create(call: Call) -> int:
+    """Build the metadata table.
+
+    Its file lists, from a listing of the storage. Writes keep them from then on. Nothing of the table may be pending.
+    """
+    from hoodie.services.metadata_table import create_metadata_table
+
+    def do(target: Target) -> MetadataCreated:
+        return MetadataCreated(create_metadata_table(target.storage, target.options))
+
+    return call.each(do, lambda made: ["the metadata table is built" if made.built else "it has a metadata table"])
+
+
+@command("drop", DRY_RUN, YES, examples=["hoodie metadata drop /data/trips --yes"], hoodie=True)
+def drop(call: Call, dry_run: bool, yes: bool) -> int:
+    """Remove the metadata table.
+
+    Readers list folders then. A Hudi writer, and one of this library with hoodie.metadata.enable=true, builds it again.
+    """
+    from hoodie.services.metadata_table import drop_metadata_table
+
+    def do(target: Target, dry_run: bool) -> MetadataDropped:
+        return MetadataDropped(drop_metadata_table(target.storage, target.options, dry_run=dry_run), dry_run)
+
+    def text(done: MetadataDropped) -> list[Block]:
+        if not done.dropped:
+            return ["no metadata table"]
+        return [f"the metadata table {'would be' if done.dry_run else 'is'} removed"]
+
+    return call.change(
+        do,
+        text,
+        dry_run=dry_run,
+        yes=yes,
+        goes=lambda done: int(done.dropped),
+        question="Remove the metadata table, of {} tables?",
+    )
 
 
 for _each in (show, list_, validate, create, drop):

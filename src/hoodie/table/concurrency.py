@@ -7,6 +7,7 @@ import warnings
 from dataclasses import dataclass, field
 
 from hoodie.config.locks import BatchOptions, ConcurrencyOptions, FailedWrites, LockOptions
+from hoodie.config.metadata import builds_metadata_table
 from hoodie.config.options import Options, declared
 from hoodie.config.rollback import RollbackOptions
 from hoodie.errors import InvalidOption, LockWithoutMode
