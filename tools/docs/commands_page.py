@@ -32,8 +32,8 @@ hoodie clean --from tables.txt --yes --json
 
 **Tables.** A path is a local folder or a URI (`s3://bucket/trips`). Commands take any number of paths. A glob in quotes
 stands for the tables that match it; `--from FILE` takes more paths, one a line. Several tables are worked on at once
-(`--jobs`), a failed one does not stop the others, and a summary comes last. `stats`, `doctor` and `compaction plan` say a
-line a table, which `--sort` orders and `--where` chooses by its fields. Where a command takes an instant it may be
+(`--jobs`), a failed one does not stop the others, and a summary comes last. `stats`, `doctor` and `compaction plan` say
+a line a table, which `--sort` orders and `--where` chooses by its fields. Where a command takes an instant it may be
 the last argument: `hoodie rollback /data/trips 20260131120000000`.
 
 **Exit status.** Of several tables the greatest.

@@ -17,12 +17,15 @@ Options = Mapping[str, Any]
 
 
 class TableHandle(Generic[Frame]):
-    """A table at a path. It holds no state of the table: every call looks at what is there now."""
+    """A table at a path. It holds no state of the table: every call looks at what is there now.
 
+    session  of Spark; None: this process does it all
+    """
+
+    session: Any
     storage: Storage
     options: Checked
     engine: Engine[Frame]
-    session: Any
 
     @property
     def path(self) -> str:

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
 from hoodie.writing.result import WriteResult
 
 if TYPE_CHECKING:
     from pyspark.sql import Column
 
-    from hoodie.spark.merge.clauses import MergeRequest
+    from hoodie.conditional.clauses import MergeRequest
 
 Condition: TypeAlias = "str | Column | None"
 Values = Mapping[str, Any]
@@ -70,7 +71,5 @@ class MergeBuilder:
         return self._run(self._request)
 
     def _with(self, when: str, act: str, condition: Condition, values: Values | None = None) -> MergeBuilder:
-        from hoodie.spark.merge.clauses import Act, MergeClause, When
-
         clause = MergeClause(When(when), Act(act), condition, None if values is None else dict(values))
         return MergeBuilder(replace(self._request, clauses=(*self._request.clauses, clause)), self._run)

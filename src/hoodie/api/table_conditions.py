@@ -1,13 +1,16 @@
-"""What people do to the rows of a table by condition, and by streams: with Spark, which evaluates the expressions."""
+"""What people do to the rows of a table by condition, and by streams: Spark evaluates, or without it this process."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from hoodie.api.engine import Frame
 from hoodie.api.handle import Options, TableHandle, with_missing
+from hoodie.api.local_conditions import local_merge, local_update
 from hoodie.api.merge_builder import MergeBuilder
+from hoodie.api.where import refuse_frames
+from hoodie.conditional.clauses import MergeRequest
 from hoodie.errors import InvalidInput
 from hoodie.storage.faults import typed_calls
 from hoodie.writing.on_failure import failures_heard
@@ -16,8 +19,6 @@ from hoodie.writing.result import WriteResult
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from hoodie.spark.merge.clauses import MergeRequest
-
 
 @typed_calls
 class TableConditions(TableHandle[Frame]):
@@ -25,29 +26,34 @@ class TableConditions(TableHandle[Frame]):
 
     def merge(
         self,
-        source: DataFrame,
+        source: Any,
         condition: str | Column | None = None,
         *,
         source_name: str = "source",
         target_name: str = "target",
+        frames: Mapping[str, Any] | None = None,
         options: Options | None = None,
     ) -> MergeBuilder:
         """Begin a merge: `table.merge(changes, "target.id = source.id").when_matched_update_all().execute()`.
 
-        source       rows that are compared with those of the table, a Spark DataFrame
+        source       rows that are compared with those of the table: with Spark a Spark DataFrame; else what `upsert`
+                     takes, held in memory
         condition    which source row matches which row of the table; None: the one of the same key. As text it may say
                      that the key columns are equal (with partition columns, unless the index is global), and clauses
-                     may ask for the source's columns only: then the table is not read, as by an upsert. Else Spark
-                     joins the two
+                     may ask for the source's columns only: then the table is not read, as by an upsert. Else the two
+                     are joined
         source_name, target_name  what expressions call them
+        frames       without Spark: rows that subqueries may select from, by name
         options      of the write
-        Raises       InvalidInput on a table without Spark
+        Raises       InvalidInput, SchemaMismatch
         """
-        from hoodie.spark.merge.clauses import MergeRequest
+        given = self._options(options)
+        if self.session is None:
+            return local_merge(self.storage, source, condition, (target_name, source_name), frames, given)
         from hoodie.spark.merge.run import merge
 
-        session, given = self._spark(), self._options(options)
-        request = MergeRequest(source, condition, (), target_name, source_name)
+        refuse_frames(frames)
+        session, request = self.session, MergeRequest(source, condition, (), target_name, source_name)
 
         def execute(request: MergeRequest) -> WriteResult:
             with failures_heard(self.storage, "MERGE"):
@@ -61,22 +67,33 @@ class TableConditions(TableHandle[Frame]):
         where: str | Column | None = None,
         *,
         name: str = "target",
+        frames: Mapping[str, Any] | None = None,
         options: Options | None = None,
     ) -> WriteResult:
-        """Set columns of the rows for which a condition holds.
+        """Set columns of the rows for which a condition holds: `table.update({"price": "price * 2"}, "city = 'oslo'")`.
 
-        values   column -> SQL text, Column or plain value
-        where    SQL text or a Column; None: all rows. Where text is about partition columns, only the files of
-                 partitions that can fit are opened
-        name     what expressions may call the table
-        Raises   InvalidInput on an unknown column, one of the record key or, without a global index, of the
-                 partition, and on a table without Spark; SchemaMismatch when a value does not fit its column;
-                 WriteConflict
+        values  column -> SQL text, plain value, or with Spark a Column
+        where   SQL text, or with Spark a Column; None: all rows. Files of partitions, and row groups, that can have no
+                such row are not opened, as far as the text says so
+        name    what expressions may call the table
+        frames  without Spark: rows that subqueries may select from, by name
+        Raises  InvalidInput on an unknown column, one of the record key or, without a global index, of the partition,
+                and on a result that is too large, or a division by zero; SchemaMismatch when a value does not fit its
+                column; WriteConflict; MissingPackage for a function that needs DuckDB
         """
-        from hoodie.spark.merge.run import update
-
+        if not isinstance(values, Mapping):
+            raise InvalidInput(
+                "an update takes columns with their new values, and then the condition: "
+                "update({'price': 'price * 2'}, \"city = 'oslo'\")"
+            )
         with failures_heard(self.storage, "UPDATE"):
-            return update(self._spark(), self.storage, where, values, self._options(options), name)
+            given = self._options(options)
+            if self.session is None:
+                return local_update(self.storage, where, values, name, frames, given)
+            from hoodie.spark.merge.run import update
+
+            refuse_frames(frames)
+            return update(self.session, self.storage, where, values, given, name)
 
     def stream_upsert(
         self, name: str, *, operation: str = "upsert", missing: str | None = None, options: Options | None = None
@@ -92,10 +109,3 @@ class TableConditions(TableHandle[Frame]):
         from hoodie.spark.stream import stream_writer
 
         return stream_writer(self.storage, name, operation, self._options(with_missing(options, missing)))
-
-    def _spark(self) -> Any:
-        if self.session is None:
-            raise InvalidInput(
-                "this table was opened without Spark, which evaluates expressions: open it with a session"
-            )
-        return self.session

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow.compute as pc
@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from hoodie.api.engine import Frame, Read
 from hoodie.api.handle import Options, TableHandle, with_missing
 from hoodie.api.new_rows import write_rows
+from hoodie.api.where import delete_where
 from hoodie.config.options import Options as Checked
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, UnsupportedTable
@@ -64,16 +65,16 @@ class TableWrites(TableHandle[Frame]):
         *,
         where: Filters | Column | None = None,
         name: str = "target",
+        frames: Mapping[str, Any] | None = None,
         options: Options | None = None,
     ) -> WriteResult:
         """Delete rows by key, or those for which a condition holds; keys that are not there are ignored.
 
         keys    rows as `upsert` takes them: the key and partition columns (others are ignored), or
                 `_hoodie_record_key` and `_hoodie_partition_path` as reads have them
-        where   in place of keys: a condition, "amount < 0", filters as `snapshot` takes them, or a Column of Spark's.
-                Rows for which it holds when the call begins; "true": all. Where it is about partition columns, only
-                files of partitions that can fit are opened
-        name    what a condition may call the table, with Spark
+        where   in place of keys: a condition as of `update`, "amount < 0 and day > current_date - 7", or filters as
+                `snapshot` takes them. Rows for which it holds when the call begins; "true": all
+        name, frames  of the condition, as of `update`
         Raises  as `upsert`; InvalidInput on both, neither, or a malformed condition; UnsupportedTable for a condition
                 where the table stores no record keys
 
@@ -85,12 +86,9 @@ class TableWrites(TableHandle[Frame]):
             raise InvalidInput('delete takes keys, or where="a condition": one of them ("true" means all rows)')
         if where is None:
             return self._write(WriteOperation.DELETE, keys, options)
-        if self.session is not None and (isinstance(where, str) or not isinstance(where, (Sequence, pc.Expression))):
-            from hoodie.spark.merge.run import delete_where
-
-            with failures_heard(self.storage, "DELETE"):
-                return delete_where(self.session, self.storage, where, self._options(options), name)
-        return self._write(WriteOperation.DELETE, self._keys_of(where, self._options(options)), options)
+        if isinstance(where, pc.Expression) or (isinstance(where, Sequence) and not isinstance(where, str)):
+            return self._write(WriteOperation.DELETE, self._keys_of(where, self._options(options)), options)
+        return delete_where(self, where, name=name, frames=frames, options=options)
 
     def insert_overwrite(
         self, df: Rowset, *, missing: str | None = None, options: Options | None = None

@@ -19,8 +19,8 @@ from pyspark.sql.types import StructField, StructType
 
 from hoodie.config.driver_options import is_driver_option
 from hoodie.errors import InvalidInput, TableNotFound
+from hoodie.expressions.text import tick
 from hoodie.model.instant import Instant
-from hoodie.spark.columns import tick
 from hoodie.spark.own_sql import spark_sql, spark_table
 from hoodie.storage import storage_for
 from hoodie.table.state import load_state

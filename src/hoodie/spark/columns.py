@@ -6,10 +6,7 @@ from pyspark.sql import Column
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
-
-def tick(name: str) -> str:
-    """A name as SQL has it in backticks."""
-    return "`" + name.replace("`", "``") + "`"
+from hoodie.expressions.text import tick
 
 
 def quoted(name: str) -> Column:

@@ -15,8 +15,8 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import ArrayType, DataType, MapType, StructField, StructType
 
 from hoodie.config.driver_options import is_driver_option
+from hoodie.expressions.text import tick
 from hoodie.spark.catalog import SESSION_CATALOG
-from hoodie.spark.columns import tick
 from hoodie.spark.own_sql import forget_foreign, prepare, spark_sql
 
 _COMMENT = "comment"

@@ -16,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from hoodie.config.table import PROPERTIES_FILE
 from hoodie.errors import InvalidInput, StatementError, UnsupportedTable
+from hoodie.expressions.text import tick
 from hoodie.spark.catalog import SESSION_CATALOG, catalog_table, checked, current_database
-from hoodie.spark.columns import tick
 from hoodie.spark.own_sql import forget_foreign
 from hoodie.storage import storage_for
 

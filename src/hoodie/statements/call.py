@@ -13,7 +13,7 @@ from sqlglot.errors import SqlglotError
 
 from hoodie.api.table import open_table
 from hoodie.errors import StatementError
-from hoodie.spark.merge.expressions import DIALECT
+from hoodie.expressions.text import DIALECT
 from hoodie.spark.names import named_table
 from hoodie.statements.cutting import Text
 from hoodie.statements.procedures import PROCEDURES, Procedure

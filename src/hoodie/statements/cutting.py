@@ -10,7 +10,7 @@ from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
 from hoodie.errors import StatementError
-from hoodie.spark.merge.expressions import DIALECT, depths, tokens_of
+from hoodie.expressions.text import DIALECT, depths, tokens_of
 
 _QUOTED = {
     *(TokenType.IDENTIFIER, TokenType.STRING, TokenType.RAW_STRING, TokenType.HEX_STRING, TokenType.BYTE_STRING),

@@ -18,13 +18,13 @@ from hoodie.config.compaction import RECORDED
 from hoodie.config.datasource import DEFAULT_PAYLOAD, check_options, overridden, sql_insert
 from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, PROPERTIES_FOLDER
 from hoodie.errors import StatementError, TableMismatch
+from hoodie.expressions.text import DIALECT
 from hoodie.formats.avro.schema import to_avro
 from hoodie.keygen.keygen import NULL_PARTITION, unescape_path
 from hoodie.model.meta import META_COLUMNS
 from hoodie.schema.schema import stored_form
 from hoodie.spark.catalog import catalog_table
 from hoodie.spark.entries import absolute, drop_entry
-from hoodie.spark.merge.expressions import DIALECT
 from hoodie.spark.names import (
     PROVIDERS,
     managed_path,

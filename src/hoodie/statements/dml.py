@@ -11,6 +11,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructType
 
 from hoodie.api.table import HoodieTable
+from hoodie.conditional.clauses import MergeClause, MergeRequest
+from hoodie.conditional.names import column_of
 from hoodie.config.datasource import sql_insert
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput, SchemaMismatch
@@ -19,8 +21,7 @@ from hoodie.model.meta import META_COLUMNS
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import to_arrow_table
 from hoodie.spark.merge import run as merge_run
-from hoodie.spark.merge.assign import column_of, in_types
-from hoodie.spark.merge.clauses import MergeClause, MergeRequest
+from hoodie.spark.merge.assign import in_types
 from hoodie.spark.own_sql import spark_sql
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import raise_worker_errors

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hoodie.spark.merge.clauses import Act, MergeClause, When
+from hoodie.conditional.clauses import Act, MergeClause, When
 from hoodie.statements.cutting import Name, Text
 
 

@@ -18,8 +18,7 @@ from hoodie.config.datasource import check_options, write_options
 from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
-from hoodie.spark.columns import tick
-from hoodie.spark.merge.expressions import DIALECT
+from hoodie.expressions.text import DIALECT, tick
 from hoodie.spark.names import NamedTable
 from hoodie.spark.own_sql import spark_sql
 from hoodie.statements.cached import snapshot_of

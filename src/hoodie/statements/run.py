@@ -1,4 +1,4 @@
-"""`hoodie.spark.sql`, and `spark.sql` once registered: statements on tables of ours are carried out, others are Spark's."""
+"""`hoodie.spark.sql`, and `spark.sql` once registered: statements on our tables are carried out, others are Spark's."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 from sqlglot import exp
 
 from hoodie.errors import StatementError, UnsupportedTable
-from hoodie.spark.columns import tick
-from hoodie.spark.merge.expressions import parsed
+from hoodie.expressions.text import parsed, tick
 from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql
 from hoodie.statements.call import call, is_another_catalogs

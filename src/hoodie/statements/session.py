@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 
-from hoodie.spark.columns import tick
+from hoodie.expressions.text import tick
 from hoodie.spark.names import qualified, registered_names
 from hoodie.spark.own_sql import spark_sql
 from hoodie.statements import cached

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from hoodie.plan.write import WriteTask
 from hoodie.storage.local import LocalStorage
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableFiles, TableState
-from hoodie.writing.arrow_batch import ArrowRows, check_rows, ordering_needed, sound_rows
+from hoodie.writing.arrow_batch import check_rows, ordering_needed, sound_rows
 from hoodie.writing.finish import AfterCommit
 from hoodie.writing.held import DRIVER, HeldBatch, TaskReports
 from hoodie.writing.index_updates import TaskResult
@@ -122,7 +122,18 @@ def check_batch(
     return IncomingBatch(write, partial(acquire, rows), after_commit, phases)
 
 
-def acquire(rows: ArrowRows, write: Write, phases: Phases) -> HeldBatch:
+class KeyedRows(Protocol):
+    """Rows with record key and partition path, which can be had once: `ArrowRows`."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """Of `batches`."""
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """The rows, in batches of bounded size."""
+
+
+def acquire(rows: KeyedRows, write: Write, phases: Phases) -> HeldBatch:
     """Take the batch over: into memory up to `hoodie.spark.driver.max.batch.bytes`, else into temporary files.
 
     Raises InvalidInput on rows without key, partition path or an ordering value that is asked for

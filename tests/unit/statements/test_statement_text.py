@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hoodie.conditional.clauses import Act, When
 from hoodie.errors import StatementError
-from hoodie.spark.merge.clauses import Act, When
 from hoodie.statements.cutting import Name, single
 from hoodie.statements.dml_text import Delete, Insert, Merge, Update, dml
 from hoodie.statements.table_changes import changes_calls

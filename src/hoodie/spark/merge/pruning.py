@@ -9,12 +9,12 @@ import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 
+from hoodie.expressions.text import columns_named, conjuncts, tick
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.slices.column_types import mislabelled
-from hoodie.spark.columns import quoted, tick
-from hoodie.spark.merge.clauses import holds
-from hoodie.spark.merge.expressions import columns_named, conjuncts
+from hoodie.spark.columns import quoted
+from hoodie.spark.merge.columns import holds
 from hoodie.spark.read.snapshot import says_itself
 from hoodie.spark.types import to_spark
 

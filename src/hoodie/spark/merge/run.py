@@ -12,9 +12,16 @@ from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
+from hoodie.conditional.by_key import ByKeyPlan, plan_by_key
+from hoodie.conditional.clauses import Act, MergeRequest, When
+from hoodie.conditional.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
+from hoodie.conditional.names import check_names, column_of
+from hoodie.conditional.shape import TableShape, check_request, refuse_set_key, schema_of
+from hoodie.conditional.target import Target, with_retries
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import FileGone, InstantNotFound, InvalidInput, UnsupportedTable, WriteConflict
+from hoodie.errors import InvalidInput
+from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
@@ -22,13 +29,12 @@ from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.reading.scan import ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.spark.after_commit import after_commit
-from hoodie.spark.columns import quoted, tick
+from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, keyed_rows, keys_of, require_columns
-from hoodie.spark.merge.assign import column_of, first_that_holds, in_types
-from hoodie.spark.merge.by_key import ByKeyPlan, plan_by_key
-from hoodie.spark.merge.clauses import Act, MergeRequest, When, as_column, holds
-from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
-from hoodie.spark.merge.plan import TableShape, check_request, join_rows, refuse_set_key, schema_of, shape_of
+from hoodie.spark.merge.assign import first_that_holds, in_types
+from hoodie.spark.merge.by_key import action_of, same_where_equal
+from hoodie.spark.merge.columns import as_column, holds
+from hoodie.spark.merge.plan import join_rows
 from hoodie.spark.merge.pruning import pruned
 from hoodie.spark.read.snapshot import scan_rows
 from hoodie.spark.types import nullable_type, to_arrow, to_spark
@@ -36,15 +42,11 @@ from hoodie.spark.validate import validate
 from hoodie.spark.worker_errors import raise_worker_errors
 from hoodie.spark.write.batch import acquire
 from hoodie.storage.protocol import Storage
-from hoodie.table.overrides import completed
-from hoodie.table.settings import Settings
-from hoodie.table.state import TableState, in_units_of, key_samples, table_keygen
-from hoodie.writing.duplicates import without_dropping
+from hoodie.table.state import TableState
 from hoodie.writing.held import HeldBatch
 from hoodie.writing.result import Phases, WriteResult
-from hoodie.writing.retry import overtaken, with_remedy
 from hoodie.writing.run import IncomingBatch, run
-from hoodie.writing.write import Write, as_merge, as_update, check, writable_state
+from hoodie.writing.write import Write, as_merge, as_update, check
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,13 @@ class _Target:
         return pruned(self.session, plan_scan(self.write.state, options=self.write.settings.given), conditions, name)
 
 
+def _marked(act: Callable[..., WriteResult], session: SparkSession, target: Target, *of: Any) -> WriteResult:
+    """What is done to the table. Raises the errors of Python workers as what they were there"""
+    with raise_worker_errors():
+        known = _Target(session, target.write, target.keygen, target.declared, target.shape, target.phases)
+        return act(known, *of)
+
+
 def merge(session: SparkSession, storage: Storage, request: MergeRequest, options: Options) -> WriteResult:
     """Carry a merge out, as one commit.
 
@@ -77,8 +86,8 @@ def merge(session: SparkSession, storage: Storage, request: MergeRequest, option
         raise InvalidInput(
             f"the source of a merge is a Spark DataFrame, not {type(request.source).__name__}: spark.createDataFrame(…)"
         )
-    check_names(request.source.columns, request.source_name)
-    return _with_retries(session, storage, options, lambda target: _merge(target, request))
+    check_names(request.columns, request.source_name)
+    return with_retries(storage, options, lambda target: _marked(_merge, session, target, request))
 
 
 def update(
@@ -92,7 +101,7 @@ def update(
     """Set columns of the rows for which a condition holds; None: of all. Raises as `merge`."""
     if not values:
         raise InvalidInput("the update sets no column")
-    return _with_retries(session, storage, options, lambda target: _update(target, condition, values, name))
+    return with_retries(storage, options, lambda target: _marked(_update, session, target, condition, values, name))
 
 
 def delete_where(
@@ -103,66 +112,7 @@ def delete_where(
     name: str = "target",
 ) -> WriteResult:
     """Delete the rows for which a condition holds; None: all. Raises as `merge`."""
-    return _with_retries(session, storage, options, lambda target: _delete(target, condition, name))
-
-
-def check_names(columns: Collection[str], what: str) -> None:
-    """Raises InvalidInput naming columns that a frame has twice, whose values nobody can tell apart."""
-    lower = [column.lower() for column in columns]
-    if twice := sorted({column for column in lower if lower.count(column) > 1}):
-        raise InvalidInput(f"{what} has more than one column of the name {', '.join(map(repr, twice))}")
-
-
-def _with_retries(
-    session: SparkSession, storage: Storage, options: Options, attempt: Callable[[_Target], WriteResult]
-) -> WriteResult:
-    """Rows that were read before another writer's commit are read again: each attempt is a whole one."""
-    settings = Settings.read(without_dropping(options))
-    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
-        target: _Target | None = None
-        try:
-            with raise_worker_errors():
-                target = _target(session, storage, settings)
-                return attempt(target)
-        except InstantNotFound as rolled_back:
-            if settings.writers.concurrency.optimistic:
-                raise
-            raise WriteConflict(with_remedy(rolled_back)) from rolled_back
-        except WriteConflict:
-            if not left:
-                raise
-        except FileGone as gone:
-            conflict = None if target is None else overtaken(target.write.state, gone)
-            if conflict is None:
-                raise
-            if not left:
-                raise conflict from gone
-    raise AssertionError  # the last attempt returns or raises
-
-
-def _target(session: SparkSession, storage: Storage, settings: Settings) -> _Target:
-    phases = Phases()
-    with phases.time("check"):
-        state = completed(writable_state(storage, settings), settings.given)
-        if not state.config.meta_fields:
-            raise UnsupportedTable(
-                f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): upsert or delete rows "
-                "by key instead"
-            )
-        write = check(state, WriteOperation.UPSERT, None, settings)
-        if write.index.is_global and not write.rule.takes_whole_rows:
-            raise UnsupportedTable(
-                f"{state.config.name}: with a global index and the rule {write.rule.name}, which makes one row of "
-                "two, there is no merge; upsert the rows"
-            )
-        keygen = in_units_of(table_keygen(state, key_samples(state)), write.schema)
-        scan = None if write.declared is not None else plan_scan(state, options=settings.given)
-        declared = write.declared
-        if scan is not None:  # columns that no commit names may be in a file
-            found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
-            declared = found if len(found) else None
-        shape = shape_of(write, keygen, StructType([]) if declared is None else to_spark(declared))
-    return _Target(session, write, keygen, declared, shape, phases)
+    return with_retries(storage, options, lambda target: _marked(_delete, session, target, condition, name))
 
 
 # --- merge ---
@@ -171,14 +121,14 @@ def _target(session: SparkSession, storage: Storage, settings: Settings) -> _Tar
 def _merge(target: _Target, request: MergeRequest) -> WriteResult:
     with target.phases.time("check"):
         check_request(request, target.shape)
-        plan = plan_by_key(request, target.shape)
+        plan = plan_by_key(request, target.shape, same_where_equal(request, target.shape))
     if plan is not None:
         try:
             with target.phases.time("check"):
                 rows = _keys_to_delete(target, request, plan) if plan.deletes else _rows_by_key(target, request, plan)
             return _run(target, *rows, bring=_by_key)
         except _RowsRefused as refusal:  # in doubt, or bad: then the join has such rows, too
-            if plan.action is None:
+            if not plan.decides:
                 raise refusal.problem from None
     with target.phases.time("check"):
         conditions = [clause.condition for clause in request.about(When.BY_SOURCE)]
@@ -205,24 +155,24 @@ def _by_key(session: SparkSession, rows: KeyedFrame, write: Write, phases: Phase
 
 def _rows_by_key(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[KeyedFrame, pa.Schema | None]:
     names = list(plan.values)
-    rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan)
+    rows = _whole_rows(request.source, names) if plan.whole else _made_rows(request, plan, target.shape)
     typed, schema = _typed(target, rows, names)
     require_columns(schema, target.keygen, (), target.write.state.config.name)
-    columns = [*names, *([] if plan.action is None else [ROW_ACTION])]
+    columns = [*names, *([ROW_ACTION] if plan.decides else [])]
     if set(typed.columns) != set(columns):
         typed = typed.select(*map(quoted, columns))
     make_keys = RowKeys(tuple(columns), target.keygen)
-    keyed = keyed_rows(typed, make_keys if plan.action is None else CertainKeys(make_keys), columns)
+    keyed = keyed_rows(typed, CertainKeys(make_keys) if plan.decides else make_keys, columns)
     return keyed, _columns(target, schema, names)
 
 
 def _keys_to_delete(target: _Target, request: MergeRequest, plan: ByKeyPlan) -> tuple[KeyedFrame, None]:
     """The keys of the source rows that delete the row they match: a delete takes no other columns."""
-    typed, schema = _typed(target, _made_rows(request, plan), list(plan.values))
+    typed, schema = _typed(target, _made_rows(request, plan, target.shape), list(plan.values))
     # A global index says where the keys are.
     keygen = replace(target.keygen, partition_fields=()) if target.shape.is_global else target.keygen
     require_columns(schema, keygen, (), target.write.state.config.name)
-    if plan.action is None:
+    if not plan.decides:
         return keys_of(typed, keygen), None
     return keyed_rows(typed, CertainKeys(RowKeys((), keygen)), ()), None
 
@@ -236,18 +186,19 @@ def _whole_rows(source: DataFrame, names: Collection[str]) -> DataFrame:
     return source.select(*(quoted(given[name.lower()]).alias(name) for name in names))
 
 
-def _made_rows(request: MergeRequest, plan: ByKeyPlan) -> DataFrame:
+def _made_rows(request: MergeRequest, plan: ByKeyPlan, shape: TableShape) -> DataFrame:
     """The rows that the clauses make of the source's, and what each is for."""
-    source = request.source.alias(request.source_name)
+    source: DataFrame = request.source.alias(request.source_name)
     values = [as_column(value).alias(name) for name, value in plan.values.items()]
-    if plan.action is None:
+    if not plan.decides:
         return source.select(*values)
-    return source.select(*values, plan.action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
+    action = action_of(request, {name: plan.values[name] for name in plan.identity}, shape)
+    return source.select(*values, action.alias(ROW_ACTION)).where(quoted(ROW_ACTION).isNotNull())
 
 
 def _rows_by_join(target: _Target, request: MergeRequest, scan: ScanPlan) -> tuple[KeyedFrame, pa.Schema | None]:
     joined = join_rows(request, target.shape, scan_rows(target.session, scan))
-    columns = list(target.shape.columns) or [n for n in request.source.columns if n not in META_COLUMNS]
+    columns = list(target.shape.columns) or [n for n in request.columns if n not in META_COLUMNS]
     old = tick(request.target_name)
     kept = {name: F.expr(f"{old}.{tick(name)}") for name in target.shape.columns}
     choices = [
@@ -324,7 +275,7 @@ def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFr
 
 
 def _columns(target: _Target, made: StructType, assigned: Collection[str]) -> pa.Schema | None:
-    declared = schema_of(target.declared, list(assigned), made)
+    declared = schema_of(target.declared, list(assigned), made.names)
     return to_arrow(made) if declared is None else declared
 
 

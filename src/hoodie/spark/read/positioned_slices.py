@@ -16,12 +16,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 from hoodie.errors import FileGone
+from hoodie.expressions.text import tick
 from hoodie.merge.rows import Positions
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.slices.reader import SliceReader
 from hoodie.reading.slices.slice_changes import SliceChanges
 from hoodie.schema.schema import AVRO_DEFAULT
-from hoodie.spark.columns import is_floating, quoted, tested_by_row, tick
+from hoodie.spark.columns import is_floating, quoted, tested_by_row
 from hoodie.spark.read.merged_slices import packed_tasks, slice_bytes, slice_rows
 from hoodie.spark.worker_errors import as_text
 from hoodie.storage.faults import typed_errors

@@ -16,12 +16,12 @@ from hoodie.config.options import Options
 from hoodie.config.read import PositionOptions
 from hoodie.config.table import TableConfig
 from hoodie.errors import InvalidInput
+from hoodie.expressions.text import tick
 from hoodie.keygen.keygen import NULL_PARTITION
 from hoodie.model.files import BaseFile, FileSlice
 from hoodie.reading.scan import ScanKind, ScanPlan
 from hoodie.reading.scan_plan import plan_scan
 from hoodie.reading.slices.reader import SliceReader
-from hoodie.spark.columns import tick
 from hoodie.spark.read.arrow_files import file_rows
 from hoodie.spark.read.base_files import read_parquet
 from hoodie.spark.read.kept_changes import kept_changes

@@ -9,14 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pyspark.sql import types as T
+import pyarrow as pa
+from pyarrow import types as arrow
 
+from hoodie.keygen.arrow_text import is_text
 from hoodie.keygen.keygen import EMPTY_KEY_PART, NULL_KEY_PART, NULL_PARTITION, KeyGenerator
-
-_FLOATING = (T.FloatType, T.DoubleType)
-_TEXT = (T.StringType, T.CharType, T.VarcharType)
-_PLAIN = (T.ByteType, T.ShortType, T.IntegerType, T.LongType, T.BooleanType, T.DateType, T.DecimalType)
-_TIMES = (T.TimestampType, T.TimestampNTZType)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,18 +28,18 @@ class SharedTexts:
     holding: tuple[str, ...] = ()
 
 
-def equal_values_share_a_text(types: Mapping[str, T.DataType], identity: tuple[str, ...]) -> bool:
+def equal_values_share_a_text(types: Mapping[str, pa.DataType], identity: tuple[str, ...]) -> bool:
     """Whether values that SQL finds equal have one text. Then a row that is to be written whichever clause is about it
     may go by the key: where the condition finds no pair and the key has a row, that row is written as well.
 
     types     of the table's columns
     identity  the columns that the condition compares
     """
-    return not any(isinstance(types.get(name), _FLOATING) for name in identity)
+    return not any(name in types and arrow.is_floating(types[name]) for name in identity)
 
 
 def shared_texts(
-    keygen: KeyGenerator, types: Mapping[str, T.DataType], *, is_global: bool
+    keygen: KeyGenerator, types: Mapping[str, pa.DataType], *, is_global: bool
 ) -> Mapping[str, SharedTexts] | None:
     """The values of each column that the look-up cannot tell apart; None: of some column it can tell none.
 
@@ -57,7 +54,7 @@ def shared_texts(
     if keygen.writes_pairs and any(mark in name for name in keys for mark in ",:"):
         return None
     for name in (*keys, *paths):
-        if not isinstance(types.get(name), _TEXT):
+        if name not in types or not is_text(types[name]):
             continue
         values, holding = [""], list[str]()
         if name in keys and keygen.writes_pairs:
@@ -71,8 +68,9 @@ def shared_texts(
     return shared
 
 
-def _is_told(name: str, kind: T.DataType, keygen: KeyGenerator) -> bool:
+def _is_told(name: str, kind: pa.DataType, keygen: KeyGenerator) -> bool:
     """Whether all values of a column have a text of their own, but for those of `SharedTexts`."""
-    if isinstance(kind, _TIMES):  # else they are cut to milliseconds, or the clocks of a zone go back
+    if arrow.is_timestamp(kind):  # else they are cut to milliseconds, or the clocks of a zone go back
         return name not in keygen.millis and not keygen.consistent_timestamps
-    return isinstance(kind, (*_PLAIN, *_TEXT))
+    plain = (arrow.is_integer, arrow.is_boolean, arrow.is_date, arrow.is_decimal)
+    return is_text(kind) or any(is_plain(kind) for is_plain in plain)

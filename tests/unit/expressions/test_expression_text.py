@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hoodie.spark.merge.expressions import about_source_only, columns_named, conjuncts, equal_columns, same_expression
+from hoodie.expressions.text import about_source_only, columns_named, conjuncts, equal_columns, same_expression
 
 
 @pytest.mark.parametrize(

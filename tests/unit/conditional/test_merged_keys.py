@@ -7,12 +7,11 @@ import pickle
 import pyarrow as pa
 import pytest
 
+from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator, Kind, PartitionField
 from hoodie.merge.row_action import ROW_ACTION, RowAction
-from hoodie.spark.merge.by_key import IN_DOUBT
-from hoodie.spark.merge.keys import OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
 
 KEYGEN = KeyGenerator(Kind.SIMPLE, ("id",), (PartitionField("p"),))
 

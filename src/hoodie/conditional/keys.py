@@ -12,7 +12,9 @@ from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
-from hoodie.spark.merge.by_key import IN_DOUBT
+
+#: In place of a `RowAction`: the row's key does not say which row of the table its columns equal.
+IN_DOUBT = -1
 
 #: Of the row of the table; null where the row is a new one.
 OLD_KEY, OLD_PATH = "_hoodie_old_key", "_hoodie_old_path"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
-from pyspark.sql import types as T
 
+from hoodie.conditional.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
 from hoodie.keygen.keygen import KeyGenerator, Kind, PartitionField
-from hoodie.spark.merge.key_texts import SharedTexts, equal_values_share_a_text, shared_texts
 
-TEXT, LONG = T.StringType(), T.LongType()
+TEXT, LONG = pa.string(), pa.int64()
 BY_CITY = KeyGenerator(Kind.SIMPLE, ("id",), (PartitionField("city"),))
 PATH = ("", "__HIVE_DEFAULT_PARTITION__")
 
@@ -17,7 +17,7 @@ def test_null_and_empty_text_have_one_partition_path():
     assert shared_texts(BY_CITY, {"id": LONG, "city": TEXT}, is_global=False) == {"city": SharedTexts(PATH)}
     assert shared_texts(BY_CITY, {"id": TEXT, "city": LONG}, is_global=False) == {"id": SharedTexts(("",))}
     assert shared_texts(BY_CITY, {"id": LONG, "city": TEXT}, is_global=True) == {}
-    assert shared_texts(BY_CITY, {"id": LONG, "city": T.DateType()}, is_global=False) == {}
+    assert shared_texts(BY_CITY, {"id": LONG, "city": pa.date32()}, is_global=False) == {}
 
 
 def test_parts_of_compound_keys_may_hold_what_separates_them():
@@ -31,7 +31,7 @@ def test_parts_of_compound_keys_may_hold_what_separates_them():
     assert shared_texts(odd, {"a": LONG, "b,c": LONG}, is_global=False) is None
 
 
-@pytest.mark.parametrize("kind", [T.FloatType(), T.DoubleType()])
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
 def test_zero_has_two_texts(kind):
     assert not equal_values_share_a_text({"id": kind, "city": TEXT}, ("id", "city"))
     assert not equal_values_share_a_text({"id": LONG, "city": kind}, ("id", "city"))
@@ -40,7 +40,7 @@ def test_zero_has_two_texts(kind):
 
 
 def test_times_that_are_cut_short_are_told_by_the_condition():
-    types = {"id": T.TimestampType(), "city": TEXT}
+    types = {"id": pa.timestamp("us", "UTC"), "city": TEXT}
     assert shared_texts(BY_CITY, types, is_global=False) is not None
     for how in ({"millis": ("id",)}, {"consistent_timestamps": True}):
         keygen = KeyGenerator(Kind.SIMPLE, ("id",), BY_CITY.partition_fields, **how)  # type: ignore[arg-type]
@@ -48,7 +48,7 @@ def test_times_that_are_cut_short_are_told_by_the_condition():
         assert equal_values_share_a_text(types, ("id", "city"))
 
 
-@pytest.mark.parametrize("kind", [T.BinaryType(), T.ArrayType(LONG)])
+@pytest.mark.parametrize("kind", [pa.binary(), pa.list_(LONG)])
 def test_of_other_types_the_look_up_tells_nothing(kind):
     assert shared_texts(BY_CITY, {"id": kind, "city": TEXT}, is_global=False) is None
 

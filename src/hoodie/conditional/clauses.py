@@ -1,4 +1,4 @@
-"""What a merge is asked to do, as values."""
+"""What a merge is asked to do, as values: expressions are SQL text, or Columns of Spark's where Spark evaluates."""
 
 from __future__ import annotations
 
@@ -6,9 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
-
-from pyspark.sql import Column, DataFrame
-from pyspark.sql import functions as F
 
 
 class When(StrEnum):
@@ -38,7 +35,7 @@ class MergeClause:
 
     when: When
     act: Act
-    condition: str | Column | None = None
+    condition: Any = None
     values: Mapping[str, Any] | None = None
 
 
@@ -46,28 +43,22 @@ class MergeClause:
 class MergeRequest:
     """A whole merge.
 
+    source       a DataFrame of Spark's, or an Arrow table
     condition    what makes a source row and a row of the table a pair; None: they have the same key
     target_name  what expressions call the table
     source_name  what they call the source
     """
 
-    source: DataFrame
-    condition: str | Column | None
+    source: Any
+    condition: Any
     clauses: tuple[MergeClause, ...]
     target_name: str = "target"
     source_name: str = "source"
 
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The source's."""
+        return tuple(self.source.schema.names)
+
     def about(self, when: When) -> tuple[MergeClause, ...]:
         return tuple(clause for clause in self.clauses if clause.when is when)
-
-
-def as_column(value: object) -> Column:
-    """An expression: text is SQL, a Column is itself, any other value stands for itself."""
-    if isinstance(value, str):
-        return F.expr(value)
-    return value if hasattr(value, "alias") and hasattr(value, "cast") else F.lit(value)  # type: ignore[return-value]
-
-
-def holds(condition: str | Column | None) -> Column:
-    """Whether a condition is true; null is not."""
-    return F.lit(True) if condition is None else F.coalesce(as_column(condition), F.lit(False))

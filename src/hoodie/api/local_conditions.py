@@ -1,0 +1,58 @@
+"""Merges, updates and deletes by condition on a table without Spark: what people give, as what this process takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.api.inputs import arrow_stream, is_spark_frame
+from hoodie.api.merge_builder import MergeBuilder
+from hoodie.conditional import merge as merges
+from hoodie.conditional import update as updates
+from hoodie.conditional.clauses import MergeRequest
+from hoodie.conditional.rows import Call, normal_frame
+from hoodie.config.options import Options
+from hoodie.errors import InvalidInput
+from hoodie.storage.protocol import Storage
+from hoodie.sync.after_commit import after_commit
+from hoodie.writing.on_failure import failures_heard
+from hoodie.writing.result import WriteResult
+
+Frames = Mapping[str, Any] | None
+
+
+def local_merge(
+    storage: Storage, source: Any, condition: Any, names: tuple[str, str], frames: Frames, options: Options
+) -> MergeBuilder:
+    """names: of the table and of the source"""
+    if is_spark_frame(source):
+        raise InvalidInput(
+            "this table was opened without Spark, and the source is a DataFrame of Spark's: open it with its session"
+        )
+    call = _call(storage, frames)
+
+    def execute(request: MergeRequest) -> WriteResult:
+        with failures_heard(storage, "MERGE"):
+            return merges.merge(call, request, options)
+
+    return MergeBuilder(MergeRequest(_rows(source), condition, (), *names), execute)
+
+
+def local_update(
+    storage: Storage, condition: Any, values: Mapping[str, Any], name: str, frames: Frames, options: Options
+) -> WriteResult:
+    return updates.update(_call(storage, frames), condition, values, options, name)
+
+
+def local_delete(storage: Storage, condition: Any, name: str, frames: Frames, options: Options) -> WriteResult:
+    return updates.delete_where(_call(storage, frames), condition, options, name)
+
+
+def _call(storage: Storage, frames: Frames) -> Call:
+    return Call(storage, after_commit, {name: _rows(rows) for name, rows in (frames or {}).items()})
+
+
+def _rows(source: Any) -> pa.Table:
+    return normal_frame(arrow_stream(source).read_all())

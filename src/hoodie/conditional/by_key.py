@@ -1,0 +1,131 @@
+"""From a merge to the rows of one write by the key alone: the write's own look-up finds the pairs, and the table is not
+read at all.
+
+So it goes where the condition says that the key columns are equal, the key tells which row these mean (`key_texts`),
+and the clauses ask for the source's columns only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hoodie.conditional.clauses import Act, MergeRequest, When
+from hoodie.conditional.names import assignments
+from hoodie.conditional.shape import TableShape, equated
+from hoodie.expressions.text import about_source_only, same_expression, tick
+from hoodie.merge.row_action import RowAction
+from hoodie.model.meta import META_COLUMNS
+
+#: What a source row is for, by what the clauses do with it when it matches, and when it does not.
+ACTIONS: Mapping[tuple[Act | None, Act | None], RowAction] = {
+    (Act.UPDATE, Act.INSERT): RowAction.WRITE,
+    (Act.UPDATE, None): RowAction.UPDATE,
+    (Act.DELETE, Act.INSERT): RowAction.REPLACE,
+    (Act.DELETE, None): RowAction.DELETE,
+    (None, Act.INSERT): RowAction.INSERT,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ByKeyPlan:
+    """A merge whose pairs the write's own look-up finds.
+
+    values    of each column of the table, for rows that update or are inserted
+    identity  the columns by which the look-up finds a row, where each row has an action of its own
+    decides   the clauses say of each source row what it is for; else each updates or is inserted, as by an upsert
+    whole     the values are the source's columns of these names, in any case
+    deletes   all that source rows do is delete; the values are those of the key columns
+    """
+
+    values: Mapping[str, Any]
+    identity: tuple[str, ...]
+    decides: bool = False
+    whole: bool = False
+    deletes: bool = False
+
+
+def plan_by_key(request: MergeRequest, shape: TableShape, same: bool) -> ByKeyPlan | None:
+    """How the merge goes by the key alone; None: it needs the table's rows.
+
+    same  the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not
+    """
+    equal = equated(request, shape)
+    if equal is None or not (shape.plain and shape.one_text) or request.about(When.BY_SOURCE):
+        return None
+    if {name.lower() for name in shape.identity} != equal.keys() or any("." in name for name in shape.identity):
+        return None
+    if not same:
+        return None
+    columns = shape.columns or tuple(name for name in request.columns if name not in META_COLUMNS)
+    identity = [name for name in shape.identity if name in columns]
+    if len(identity) < len(shape.identity):
+        return None
+    upserts = _is_plain_upsert(request)
+    if upserts and all(clause.values is None for clause in request.clauses):
+        if any(table != source for table, source in equal.items()):
+            return None  # the key would come of other columns than those that are equal
+        clause = request.clauses[0]
+        whole = assignments(clause, columns, request.target_name, request.source_name, request.columns)
+        return ByKeyPlan(whole, (), whole=True)
+    image = _one_image(request, shape, columns, identity, equal)
+    deletes = _is_plain_delete(request)
+    if image is None or not (upserts or deletes or shape.exact):
+        return None
+    if upserts:
+        return ByKeyPlan(image, ())
+    if shape.shared is None:
+        return None
+    return ByKeyPlan(image, tuple(identity), decides=True, deletes=deletes)
+
+
+def _one_image(
+    request: MergeRequest, shape: TableShape, columns: Sequence[str], identity: Sequence[str], equal: Mapping[str, str]
+) -> Mapping[str, Any] | None:
+    """What a source row becomes in the table, whichever clause is about it; None: that is not known of it alone."""
+    known = {name.lower() for name in shape.columns}
+    if not all(c.condition is None or _of_source(c.condition, request, known) for c in request.clauses):
+        return None
+    image: dict[str, Any] | None = None
+    for clause in request.clauses:
+        if clause.act is Act.DELETE:
+            continue
+        values = assignments(clause, columns, request.target_name, request.source_name, request.columns)
+        if clause.act is Act.INSERT:
+            values = {name: values.get(name) for name in columns}
+        else:
+            for name in shape.identity:
+                values.setdefault(name, f"{tick(request.source_name)}.{tick(equal[name.lower()])}")
+            if values.keys() != set(columns):
+                return None  # columns of the table's row would stay
+        if not all(_of_source(value, request, known) for value in values.values()):
+            return None
+        if not all(same_expression(values[name], f"{request.source_name}.{equal[name.lower()]}") for name in identity):
+            return None
+        if image is not None and not all(same_expression(image[name], values[name]) for name in columns):
+            return None
+        image = values
+    if image is None:  # nothing but deletes: the key columns are all that is needed
+        named = {name.lower(): name for name in request.columns}
+        source = tick(request.source_name)
+        image = {
+            name: f"{source}.{tick(named.get(equal[name.lower()], equal[name.lower()]))}" for name in shape.identity
+        }
+    return image
+
+
+def _of_source(value: object, request: MergeRequest, columns: set[str]) -> bool:
+    if isinstance(value, str):
+        return about_source_only(value, request.source_name, request.target_name, columns)
+    return not hasattr(value, "cast")  # what a Column names is not known
+
+
+def _is_plain_upsert(request: MergeRequest) -> bool:
+    if any(clause.condition is not None for clause in request.clauses):
+        return False
+    return {(c.when, c.act) for c in request.clauses} == {(When.MATCHED, Act.UPDATE), (When.NOT_MATCHED, Act.INSERT)}
+
+
+def _is_plain_delete(request: MergeRequest) -> bool:
+    return all(clause.act is Act.DELETE for clause in request.clauses)

@@ -1,0 +1,195 @@
+"""A merge of rows that this process holds: by the key alone where that tells the pairs, else by a join."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.conditional.by_key import ACTIONS, ByKeyPlan, plan_by_key
+from hoodie.conditional.clauses import Act, MergeClause, MergeRequest, When
+from hoodie.conditional.join import JoinedRows, joined_rows
+from hoodie.conditional.keys import IN_DOUBT, OLD_KEY, OLD_PATH, CertainKeys, MergedKeys
+from hoodie.conditional.names import check_names
+from hoodie.conditional.rows import Call, MadeRows, assigned_terms, column_values, condition_term, keyed_schema
+from hoodie.conditional.shape import TableShape, check_request, equated, schema_of
+from hoodie.conditional.target import Target, with_retries
+from hoodie.config.options import Options
+from hoodie.expressions.casts import kernel_of
+from hoodie.expressions.scope import Scope
+from hoodie.expressions.terms import Block, Mask, is_true, spread
+from hoodie.expressions.typed import equal_alike
+from hoodie.keygen.arrow_keys import RowKeys
+from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.writing.arrow_batch import require_columns
+from hoodie.writing.result import WriteResult
+
+_NO_EFFECT = -2
+
+
+def merge(call: Call, request: MergeRequest, options: Options) -> WriteResult:
+    """Carry a merge out, as one commit.
+
+    returns  counts of rows: `inserted`, `updated`, `deleted`, and `copied` along in rewritten base files
+    Raises   InvalidInput, SchemaMismatch, KeyMatchedTwice, MissingPackage: nothing has changed; WriteConflict: another
+             writer was faster; UnsupportedTable
+    """
+    check_names(request.columns, request.source_name)
+    return with_retries(call.storage, options, lambda target: _merge(call, target, request))
+
+
+def _merge(call: Call, target: Target, request: MergeRequest) -> WriteResult:
+    shape = target.shape
+    with target.phases.time("check"):
+        check_request(request, shape)
+        plan = plan_by_key(request, shape, _same_where_equal(request, shape))
+        made = None if plan is None else _rows_by_key(call, target, request, plan)
+    if made is not None:
+        return call.write(target, *made)
+    with target.phases.time("check"):
+        joined = joined_rows(call, target, request)
+        rows, columns = _rows_by_join(target, request, joined)
+    return call.write(target, rows, columns, joined.state)
+
+
+def _same_where_equal(request: MergeRequest, shape: TableShape) -> bool:
+    """Whether the source's values that equal a row's make its key: 1.0 equals 1, and 1.5 does not."""
+    kinds = {field.name.lower(): field.type for field in request.source.schema}
+    types = {name.lower(): kind for name, kind in shape.types.items()}
+    pairs = [(types.get(table), kinds.get(source)) for table, source in (equated(request, shape) or {}).items()]
+    return all(column is None or value is None or equal_alike(column, value) for column, value in pairs)
+
+
+# --- by the key ---
+
+
+def _rows_by_key(
+    call: Call, target: Target, request: MergeRequest, plan: ByKeyPlan
+) -> tuple[MadeRows, pa.Schema | None] | None:
+    """The source's rows as the clauses make them, with what each is for; None: of some the key does not tell which row
+    of the table they equal."""
+    scope = Scope({request.source_name: request.source.schema}, call.frames)
+    block = Block.of({request.source_name: request.source})
+    if plan.decides:
+        actions = _actions(request, plan, target.shape, scope, block)
+        if (actions == IN_DOUBT).any():
+            return None
+        block = block.take(pa.array(np.flatnonzero(actions != _NO_EFFECT)))
+        actions = actions[actions != _NO_EFFECT]
+    fields = _fields(target, request, list(plan.values))
+    terms = assigned_terms(plan.values, target.declared, scope)
+    schema = (
+        pa.schema([field.with_type(terms[field.name].kind) for field in fields]) if target.declared is None else fields
+    )
+    keygen = target.keygen
+    if plan.deletes and target.shape.is_global:  # a global index says where the keys are
+        keygen = replace(keygen, partition_fields=())
+    require_columns(schema, keygen, (), target.write.state.config.name)
+    arrays = [column_values(terms[field.name], block, field) for field in schema]
+    names = list(schema.names)
+    if plan.decides:
+        arrays, names = [*arrays, pa.array(actions.astype(np.int8))], [*names, ROW_ACTION]
+    rows = pa.Table.from_arrays(arrays, names)
+    kept = () if plan.deletes else tuple(names)
+    make_keys = CertainKeys(RowKeys(kept, keygen)) if plan.decides else RowKeys(kept, keygen)
+    columns = [] if plan.deletes else [*schema, *([pa.field(ROW_ACTION, pa.int8())] if plan.decides else [])]
+    made = MadeRows(iter([rows]), make_keys, keyed_schema(columns))
+    return made, None if plan.deletes else schema_of(target.declared, list(plan.values), names) or schema
+
+
+def _fields(target: Target, request: MergeRequest, names: Sequence[str]) -> pa.Schema:
+    if target.declared is None:
+        return pa.schema([pa.field(name, pa.null()) for name in names])
+    assigned = schema_of(target.declared, names, names)
+    assert assigned is not None
+    return pa.schema([assigned.field(name) for name in names])
+
+
+def _actions(request: MergeRequest, plan: ByKeyPlan, shape: TableShape, scope: Scope, block: Block) -> Any:
+    """int8[n]: `RowAction` of each source row, by what its clauses say of it in either case; `_NO_EFFECT`, `IN_DOUBT`.
+
+    A row with a null in its key, or a number that the column cannot hold, equals no row of the table.
+    """
+    matched = _first_act(request.about(When.MATCHED), scope, block)
+    fresh = _first_act(request.about(When.NOT_MATCHED), scope, block)
+    keys = {name: assigned_key(plan.values[name], scope, block) for name in plan.identity}
+    pairs, doubts = np.ones(block.length, np.bool_), np.zeros(block.length, np.bool_)
+    for name, values in keys.items():
+        fitting = values
+        if name in shape.types and (kernel := kernel_of(values.type, shape.types[name])) is not None:
+            fitting = kernel(values)
+        pairs &= np.asarray(fitting.is_valid())
+        doubts |= _doubted(values, shape, name)
+    actions = np.full(block.length, _NO_EFFECT, np.int8)
+    acts: list[Act | None] = [None, Act.UPDATE, Act.DELETE, Act.INSERT]
+    for at, first in enumerate(acts):
+        for place, second in enumerate(acts):
+            action = ACTIONS.get((first, second))
+            if action is not None:
+                actions[pairs & (matched == at) & (fresh == place)] = int(action)
+    # What is inserted takes the place of a row of its key, should there be one: the condition is not about that row.
+    alone = ~pairs & (fresh == acts.index(Act.INSERT))
+    actions[~pairs] = _NO_EFFECT
+    actions[alone] = int(RowAction.WRITE)
+    actions[pairs & doubts] = IN_DOUBT
+    return actions
+
+
+def assigned_key(value: Any, scope: Scope, block: Block) -> pa.Array:
+    """The values of a key column as a clause gives them."""
+    return spread(assigned_terms({"key": value}, None, scope)["key"].run(block), block.length)
+
+
+def _doubted(values: pa.Array, shape: TableShape, name: str) -> Mask:
+    shared = (shape.shared or {}).get(name)
+    doubts: Mask = np.zeros(len(values), np.bool_)
+    if shared is None or not pa.types.is_string(values.type):
+        return doubts
+    doubts |= is_true(pc.is_in(values, value_set=pa.array(shared.values, pa.string())), len(values))
+    for part in shared.holding:
+        doubts |= is_true(pc.match_substring(values, part), len(values))
+    return doubts
+
+
+def _first_act(clauses: Sequence[MergeClause], scope: Scope, block: Block) -> Any:
+    """int8[n]: what the first clause does whose condition holds; 0: none, 1 updates, 2 deletes, 3 inserts."""
+    numbers = {Act.UPDATE: 1, Act.DELETE: 2, Act.INSERT: 3}
+    acts = np.zeros(block.length, np.int8)
+    rest = np.ones(block.length, np.bool_)
+    for clause in clauses:
+        takes = rest & is_true(condition_term(clause.condition, scope).run(block), block.length)
+        acts[takes] = numbers[clause.act]
+        rest &= ~takes
+    return acts
+
+
+# --- by a join ---
+
+
+def _rows_by_join(target: Target, request: MergeRequest, joined: JoinedRows) -> tuple[MadeRows, pa.Schema | None]:
+    shape = target.shape
+    columns = joined.schema
+    assigned = {name for clause in request.clauses if clause.act is not Act.DELETE for name in columns.names}
+    require_columns(columns, target.keygen, (), target.write.state.config.name)
+
+    def sets(names: Collection[str]) -> bool:
+        return not assigned.isdisjoint(name.partition(".")[0] for name in names)
+
+    names = (*columns.names, ROW_ACTION)
+    make_keys = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    schema = schema_of(target.declared, list(assigned), columns.names) or columns
+    made = MadeRows(_tables(joined, schema), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
+    return made, schema
+
+
+def _tables(joined: JoinedRows, schema: pa.Schema) -> Iterator[pa.Table]:
+    for part in joined.parts:
+        names: Mapping[str, pa.Array] = part.columns
+        yield pa.Table.from_arrays(
+            [*(names[name] for name in schema.names), part.action, part.old_key, part.old_path],
+            [*schema.names, ROW_ACTION, OLD_KEY, OLD_PATH],
+        )

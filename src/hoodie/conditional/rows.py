@@ -1,0 +1,160 @@
+"""Rows of this process on their way to a write, each with the key of the row of the table that it stands for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+
+from hoodie.conditional.target import Target
+from hoodie.config.write import WriteOperation
+from hoodie.errors import InvalidInput, SchemaMismatch
+from hoodie.expressions.facts import facts_of
+from hoodie.expressions.reader import read_condition
+from hoodie.expressions.scope import Scope
+from hoodie.expressions.terms import Block, Term, constant, spread
+from hoodie.expressions.typed import assigned, value_term
+from hoodie.keygen.arrow_keys import parts_of
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.reading.filters.predicate import ANY, Test
+from hoodie.reading.scan import ScanPlan
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.reading.stream import scan_batches
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import stored_form
+from hoodie.storage.protocol import Storage
+from hoodie.table.state import TableState
+from hoodie.writing.finish import AfterCommit
+from hoodie.writing.local import acquire
+from hoodie.writing.result import WriteResult
+from hoodie.writing.run import IncomingBatch, run
+from hoodie.writing.write import Write, as_merge, check
+
+#: Gives rows their record key and partition path.
+MakeKeys = Callable[[pa.Table], pa.Table]
+Frames = Mapping[str, pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeRows:
+    """Rows that a condition made, as `ArrowRows`: they can be had once.
+
+    keyed  the schema of the keyed rows
+    """
+
+    rows: Iterator[pa.Table]
+    make_keys: MakeKeys
+    keyed: pa.Schema
+
+    @property
+    def schema(self) -> pa.Schema:
+        return self.keyed
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        for table in self.rows:
+            for part in parts_of(table):
+                yield from self.make_keys(part).select(self.schema.names).cast(self.schema).to_batches()
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One call of a table's: where its rows go, and what ran besides it.
+
+    frames  that subqueries may select from
+    """
+
+    storage: Storage
+    after_commit: AfterCommit
+    frames: Frames
+
+    def write(
+        self,
+        target: Target,
+        rows: MadeRows,
+        columns: pa.Schema | None,
+        made_of: TableState | None = None,
+        adapt: Callable[[Write], Write] = as_merge,
+    ) -> WriteResult:
+        """One write of the rows, each with what it is for; without columns all are keys to delete."""
+        operation = WriteOperation.DELETE if columns is None else WriteOperation.UPSERT
+        with target.phases.time("check"):
+            write = adapt(check(target.write.state, operation, columns, target.write.settings))
+        batch = IncomingBatch(write, partial(acquire, rows), self.after_commit, target.phases, adapt=adapt)
+        return run(batch, made_of=made_of)
+
+
+def keyed_schema(columns: Sequence[pa.Field]) -> pa.Schema:
+    """Of rows with these columns and their keys."""
+    return pa.schema([*columns, *(pa.field(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH))])
+
+
+def condition_term(condition: Any, scope: Scope) -> Term:
+    """A condition; None: all rows. Raises InvalidInput"""
+    if condition is None:
+        return constant(True, pa.bool_())
+    if not isinstance(condition, str):
+        raise InvalidInput(
+            f"a condition on a table without Spark is SQL text, not {type(condition).__name__}: 'price > 3'"
+        )
+    return read_condition(condition, scope)
+
+
+def assigned_terms(values: Mapping[str, Any], columns: pa.Schema | None, scope: Scope) -> dict[str, Term]:
+    """Column -> value, in the table's types. Raises SchemaMismatch, one for all columns that do not fit"""
+    terms, problems = dict[str, Term](), list[str]()
+    for name, value in values.items():
+        term = value_term(value, scope)
+        fitting = term if columns is None else assigned(term, columns.field(name))
+        if isinstance(fitting, str):
+            problems.append(fitting)
+        else:
+            terms[name] = fitting
+    if problems:
+        raise SchemaMismatch(f"Values do not fit the table: {'; '.join(problems)}. Cast them.")
+    return terms
+
+
+def column_values(term: Term, block: Block, field: pa.Field) -> pa.Array:
+    """The values of a term as a column of the table has them."""
+    values = spread(term.run(block), block.length)
+    return values if values.type == field.type else values.cast(field.type)
+
+
+def target_scan(target: Target, condition: Any, scope: Scope, name: str, columns: Collection[str] | None) -> ScanPlan:
+    """The rows of the table where a condition can be true.
+
+    condition  a call has checked it; what is not text can be true anywhere
+    name       what it calls the table
+    columns    that are read beside the two keys; None: all
+    """
+    wanted = None if columns is None else list(dict.fromkeys([*columns, RECORD_KEY, PARTITION_PATH]))
+    tests = ANY
+    if isinstance(condition, str):
+        facts = facts_of(condition, scope)
+        tests = (tuple(Test(column, op, value) for (table, column), op, value in facts if table == name),)
+    return plan_scan(target.write.state, columns=wanted, options=target.write.settings.given, tests=tests)
+
+
+def scanned(scan: ScanPlan) -> Iterator[pa.Table]:
+    """The rows of a scan, file by file."""
+    for batch in scan_batches(scan):
+        yield pa.Table.from_batches([batch])
+
+
+def normal_frame(rows: pa.Table) -> pa.Table:
+    """Rows of others in the types that expressions know. Raises SchemaMismatch naming a column of another type"""
+    fields = [_normal(field) for field in rows.schema]
+    return conform(rows, pa.schema(fields))
+
+
+def _normal(field: pa.Field) -> pa.Field:
+    if pa.types.is_null(field.type):
+        return field
+    try:
+        stored = stored_form(pa.schema([pa.field("value", field.type)])).field(0).type
+    except SchemaMismatch as problem:
+        raise SchemaMismatch(f"column {field.name!r} is {field.type}, which no expression takes: cast it") from problem
+    return pa.field(field.name, stored)

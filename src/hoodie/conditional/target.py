@@ -1,0 +1,90 @@
+"""The table that a merge, an update or a delete by condition goes into, as it is now, and again after a conflict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from hoodie.conditional.shape import TableShape, shape_of
+from hoodie.config.options import Options
+from hoodie.config.write import WriteOperation
+from hoodie.errors import FileGone, InstantNotFound, UnsupportedTable, WriteConflict
+from hoodie.keygen.keygen import KeyGenerator
+from hoodie.model.meta import META_COLUMNS
+from hoodie.reading.scan_plan import plan_scan
+from hoodie.storage.protocol import Storage
+from hoodie.table.overrides import completed
+from hoodie.table.settings import Settings
+from hoodie.table.state import in_units_of, key_samples, table_keygen
+from hoodie.writing.duplicates import without_dropping
+from hoodie.writing.result import Phases, WriteResult
+from hoodie.writing.retry import overtaken, with_remedy
+from hoodie.writing.write import Write, check, writable_state
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The table as it is now.
+
+    declared  its columns; None: it has none yet
+    """
+
+    write: Write
+    keygen: KeyGenerator
+    declared: pa.Schema | None
+    shape: TableShape
+    phases: Phases
+
+
+def with_retries(storage: Storage, options: Options, attempt: Callable[[Target], WriteResult]) -> WriteResult:
+    """Rows that were read before another writer's commit are read again: each attempt is a whole one.
+
+    Raises  WriteConflict once there were enough of them; UnsupportedTable; as the attempts
+    """
+    settings = Settings.read(without_dropping(options))
+    for left in range(settings.writers.concurrency.conflict_retries, -1, -1):
+        target: Target | None = None
+        try:
+            target = _target(storage, settings)
+            return attempt(target)
+        except InstantNotFound as rolled_back:
+            if settings.writers.concurrency.optimistic:
+                raise
+            raise WriteConflict(with_remedy(rolled_back)) from rolled_back
+        except WriteConflict:
+            if not left:
+                raise
+        except FileGone as gone:
+            conflict = None if target is None else overtaken(target.write.state, gone)
+            if conflict is None:
+                raise
+            if not left:
+                raise conflict from gone
+    raise AssertionError  # the last attempt returns or raises
+
+
+def _target(storage: Storage, settings: Settings) -> Target:
+    phases = Phases()
+    with phases.time("check"):
+        state = completed(writable_state(storage, settings), settings.given)
+        if not state.config.meta_fields:
+            raise UnsupportedTable(
+                f"{state.config.name} stores no record keys (hoodie.populate.meta.fields=false): upsert or delete rows "
+                "by key instead"
+            )
+        write = check(state, WriteOperation.UPSERT, None, settings)
+        if write.index.is_global and not write.rule.takes_whole_rows:
+            raise UnsupportedTable(
+                f"{state.config.name}: with a global index and the rule {write.rule.name}, which makes one row of "
+                "two, there is no merge; upsert the rows"
+            )
+        keygen = in_units_of(table_keygen(state, key_samples(state)), write.schema)
+        scan = None if write.declared is not None else plan_scan(state, options=settings.given)
+        declared = write.declared
+        if scan is not None:  # columns that no commit names may be in a file
+            found = pa.schema([field for field in scan.schema if field.name not in META_COLUMNS])
+            declared = found if len(found) else None
+        shape = shape_of(write, keygen, pa.schema([]) if declared is None else declared)
+    return Target(write, keygen, declared, shape, phases)

@@ -1,0 +1,123 @@
+"""Update and delete by condition, of rows that this process reads: file by file, so that few are in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from hoodie.conditional.keys import OLD_KEY, OLD_PATH, MergedKeys
+from hoodie.conditional.names import column_of
+from hoodie.conditional.rows import (
+    Call,
+    MadeRows,
+    assigned_terms,
+    column_values,
+    condition_term,
+    keyed_schema,
+    scanned,
+    target_scan,
+)
+from hoodie.conditional.shape import refuse_set_key, schema_of
+from hoodie.conditional.target import Target, with_retries
+from hoodie.config.options import Options
+from hoodie.errors import InvalidInput
+from hoodie.expressions.scope import Scope
+from hoodie.expressions.terms import Block, Term, is_true
+from hoodie.keygen.arrow_keys import RowKeys
+from hoodie.merge.row_action import ROW_ACTION, RowAction
+from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
+from hoodie.writing.result import WriteResult
+from hoodie.writing.write import as_update
+
+
+def update(call: Call, condition: Any, values: Mapping[str, Any], options: Options, name: str) -> WriteResult:
+    """Set columns of the rows for which a condition holds; None: of all.
+
+    Raises  InvalidInput, SchemaMismatch, MissingPackage: nothing has changed; WriteConflict; UnsupportedTable
+    """
+    if not values:
+        raise InvalidInput("the update sets no column")
+    return with_retries(call.storage, options, lambda target: _update(call, target, condition, values, name))
+
+
+def delete_where(call: Call, condition: Any, options: Options, name: str) -> WriteResult:
+    """Delete the rows for which a condition holds; None: all. Raises as `update`"""
+    return with_retries(call.storage, options, lambda target: _delete(call, target, condition, name))
+
+
+def _scope(call: Call, target: Target, name: str) -> Scope:
+    return Scope({name: target.declared or pa.schema([])}, call.frames)
+
+
+def _update(call: Call, target: Target, condition: Any, values: Mapping[str, Any], name: str) -> WriteResult:
+    with target.phases.time("check"):
+        columns = list(target.shape.columns)
+        given: dict[str, Any] = {}
+        for written, value in values.items():
+            column = column_of(written, columns, name)
+            if column in given:
+                raise InvalidInput(f"column {column!r} is set twice")
+            refuse_set_key(column, value, {}, "", name, target.shape)
+            given[column] = value
+        scope = _scope(call, target, name)
+        term = condition_term(condition, scope)
+        terms = assigned_terms(given, target.declared, scope)
+        schema = schema_of(target.declared, list(given), columns)
+        assert schema is not None  # a column was found
+        scan = target_scan(target, condition, scope, name, columns)
+
+    def rows() -> Iterator[pa.Table]:
+        for table in scanned(scan):
+            chosen = _where(table, term, name)
+            if chosen.num_rows:
+                yield _updated(chosen, terms, schema, name)
+
+    def sets(names: tuple[str, ...]) -> bool:
+        return not set(given).isdisjoint(path.partition(".")[0] for path in names)
+
+    shape, kept = target.shape, (*columns, ROW_ACTION)
+    make_keys = MergedKeys(kept, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
+    made = MadeRows(rows(), make_keys, keyed_schema([*schema, pa.field(ROW_ACTION, pa.int8())]))
+    return call.write(target, made, schema, scan.state, as_update)
+
+
+def _where(table: pa.Table, term: Term, name: str) -> pa.Table:
+    keep = is_true(term.run(Block.of({name: table})), table.num_rows)
+    return table if keep.all() else table.filter(pa.array(keep))
+
+
+def _updated(rows: pa.Table, terms: Mapping[str, Term], schema: pa.Schema, name: str) -> pa.Table:
+    block = Block.of({name: rows})
+    columns = [
+        column_values(terms[field.name], block, field) if field.name in terms else rows.column(field.name)
+        for field in schema
+    ]
+    action = pa.array(np.full(rows.num_rows, int(RowAction.WRITE), np.int8))
+    old = [rows.column(RECORD_KEY), rows.column(PARTITION_PATH)]
+    return pa.Table.from_arrays([*columns, action, *old], [*schema.names, ROW_ACTION, OLD_KEY, OLD_PATH])
+
+
+def _delete(call: Call, target: Target, condition: Any, name: str) -> WriteResult:
+    with target.phases.time("check"):
+        # A table without columns, whatever the condition names, has no row that it holds for.
+        if target.declared is None:
+            condition = "false"
+        scope = _scope(call, target, name)
+        term = condition_term(condition, scope)
+        columns = [column for _, column in term.columns]
+        scan = target_scan(target, condition, scope, name, columns)
+
+    def keys() -> Iterator[pa.Table]:
+        for table in scanned(scan):
+            rows = _where(table, term, name).select([RECORD_KEY, PARTITION_PATH])
+            if target.write.index.is_global and rows.num_rows:  # the index says where they are
+                empty = pa.array([""] * rows.num_rows, pa.string())
+                rows = rows.set_column(1, PARTITION_PATH, empty)
+            if rows.num_rows:
+                yield rows
+
+    made = MadeRows(keys(), RowKeys((), None), keyed_schema(()))
+    return call.write(target, made, None, scan.state, lambda write: write)

@@ -1,0 +1,279 @@
+"""Values in another type, as Spark's CAST has them: null where a value does not fit, which CAST itself refuses."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Callable
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions import kinds
+from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, NULL, TEXT, TIMESTAMP, is_decimal, is_float, is_integer
+from hoodie.expressions.terms import Term, by_distinct, made, null_where, together, whole, zero
+from hoodie.keygen.arrow_text import text_of
+from hoodie.schema.types import spark_name
+
+Kernel = Callable[[pa.Array], pa.Array]
+
+_EXACT = Context(prec=120, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
+_TRUE, _FALSE = {"t", "true", "y", "yes", "1"}, {"f", "false", "n", "no", "0"}
+_WHOLE = re.compile(r"[+-]?\d+", re.A)
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.A)
+_DAY = re.compile(r"(\d{4,7})(?:-(\d{1,2})(?:-(\d{1,2}))?)?", re.A)
+_CLOCK = re.compile(r"(\d{1,2}):(\d{1,2})(?::(\d{1,2})(?:\.(\d*))?)?\s*(Z|UTC|GMT|[+-]\d{1,2}(?::?\d{2})?)?", re.A)
+#: White space and control characters, which Spark trims off texts that it casts.
+_BLANKS = "".join(map(chr, range(33))) + "\x7f"
+
+
+def cast(term: Term, kind: pa.DataType, *, safe: bool = False) -> Term:
+    """CAST; `safe` is TRY_CAST. Raises InvalidInput on types between which there is none"""
+    if term.kind == kind:
+        return term
+    kernel = kernel_of(term.kind, kind)
+    if kernel is None:
+        raise InvalidInput(f"there is no cast from {spark_name(term.kind)} to {spark_name(kind)}")
+    if safe or _always_fits(term.kind, kind):
+        return made(kind, together(kernel), term)
+    return made(kind, together(lambda values: _refusing(values, kernel(values), kind)), term, fails=True)
+
+
+def _refusing(values: pa.Array, fitting: pa.Array, kind: pa.DataType) -> pa.Array:
+    if fitting.null_count > values.null_count:
+        bad = values.filter(pc.and_(values.is_valid(), fitting.is_null()))[0]
+        raise InvalidInput(
+            f"the value {bad.as_py()!r} ({spark_name(values.type)}) cannot be cast to {spark_name(kind)}; "
+            "TRY_CAST gives null in its place"
+        )
+    return fitting
+
+
+def _always_fits(have: pa.DataType, kind: pa.DataType) -> bool:
+    if have in (NULL, BOOL) or kind == TEXT:
+        return True
+    if is_integer(have):
+        return is_float(kind) or kind == BOOL or (is_integer(kind) and kind.bit_width >= have.bit_width)
+    if is_float(have) or is_decimal(have):
+        return is_float(kind) or kind == BOOL
+    return kinds.is_time(have)
+
+
+def kernel_of(have: pa.DataType, kind: pa.DataType) -> Kernel | None:
+    """What casts an array, null where a value does not fit; None: there is no such cast."""
+    if have == kind:
+        return lambda values: values
+    if have == NULL:
+        return lambda values: pa.nulls(len(values), kind)
+    if kind == TEXT:
+        return _to_text(have)
+    if kinds.is_text(have):
+        return _of_text(kind)
+    if have == BOOL and kinds.is_number(kind):
+        return lambda values: _numbers(values.cast(pa.int32()), kind)
+    if kinds.is_number(have) and kind == BOOL:
+        return lambda values: pc.not_equal(values, zero(have))
+    if kinds.is_number(have) and kinds.is_number(kind):
+        return lambda values: _numbers(values, kind)
+    if kinds.is_time(have) and kinds.is_time(kind):
+        return lambda values: _times(values, kind)
+    return None
+
+
+# --- numbers ---
+
+
+def _numbers(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    have = values.type
+    if is_integer(have):
+        if is_integer(kind):
+            low, high = -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1
+            if kind.bit_width >= have.bit_width:
+                return values.cast(kind)
+            outside = pc.or_(pc.less(values, low), pc.greater(values, high))
+            return null_where(outside, values).cast(kind)
+        if is_float(kind):
+            return values.cast(kind, safe=False)
+        return to_decimal(values.cast(pa.decimal256(20, 0)), kind)
+    if is_float(have):
+        return _of_floats(values, kind)
+    if is_decimal(kind):
+        return to_decimal(values, kind)
+    if is_float(kind):
+        return values.cast(TEXT).cast(DOUBLE).cast(kind, safe=False)  # rounds once, as Java's doubleValue
+    wide = to_decimal(values, pa.decimal128(38, 0), "towards_zero")
+    low, high = -(2 ** (kind.bit_width - 1)), 2 ** (kind.bit_width - 1) - 1
+    outside = pc.or_(
+        pc.less(wide, pa.scalar(Decimal(low), wide.type)), pc.greater(wide, pa.scalar(Decimal(high), wide.type))
+    )
+    return null_where(outside, wide).cast(kind)
+
+
+def _of_floats(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    if is_float(kind):
+        return values.cast(kind, safe=False)
+    if is_decimal(kind):
+        single = values.type == pa.float32()
+        return by_distinct(values, kind, lambda value: _quantized(Decimal(_digits(value, single)), kind))
+    numbers = values.cast(DOUBLE).fill_null(0).to_numpy(zero_copy_only=False)
+    limit = 2.0 ** (kind.bit_width - 1)
+    whole_part = np.trunc(numbers)
+    with np.errstate(invalid="ignore"):
+        fits = (whole_part >= -limit) & (whole_part < limit)
+    made_ = np.where(fits, whole_part, 0).astype(np.int64)
+    mask = ~fits | np.asarray(values.is_null())
+    return pa.array(made_, BIGINT, mask=mask).cast(kind)
+
+
+def _digits(value: float, single: bool) -> str:
+    return str(np.float32(value)) if single else repr(value)
+
+
+def _quantized(value: Decimal, kind: pa.DataType) -> Decimal | None:
+    """The number with the digits of a decimal, half away from zero; None: it does not fit."""
+    if not value.is_finite():
+        return None
+    rounded = value.quantize(Decimal(1).scaleb(-kind.scale), context=_EXACT)
+    return rounded if len(rounded.as_tuple().digits) <= kind.precision or not rounded else None
+
+
+def to_decimal(values: pa.Array, kind: pa.DataType, mode: str = "half_towards_infinity") -> pa.Array:
+    """Decimals in another decimal type, rounded; null where there are too many digits before the point."""
+    have = values.type
+    if have == kind:
+        return values
+    wide = values.cast(
+        pa.decimal256(
+            min(76, max(have.precision, 1) + max(kind.scale - have.scale, 0) + 1), max(have.scale, kind.scale)
+        )
+    )
+    if have.scale > kind.scale:
+        wide = whole(pc.round(wide, kind.scale, mode))
+    limit = Decimal(1).scaleb(kind.precision - kind.scale, context=_EXACT)
+    if wide.type.precision - wide.type.scale > kind.precision - kind.scale:
+        bound = pa.scalar(limit, pa.decimal256(76, 0) if limit >= 1 else pa.decimal256(76, 38))
+        outside = pc.greater_equal(pc.abs(wide), bound.cast(wide.type))
+        wide = null_where(outside, wide)
+    return wide.cast(kind)
+
+
+# --- text ---
+
+
+def _to_text(have: pa.DataType) -> Kernel | None:
+    if is_float(have):
+        return lambda values: text_of(values, "").cast(TEXT)
+    if is_decimal(have) and have.scale > 6:
+        return lambda values: by_distinct(values, TEXT, lambda value: format(value, "f"))
+    if arrow.is_timestamp(have):
+        return lambda values: by_distinct(values, TEXT, _shown_time)
+    if arrow.is_binary(have):
+        return lambda values: by_distinct(values, TEXT, lambda value: value.decode("utf-8", "replace"))
+    if kinds.is_number(have) or have in (BOOL, DATE):
+        return lambda values: values.cast(TEXT)
+    return None
+
+
+def _shown_time(value: dt.datetime) -> str:
+    text = f"{value:%Y-%m-%d %H:%M:%S}".rjust(19, "0")
+    return f"{text}.{value.microsecond:06}".rstrip("0") if value.microsecond else text
+
+
+def _of_text(kind: pa.DataType) -> Kernel | None:
+    if arrow.is_binary(kind):
+        return lambda values: values.cast(kind)
+    reader = _reader(kind)
+    return (
+        None if reader is None else lambda values: by_distinct(values, kind, lambda text: reader(text.strip(_BLANKS)))
+    )
+
+
+def _reader(kind: pa.DataType) -> Callable[[str], Any] | None:
+    """What reads a trimmed text; None: no such value."""
+    if kind == BOOL:
+        return lambda text: True if text.lower() in _TRUE else False if text.lower() in _FALSE else None
+    if is_integer(kind):
+        most = 2 ** (kind.bit_width - 1)
+        return lambda text: n if _WHOLE.fullmatch(text) and -most <= (n := int(text)) < most else None
+    if is_float(kind):
+        return _read_float
+    if is_decimal(kind):
+        return lambda text: _quantized(Decimal(text), kind) if _NUMBER.fullmatch(text) else None
+    if arrow.is_date(kind):
+        return read_date
+    if arrow.is_timestamp(kind):
+        return read_time if kind.tz is not None else lambda text: read_time(text, zoned=False)
+    return None
+
+
+def _read_float(text: str) -> float | None:
+    lower = text.lower()
+    if lower.lstrip("+-") in ("inf", "infinity") and len(lower) - len(lower.lstrip("+-")) <= 1:
+        return float(lower)
+    if lower == "nan":
+        return float("nan")
+    if lower[-1:] in ("d", "f"):
+        lower = lower[:-1]
+    return float(lower) if _NUMBER.fullmatch(lower) else None
+
+
+def read_date(text: str) -> dt.date | None:
+    """A date as Spark reads one: a year, month and day or fewer of these, and what stands behind a T or a blank."""
+    day, _, rest = text.replace("T", " ", 1).partition(" ")
+    parts = _DAY.fullmatch(day)
+    if parts is None or (rest and parts[3] is None):
+        return None
+    try:
+        return dt.date(int(parts[1]), int(parts[2] or 1), int(parts[3] or 1))
+    except (ValueError, OverflowError):
+        return None
+
+
+def read_time(text: str, zoned: bool = True) -> dt.datetime | None:
+    """A time, in UTC where the text names no zone."""
+    day, _, clock = text.replace("T", " ", 1).partition(" ")
+    date = read_date(day)
+    if date is None:
+        return None
+    parts = _CLOCK.fullmatch(clock.strip()) if clock.strip() else None
+    if clock.strip() and parts is None:
+        return None
+    try:
+        if parts is None:
+            at = dt.datetime(date.year, date.month, date.day)
+        else:
+            micros = int((parts[4] or "0").ljust(6, "0")[:6])
+            at = dt.datetime(date.year, date.month, date.day, int(parts[1]), int(parts[2]), int(parts[3] or 0), micros)
+            if zoned and parts[5]:
+                at -= _offset(parts[5])
+    except (ValueError, OverflowError):
+        return None
+    return at.replace(tzinfo=dt.UTC) if zoned else at
+
+
+def _offset(zone: str) -> dt.timedelta:
+    if zone[0] not in "+-":
+        return dt.timedelta()
+    digits = zone[1:].replace(":", "")
+    hours, minutes = (int(digits), 0) if len(digits) <= 2 else (int(digits[:-2]), int(digits[-2:]))
+    return dt.timedelta(hours=hours, minutes=minutes) * (1 if zone[0] == "+" else -1)
+
+
+# --- times ---
+
+
+def _times(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Dates and times, on the clocks of UTC."""
+    have = values.type
+    if arrow.is_date(kind):
+        days = np.floor_divide(values.cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False), 86_400_000_000)
+        return pa.array(days.astype(np.int32), pa.int32(), mask=np.asarray(values.is_null())).cast(DATE)
+    if arrow.is_date(have):
+        values = values.cast(pa.timestamp("us"))
+        return values if kind.tz is None else values.cast(BIGINT).cast(TIMESTAMP)
+    return values.cast(BIGINT).cast(kind)

@@ -1,0 +1,154 @@
+"""Comparisons, truth and nulls as Spark has them: NaN equals itself and is the greatest number, 0.0 equals -0.0."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions import kinds
+from hoodie.expressions.casts import cast
+from hoodie.expressions.kinds import BOOL, NULL
+from hoodie.expressions.terms import NOTHING, Block, Term, Value, made, spread, together
+from hoodie.schema.types import spark_name
+
+_COMPARE: dict[str, Callable[[Any, Any], Any]] = {
+    "=": pc.equal,
+    "<>": pc.not_equal,
+    "<": pc.less,
+    "<=": pc.less_equal,
+    ">": pc.greater,
+    ">=": pc.greater_equal,
+}
+_UNKNOWN = Term(BOOL, lambda block: pa.scalar(None, BOOL))
+
+
+def comparison(op: str, left: Term, right: Term) -> Term:
+    """`= <> < <= > >=`, and `<=>`. Raises InvalidInput on two types that are not compared"""
+    one, other, kind = compared(left, right)
+    if op == "<=>":
+        return _same(one, other, kind)
+    if kind == NULL:
+        return _UNKNOWN
+    return made(BOOL, comparing(op, kind), one, other)
+
+
+def compared(left: Term, right: Term) -> tuple[Term, Term, pa.DataType]:
+    """Two terms in the type in which they are compared."""
+    kind = kinds.common_kind(left.kind, right.kind)
+    if kind is None or (arrow.is_nested(kind)):
+        raise InvalidInput(f"{spark_name(left.kind)} and {spark_name(right.kind)} cannot be compared: cast one of them")
+    return cast(left, kind), cast(right, kind), kind
+
+
+def comparing(op: str, kind: pa.DataType) -> Callable[..., Value]:
+    """What compares two values of a type."""
+    function = _COMPARE[op]
+    return together(lambda left, right: _of_floats(op, left, right)) if kinds.is_float(kind) else function
+
+
+def _of_floats(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    found = np.asarray(pc.fill_null(_COMPARE[op](left, right), False))
+    nan_left, nan_right = (np.asarray(pc.fill_null(pc.is_nan(side), False)) for side in (left, right))
+    if nan_left.any() or nan_right.any():
+        exact = {
+            "=": nan_left & nan_right,
+            "<>": nan_left ^ nan_right,
+            "<": nan_right & ~nan_left,
+            "<=": nan_right,
+            ">": nan_left & ~nan_right,
+            ">=": nan_left,
+        }[op]
+        found = np.where(nan_left | nan_right, exact, found)
+    nulls = np.asarray(pc.or_(left.is_null(), right.is_null()))
+    return pa.array(found, BOOL, mask=nulls)
+
+
+def _same(left: Term, right: Term, kind: pa.DataType) -> Term:
+    """`<=>`: nulls are equal."""
+    equal = comparing("=", kind)
+
+    def run(one: pa.Array, other: pa.Array) -> pa.Array:
+        both = pc.and_(one.is_null(), other.is_null())
+        return both if kind == NULL else pc.if_else(both, pa.scalar(True), pc.fill_null(equal(one, other), False))
+
+    return made(BOOL, together(run), left, right)
+
+
+def condition(term: Term, what: str) -> Term:
+    """A term as one that is true, false or unknown. Raises InvalidInput on another type"""
+    if term.kind == NULL:
+        return _UNKNOWN
+    if term.kind != BOOL:
+        raise InvalidInput(f"{what} is {spark_name(term.kind)}: expected a condition, which is true or false")
+    return term
+
+
+def negated(term: Term) -> Term:
+    return made(BOOL, pc.invert, term)
+
+
+def every(left: Term, right: Term) -> Term:
+    """AND. The right side is asked for rows alone of which the left one is not false, if it may fail."""
+    return _lazy(pc.and_kleene, False, left, right)
+
+
+def either(left: Term, right: Term) -> Term:
+    """OR."""
+    return _lazy(pc.or_kleene, True, left, right)
+
+
+def _lazy(function: Callable[..., Any], decided: bool, left: Term, right: Term) -> Term:
+    if not right.fails:
+        return made(BOOL, function, left, right)
+
+    def run(block: Block) -> Value:
+        first = spread(left.run(block), block.length)
+        open_ = np.asarray(pc.fill_null(pc.not_equal(first, pa.scalar(decided)), True))
+        if not open_.any():
+            return first
+        if open_.all():
+            return function(first, spread(right.run(block), block.length))
+        places = pa.array(np.flatnonzero(open_))
+        asked = block.take(places)
+        answers = spread(right.run(asked), asked.length)
+        at = np.full(block.length, -1, np.int64)
+        at[open_] = np.arange(asked.length)
+        second = answers.take(pa.array(at, mask=~open_))
+        return pc.if_else(pa.array(open_), function(first, second), first)
+
+    return Term(BOOL, run, left.columns | right.columns, True)
+
+
+def among(term: Term, options: Sequence[Term]) -> Term:
+    """IN a list, all in one type: unknown where it is not among them and one of these, or itself, is null."""
+    kind: pa.DataType | None = term.kind
+    for option in options:
+        kind = None if kind is None else kinds.common_kind(kind, option.kind)
+    if kind is None or arrow.is_nested(kind):
+        raise InvalidInput(f"in (…): {spark_name(term.kind)} cannot be compared with all of the list: cast it")
+    left, rights = cast(term, kind), [cast(option, kind) for option in options]
+    constants = [right.run(NOTHING) for right in rights if not right.columns and not right.fails]
+    if len(constants) == len(rights) and kind != NULL and not kinds.is_float(kind):
+        return made(BOOL, together(lambda values: member(values, pa.array([c.as_py() for c in constants], kind))), left)
+    found: Term | None = None
+    for right in rights:
+        equal = comparison("=", left, right)
+        found = equal if found is None else either(found, equal)
+    assert found is not None
+    return found
+
+
+def member(values: pa.Array, options: pa.Array) -> pa.Array:
+    """bool[n]: whether values are among others, none of them NaN; null where that is unknown."""
+    if not len(options):
+        return pa.repeat(pa.scalar(False), len(values))
+    held = pc.is_in(values, value_set=options.drop_null())
+    unknown = pa.scalar(None, BOOL)
+    held = pc.if_else(values.is_valid(), held, unknown)
+    return pc.if_else(held, held, unknown) if options.null_count else held

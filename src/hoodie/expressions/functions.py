@@ -1,0 +1,341 @@
+"""The functions of SQL expressions by their names: how many arguments they take, and the term that they make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions import kinds, numbers, texts, times
+from hoodie.expressions.casts import cast
+from hoodie.expressions.compare import comparison
+from hoodie.expressions.duck import by_duckdb
+from hoodie.expressions.kinds import BIGINT, BOOL, DATE, DOUBLE, INT, NULL, TEXT, TIMESTAMP
+from hoodie.expressions.terms import Term, constant, first_of, made, together
+from hoodie.schema.types import spark_name
+
+Terms = Sequence[Term]
+
+
+class Function(NamedTuple):
+    least: int
+    most: int
+    make: Callable[[Terms], Term | None]
+
+
+def call(name: str, of: Terms) -> Term:
+    """A function of some terms. Raises InvalidInput where it is not known, or takes no such arguments"""
+    function = FUNCTIONS.get(name)
+    if function is None:
+        raise InvalidInput(f"the function {name} is not known without Spark; known are {', '.join(sorted(FUNCTIONS))}")
+    term = function.make(of) if function.least <= len(of) <= function.most else None
+    if term is None:
+        raise InvalidInput(f"{name} takes no arguments of types ({', '.join(spark_name(one.kind) for one in of)})")
+    return term
+
+
+def alike(of: Terms, what: str) -> tuple[list[Term], pa.DataType]:
+    """Terms in their common type. Raises InvalidInput where they have none"""
+    kind: pa.DataType | None = NULL
+    for term in of:
+        kind = None if kind is None else kinds.common_kind(kind, term.kind)
+    if kind is None:
+        raise InvalidInput(f"{what}: there is no type for {', '.join(spark_name(term.kind) for term in of)}")
+    return [cast(term, kind) for term in of], kind
+
+
+def choice(choices: Sequence[tuple[Term | None, Term]], otherwise: Term, what: str) -> Term:
+    """A CASE."""
+    values, kind = alike([*(value for _, value in choices), otherwise], what)
+    conditions = [condition for condition, _ in choices]
+    every = [*values, *(condition for condition in conditions if condition is not None)]
+    columns = frozenset[Any]().union(*(term.columns for term in every))
+    run = first_of(list(zip(conditions, values[:-1], strict=True)), values[-1])
+    return Term(kind, run, columns, any(term.fails for term in every))
+
+
+def _coalesce(of: Terms) -> Term:
+    return choice([(None, term) for term in of[:-1]], of[-1], "coalesce")
+
+
+def _nullif(of: Terms) -> Term:
+    return choice([(comparison("=", *of), Term(NULL, lambda block: pa.scalar(None)))], of[0], "nullif")
+
+
+def _if(of: Terms) -> Term | None:
+    return choice([(of[0], of[1])], of[2], "if") if of[0].kind in (BOOL, NULL) else None
+
+
+def _on_numbers(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of times as numbers: Arrow has none of times with a zone."""
+
+    def run(*values: pa.Array) -> pa.Array:
+        kind = values[0].type
+        if not arrow.is_timestamp(kind):
+            return function(*values)
+        return function(*(value.cast(BIGINT) for value in values)).cast(kind)
+
+    return run
+
+
+def _extreme(greatest: bool) -> Callable[[Terms], Term]:
+    def make(of: Terms) -> Term:
+        terms, kind = alike(of, "greatest" if greatest else "least")
+        function = pc.max_element_wise if greatest else pc.min_element_wise
+        if not kinds.is_float(kind):
+            return made(kind, together(_on_numbers(function)), *terms)
+        limit = pa.scalar(float("inf")).cast(kind)
+
+        def run(*values: pa.Array) -> pa.Array:  # NaN is greater than infinity
+            present = [pc.coalesce(pc.is_nan(value), pa.scalar(False)) for value in values]
+            nan = pa.scalar(float("nan")).cast(kind)
+            if greatest:
+                found = function(
+                    *(pc.if_else(is_nan, limit, value) for is_nan, value in zip(present, values, strict=True))
+                )
+                return pc.if_else(reduce(pc.or_, present), nan, found)
+            none = pa.scalar(None, kind)
+            found = function(*(pc.if_else(is_nan, none, value) for is_nan, value in zip(present, values, strict=True)))
+            return pc.if_else(pc.and_(found.is_null(), reduce(pc.or_, present)), nan, found)
+
+        return made(kind, together(run), *terms)
+
+    return make
+
+
+def _text(make: Callable[..., Term | None], *rest: pa.DataType) -> Callable[[Terms], Term | None]:
+    """A function whose first argument is text, and the others of some types."""
+
+    def typed(of: Terms) -> Term | None:
+        if kinds.common_kind(of[0].kind, TEXT) is None or arrow.is_nested(of[0].kind):
+            return None
+        wanted = (TEXT, *rest)
+        return make(*(cast(term, kind) if term.kind != kind else term for term, kind in zip(of, wanted, strict=False)))
+
+    return typed
+
+
+def _kernel(kind: pa.DataType, kernel: Callable[..., Any]) -> Callable[[Term], Term]:
+    return lambda *of: made(kind, kernel, *of)
+
+
+def _double(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
+    def make(of: Terms) -> Term | None:
+        if not all(kinds.common_kind(term.kind, DOUBLE) is not None for term in of):
+            return None
+        return made(DOUBLE, kernel, *(cast(term, DOUBLE) for term in of))
+
+    return make
+
+
+def _number(make: Callable[[Term], Term]) -> Callable[[Terms], Term | None]:
+    def typed(of: Terms) -> Term | None:
+        term = cast(of[0], DOUBLE) if of[0].kind in (TEXT, NULL) else of[0]
+        return make(term) if kinds.is_number(term.kind) else None
+
+    return typed
+
+
+def _round(of: Terms) -> Term | None:
+    digits = 0 if len(of) == 1 else of[1].literal
+    return _number(lambda term: numbers.rounded(term, digits))(of[:1]) if isinstance(digits, int) else None
+
+
+def _replace(text: Term, search: Term, by: Term | None = None) -> Term:
+    by = by or constant("", TEXT)
+    if isinstance(search.literal, str) and isinstance(by.literal, str):
+        if not search.literal:
+            return text
+        return made(TEXT, lambda v: pc.replace_substring(v, search.literal, by.literal), text)
+    sql = "CASE WHEN $2 = '' THEN $1 ELSE replace($1, $2, $3) END"
+    return by_duckdb("replace", TEXT, sql, text, search, by)
+
+
+def _padded(left: bool) -> Callable[..., Term]:
+    def make(text: Term, width: Term, fill: Term | None = None) -> Term:
+        fill = fill or constant(" ", TEXT)
+        if isinstance(width.literal, int) and isinstance(fill.literal, str):
+            return texts.padded(text, width.literal, fill.literal, left)
+        word = "lpad" if left else "rpad"
+        nothing, cut = "$2 <= 0 THEN substring($1, 1, 0)", "$3 = '' THEN substring($1, 1, $2)"
+        sql = f"CASE WHEN {nothing} WHEN {cut} ELSE {word}($1, $2, $3) END"
+        return by_duckdb(word, TEXT, sql, text, width, fill)
+
+    return make
+
+
+def _repeat(text: Term, times_: Term) -> Term:
+    return by_duckdb("repeat", TEXT, "CASE WHEN $2 <= 0 THEN substring($1, 1, 0) ELSE repeat($1, $2) END", text, times_)
+
+
+def _place(text: Term, part: Term) -> Term:
+    return by_duckdb("instr", INT, "instr($1, $2)", text, part)
+
+
+def _locate(of: Terms) -> Term | None:
+    return _text(_place, TEXT)([of[1], of[0]])
+
+
+def _trimmed(kernel: Callable[..., Any]) -> Callable[[Terms], Term | None]:
+    return _text(_kernel(TEXT, lambda values: kernel(values, characters=" ")))
+
+
+def _held(kernel: Callable[..., Any], word: str) -> Callable[..., Term]:
+    def make(text: Term, part: Term) -> Term:
+        if isinstance(part.literal, str):
+            return made(BOOL, lambda values: kernel(values, part.literal), text)
+        return by_duckdb(word, BOOL, f"{word}($1, $2)", text, part)
+
+    return make
+
+
+def _left(text: Term, count: Term) -> Term:
+    if isinstance(count.literal, int) and count.literal <= 0:
+        return texts.substring(text, constant(1, INT), constant(0, INT))
+    return texts.substring(text, constant(1, INT), count)
+
+
+def _right(text: Term, count: Term) -> Term:
+    if not isinstance(count.literal, int):
+        return by_duckdb(
+            "right", TEXT, "CASE WHEN $2 <= 0 THEN substring($1, 1, 0) ELSE right($1, $2) END", text, count
+        )
+    if count.literal <= 0:
+        return texts.substring(text, constant(1, INT), constant(0, INT))
+    return texts.substring(text, constant(-count.literal, INT))
+
+
+def _joined_by(of: Terms) -> Term | None:
+    if any(arrow.is_nested(term.kind) for term in of):
+        return None
+    return texts.joined_by(cast(of[0], TEXT), [cast(term, TEXT) for term in of[1:]])
+
+
+def _concat(of: Terms) -> Term | None:
+    if any(arrow.is_nested(term.kind) or arrow.is_binary(term.kind) for term in of):
+        return None
+    return texts.joined([cast(term, TEXT) for term in of])
+
+
+def _days(sign: int) -> Callable[[Terms], Term | None]:
+    def make(of: Terms) -> Term | None:
+        day = of[0] if arrow.is_date(of[0].kind) else cast(of[0], DATE) if _is_timely(of[0]) else None
+        return None if day is None else times.plus_days(day, of[1], sign)
+
+    return make
+
+
+def _is_timely(term: Term) -> bool:
+    return kinds.is_time(term.kind) or term.kind in (TEXT, NULL)
+
+
+def _timely(make: Callable[..., Term | None]) -> Callable[[Terms], Term | None]:
+    return lambda of: make(*of) if _is_timely(of[0]) else None
+
+
+def _between_days(of: Terms) -> Term | None:
+    return times.days_between(*of) if all(map(_is_timely, of)) else None
+
+
+def _months(of: Terms) -> Term | None:
+    return times.add_months(cast(of[0], DATE), of[1]) if _is_timely(of[0]) else None
+
+
+def _trunc(of: Terms) -> Term | None:
+    unit = of[1].literal
+    return times.cut_down(of[0], unit, DATE) if isinstance(unit, str) and _is_timely(of[0]) else None
+
+
+def _date_trunc(of: Terms) -> Term | None:
+    unit = of[0].literal
+    return times.cut_down(of[1], unit, TIMESTAMP) if isinstance(unit, str) and _is_timely(of[1]) else None
+
+
+def _part(name: str) -> Callable[[Terms], Term | None]:
+    return lambda of: times.part(name, cast(of[0], DATE) if of[0].kind == NULL else of[0])
+
+
+def _isnull(of: Terms) -> Term:
+    return made(BOOL, lambda value: pc.is_null(value), of[0])
+
+
+def _isnan(of: Terms) -> Term | None:
+    if kinds.common_kind(of[0].kind, DOUBLE) is None:
+        return None
+    return made(BOOL, lambda value: pc.coalesce(pc.is_nan(value), pa.scalar(False)), cast(of[0], DOUBLE))
+
+
+def _negated(make: Callable[[Terms], Term]) -> Callable[[Terms], Term]:
+    return lambda of: made(BOOL, pc.invert, make(of))
+
+
+def _mod(of: Terms) -> Term | None:
+    return numbers.arithmetic("%", *of)
+
+
+def _sign(term: Term) -> Term:
+    if kinds.is_decimal(term.kind):
+        return cast(made(pa.int8(), lambda value: pc.sign(value).cast(pa.int8()), term), DOUBLE)
+    return made(DOUBLE, pc.sign, cast(term, DOUBLE))
+
+
+_PAIR = (TEXT, TEXT)
+FUNCTIONS: Mapping[str, Function] = {
+    "coalesce": Function(1, 99, _coalesce),
+    **dict.fromkeys(("nvl", "ifnull"), Function(2, 2, _coalesce)),
+    "nullif": Function(2, 2, _nullif),
+    **dict.fromkeys(("if", "iff"), Function(3, 3, _if)),
+    "greatest": Function(2, 99, _extreme(True)),
+    "least": Function(2, 99, _extreme(False)),
+    "isnull": Function(1, 1, _isnull),
+    "isnotnull": Function(1, 1, _negated(_isnull)),
+    "isnan": Function(1, 1, _isnan),
+    "abs": Function(1, 1, _number(numbers.absolute)),
+    **dict.fromkeys(("sign", "signum"), Function(1, 1, _number(_sign))),
+    "round": Function(1, 2, _round),
+    "floor": Function(1, 1, _number(lambda term: numbers.floored(term, False))),
+    **dict.fromkeys(("ceil", "ceiling"), Function(1, 1, _number(lambda term: numbers.floored(term, True)))),
+    "sqrt": Function(1, 1, _double(pc.sqrt)),
+    "mod": Function(2, 2, _mod),
+    **dict.fromkeys(("upper", "ucase"), Function(1, 1, _text(_kernel(TEXT, pc.utf8_upper)))),
+    **dict.fromkeys(("lower", "lcase"), Function(1, 1, _text(_kernel(TEXT, pc.utf8_lower)))),
+    **dict.fromkeys(("length", "char_length", "character_length", "len"), Function(1, 1, _text(texts.length))),
+    "trim": Function(1, 1, _trimmed(pc.utf8_trim)),
+    "ltrim": Function(1, 1, _trimmed(pc.utf8_ltrim)),
+    "rtrim": Function(1, 1, _trimmed(pc.utf8_rtrim)),
+    **dict.fromkeys(("substring", "substr"), Function(2, 3, _text(texts.substring, INT, INT))),
+    "left": Function(2, 2, _text(_left, INT)),
+    "right": Function(2, 2, _text(_right, INT)),
+    "replace": Function(2, 3, _text(_replace, *_PAIR)),
+    "lpad": Function(2, 3, _text(_padded(True), INT, TEXT)),
+    "rpad": Function(2, 3, _text(_padded(False), INT, TEXT)),
+    "repeat": Function(2, 2, _text(_repeat, INT)),
+    "reverse": Function(1, 1, _text(_kernel(TEXT, pc.utf8_reverse))),
+    "instr": Function(2, 2, _text(_place, TEXT)),
+    "locate": Function(2, 2, _locate),
+    "startswith": Function(2, 2, _text(_held(pc.starts_with, "starts_with"), TEXT)),
+    "endswith": Function(2, 2, _text(_held(pc.ends_with, "ends_with"), TEXT)),
+    "contains": Function(2, 2, _text(_held(pc.match_substring, "contains"), TEXT)),
+    **dict.fromkeys(("rlike", "regexp", "regexp_like"), Function(2, 2, _text(texts.matches, TEXT))),
+    "concat": Function(1, 99, _concat),
+    "concat_ws": Function(1, 99, _joined_by),
+    "date_add": Function(2, 2, _days(1)),
+    "date_sub": Function(2, 2, _days(-1)),
+    **dict.fromkeys(("datediff", "date_diff"), Function(2, 2, _between_days)),
+    "add_months": Function(2, 2, _months),
+    "last_day": Function(1, 1, _timely(times.last_day)),
+    "trunc": Function(2, 2, _trunc),
+    "date_trunc": Function(2, 2, _date_trunc),
+    **dict.fromkeys(("to_date", "date"), Function(1, 1, _timely(lambda term: cast(term, DATE)))),
+    **dict.fromkeys(("to_timestamp", "timestamp"), Function(1, 1, _timely(lambda term: cast(term, TIMESTAMP)))),
+    **{name: Function(1, 1, _part(name)) for name in times.PARTS if name != "week"},
+    **{
+        name: Function(1, 1, lambda of, kind=kind: cast(of[0], kind))  # type: ignore[misc]
+        for name, kind in {"int": INT, "bigint": BIGINT, "double": DOUBLE, "string": TEXT, "boolean": BOOL}.items()
+    },
+}

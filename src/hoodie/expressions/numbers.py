@@ -1,0 +1,238 @@
+"""Arithmetic as Spark's: too large a result and a zero divisor fail, decimals are exact and rounded once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import ROUND_HALF_UP, Context, Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions import kinds
+from hoodie.expressions.casts import cast, to_decimal
+from hoodie.expressions.kinds import BIGINT, DOUBLE, NULL, is_decimal, is_float, is_integer
+from hoodie.expressions.terms import Term, by_distinct, made, null_where, together, whole, zero
+from hoodie.schema.types import spark_name
+
+#: Digits that Arrow's wide decimals hold.
+_WIDE = 76
+_CONTEXT = Context(prec=120, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
+#: Spark divides in so many digits, and rounds the quotient to its type then.
+_QUOTIENT = Context(prec=39, rounding=ROUND_HALF_UP, Emin=-999_999, Emax=999_999)
+
+_CHECKED = {"+": pc.add_checked, "-": pc.subtract_checked, "*": pc.multiply_checked}
+_PLAIN = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+
+
+def arithmetic(op: str, left: Term, right: Term) -> Term | None:
+    """`+ - * / %` or `div` of two numbers; None: they are none."""
+    kind = kinds.arithmetic_kind(op, left.kind, right.kind)
+    if kind is None:
+        return None
+    if NULL in (left.kind, right.kind):
+        return Term(kind, lambda block: pa.scalar(None, kind), left.columns | right.columns)
+    if (is_decimal(left.kind) or is_decimal(right.kind)) and not (is_float(left.kind) or is_float(right.kind)):
+        return _decimals(op, *(_as_decimal(term) for term in (left, right)))
+    if op == "div":
+        return made(BIGINT, together(_whole_quotient), cast(left, BIGINT), cast(right, BIGINT), fails=True)
+    left, right = cast(left, kind), cast(right, kind)
+    if op == "/":
+        return made(kind, together(_quotient), left, right, fails=True)
+    if op == "%":
+        return made(kind, together(_remainder), left, right, fails=True)
+    if is_float(kind):
+        return made(kind, _PLAIN[op], left, right)
+    return made(kind, _checked(_CHECKED[op], op), left, right, fails=True)
+
+
+def negative(term: Term) -> Term:
+    """Unary minus."""
+    if is_float(term.kind) or is_decimal(term.kind):
+        return made(term.kind, pc.negate, term)
+    return made(term.kind, _checked(pc.negate_checked, "-"), term, fails=True)
+
+
+def absolute(term: Term) -> Term:
+    if is_float(term.kind) or is_decimal(term.kind):
+        return made(term.kind, pc.abs, term)
+    return made(term.kind, _checked(pc.abs_checked, "abs"), term, fails=True)
+
+
+def _checked(function: Callable[..., Any], op: str) -> Callable[..., Any]:
+    def run(*values: Any) -> Any:
+        try:
+            return function(*values)
+        except pa.ArrowInvalid as problem:
+            raise too_large(values[0].type, op) from problem
+
+    return run
+
+
+def too_large(kind: pa.DataType, op: str) -> InvalidInput:
+    return InvalidInput(f"a result of {op!r} is too large for {spark_name(kind)}: cast to a wider type first")
+
+
+def _refuse_zero(left: pa.Array, right: pa.Array) -> None:
+    zeros = pc.and_(pc.equal(right, zero(right.type)), left.is_valid())
+    if pc.any(zeros).as_py():
+        raise InvalidInput("division by zero: guard it, such as by nullif(divisor, 0)")
+
+
+def _quotient(left: pa.Array, right: pa.Array) -> pa.Array:
+    _refuse_zero(left, right)
+    return pc.divide(left, right)
+
+
+def _whole_quotient(left: pa.Array, right: pa.Array) -> pa.Array:
+    _refuse_zero(left, right)
+    if pc.any(pc.and_(pc.equal(left, -(2**63)), pc.equal(right, -1))).as_py():
+        raise too_large(BIGINT, "div")
+    return pc.divide(left, null_where(pc.equal(right, 0), right))
+
+
+def _remainder(left: pa.Array, right: pa.Array) -> pa.Array:
+    _refuse_zero(left, right)
+    nulls = np.asarray(pc.or_(left.is_null(), right.is_null()))
+    one, other = (side.fill_null(1).to_numpy(zero_copy_only=False) for side in (left, right))
+    with np.errstate(invalid="ignore"):
+        made_ = np.fmod(one, np.where(other == 0, 1, other))
+    return pa.array(made_, left.type, mask=nulls, from_pandas=False)
+
+
+# --- decimals ---
+
+
+def _as_decimal(term: Term) -> Term:
+    if is_decimal(term.kind):
+        return term
+    if isinstance(term.literal, int):  # of a literal its own digits count
+        return cast(term, pa.decimal128(max(len(str(abs(term.literal))), 1), 0))
+    return cast(term, kinds.decimal_of(term.kind))
+
+
+def _decimals(op: str, left: Term, right: Term) -> Term:
+    kind = kinds.arithmetic_kind(op, left.kind, right.kind)
+    assert kind is not None
+    kernel = _exact(op, left.kind, right.kind)
+
+    def run(one: pa.Array, other: pa.Array) -> pa.Array:
+        if op in ("/", "%", "div"):
+            _refuse_zero(one, other)
+            other = null_where(pc.equal(other, zero(other.type)), other)
+        result = kernel(one, other)
+        fitting = _as_bigint(result) if is_integer(kind) else to_decimal(result, kind)
+        if fitting.null_count > result.null_count:
+            raise too_large(kind, op)
+        return fitting
+
+    return made(kind, together(run), left, right, fails=True)
+
+
+def _as_bigint(values: pa.Array) -> pa.Array:
+    limit = pa.scalar(Decimal(2**63), pa.decimal256(_WIDE, 0)).cast(pa.decimal256(_WIDE, values.type.scale))
+    values = values.cast(limit.type)
+    outside = pc.or_(pc.greater_equal(values, limit), pc.less(values, pc.negate(limit)))
+    return null_where(outside, values).cast(pa.decimal256(_WIDE, 0)).cast(BIGINT)
+
+
+def _exact(op: str, left: pa.DataType, right: pa.DataType) -> Callable[[pa.Array, pa.Array], pa.Array]:
+    """The result with more digits than are wanted of it."""
+    p1, s1, p2, s2 = left.precision, left.scale, right.precision, right.scale
+    wide = pa.decimal256(p1, s1), pa.decimal256(p2, s2)
+    if op in ("+", "-"):
+        function = _PLAIN[op]
+        return lambda one, other: whole(function(one.cast(wide[0]), other.cast(wide[1])))
+    if op == "*" and p1 + p2 < _WIDE:
+        return lambda one, other: whole(pc.multiply(one.cast(wide[0]), other.cast(wide[1])))
+    # Arrow gives quotients s1 + p2 - s2 + 1 digits behind the point, and cuts: one more than wanted is needed to round.
+    scale = max(6, s1 + p2 + 1) + 1
+    more = max(scale - (s1 + p2 - s2 + 1), 0)
+    if op == "/" and p1 - s1 + s2 + scale <= _WIDE and p1 + more <= _WIDE:
+        numerator = pa.decimal256(p1 + more, s1 + more)
+        return lambda one, other: whole(pc.divide(one.cast(numerator), other.cast(wide[1])))
+    return lambda one, other: _by_pair(op, one, other)
+
+
+def _by_pair(op: str, left: pa.Array, right: pa.Array) -> pa.Array:
+    """A result of more digits than Arrow's decimals have, and remainders, by each pair of values that occurs."""
+    function: Callable[[Decimal, Decimal], Decimal] = {
+        "*": lambda one, other: _CONTEXT.multiply(one, other),
+        "/": lambda one, other: _QUOTIENT.divide(one, other),
+        "%": lambda one, other: _CONTEXT.remainder(one, other),
+        "div": lambda one, other: _CONTEXT.divide_int(one, other),
+    }[op]
+    results: dict[tuple[Any, Any], Decimal | None] = {}
+    found: list[Decimal | None] = []
+    for pair in zip(left.to_pylist(), right.to_pylist(), strict=True):
+        if pair not in results:
+            results[pair] = None if None in pair else _cut(function(*pair))
+        found.append(results[pair])
+    return pa.array(found, pa.decimal256(_WIDE, 38))
+
+
+def _cut(value: Decimal) -> Decimal:
+    """At most 38 digits on either side of the point."""
+    if value.copy_abs() >= Decimal(10) ** 38:
+        raise InvalidInput("a result of decimals is too large: cast them to fewer digits first")
+    return value.quantize(Decimal(1).scaleb(-38), context=_CONTEXT)
+
+
+# --- rounding ---
+
+
+def rounded(term: Term, digits: int) -> Term:
+    """`round`: half away from zero."""
+    kind = term.kind
+    if is_integer(kind):
+        if digits >= 0:
+            return replace(term, literal=None)
+        return made(kind, together(lambda values: _rounded_integers(values, digits)), term, fails=True)
+    if is_decimal(kind):
+        whole_digits = kind.precision - kind.scale + 1
+        scale = min(kind.scale, max(digits, 0))
+        target = pa.decimal128(min(38, max(whole_digits + scale, 1 - digits)), scale)
+
+        def of_decimals(values: pa.Array) -> pa.Array:
+            wide = values.cast(pa.decimal256(_WIDE - 30, kind.scale) if kind.precision <= _WIDE - 30 else values.type)
+            return to_decimal(whole(pc.round(wide, min(digits, kind.scale), "half_towards_infinity")), target)
+
+        return made(target, together(of_decimals), term)
+    single = kind == pa.float32()
+
+    def of_floats(values: pa.Array) -> pa.Array:
+        return by_distinct(values, kind, lambda value: _round_float(value, digits, single))
+
+    return made(kind, together(of_floats), term)
+
+
+def _round_float(value: float, digits: int, single: bool) -> float:
+    if value != value or value in (float("inf"), float("-inf")):
+        return value
+    text = str(np.float32(value)) if single else repr(value)
+    return float(Decimal(text).quantize(Decimal(1).scaleb(-digits), context=_CONTEXT)) if value else value
+
+
+def _rounded_integers(values: pa.Array, digits: int) -> pa.Array:
+    try:
+        wide = pc.round(values.cast(pa.decimal256(20, 0)).cast(pa.decimal256(40, 0)), digits, "half_towards_infinity")
+        return whole(wide).cast(values.type)
+    except pa.ArrowInvalid as problem:
+        raise too_large(values.type, "round") from problem
+
+
+def floored(term: Term, up: bool) -> Term:
+    """`floor` and `ceil`: bigint, of decimals a decimal without digits behind the point."""
+    kind = term.kind
+    if is_integer(kind):
+        return cast(term, BIGINT)
+    if is_decimal(kind) and not kind.scale:
+        return term
+    if is_decimal(kind):
+        target = pa.decimal128(min(38, kind.precision - kind.scale + 1), 0)
+        mode = "up" if up else "down"
+        return made(target, together(lambda values: to_decimal(values, target, mode)), term)
+    return cast(made(DOUBLE, pc.ceil if up else pc.floor, cast(term, DOUBLE)), BIGINT)

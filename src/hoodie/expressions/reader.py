@@ -1,0 +1,345 @@
+"""SQL text as a term: sqlglot parses, and what is here gives its tree Spark's meaning."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import sqlglot
+from pyarrow import types as arrow
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import SqlglotError
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions import compare, numbers, texts, times
+from hoodie.expressions.casts import cast
+from hoodie.expressions.functions import call, choice
+from hoodie.expressions.joins import Conjunct
+from hoodie.expressions.kinds import BOOL, DATE, NULL, TEXT, TIMESTAMP, TIMESTAMP_NTZ, is_text
+from hoodie.expressions.scope import Scope
+from hoodie.expressions.subqueries import among_rows, exists, single_value
+from hoodie.expressions.terms import Term, constant, made
+from hoodie.expressions.text import joined_quotes
+
+LOGIC = {exp.EQ: "=", exp.NEQ: "<>", exp.LT: "<", exp.LTE: "<=", exp.GT: ">", exp.GTE: ">=", exp.NullSafeEQ: "<=>"}
+_ARITHMETIC = {exp.Add: "+", exp.Sub: "-", exp.Mul: "*", exp.Div: "/", exp.Mod: "%", exp.IntDiv: "div"}
+_TYPES = {
+    **{"BOOLEAN": BOOL, "TINYINT": pa.int8(), "SMALLINT": pa.int16(), "INT": pa.int32(), "BIGINT": pa.int64()},
+    **{"FLOAT": pa.float32(), "DOUBLE": pa.float64(), "TEXT": TEXT, "VARCHAR": TEXT, "DATE": DATE},
+    **{"TIMESTAMP": TIMESTAMP, "TIMESTAMPTZ": TIMESTAMP, "TIMESTAMPLTZ": TIMESTAMP, "TIMESTAMPNTZ": TIMESTAMP_NTZ},
+    **{"BINARY": pa.binary()},
+}
+#: Words of a node that say nothing more of what it means.
+_SAID = {
+    exp.Like: {"this", "expression", "negate"}, exp.ILike: {"this", "expression", "negate"},
+    exp.In: {"this", "expressions", "query", "negate"}, exp.Between: {"this", "low", "high", "negate"},
+    exp.RegexpLike: {"this", "expression", "negate"}, exp.Is: {"this", "expression", "negate"},
+    exp.Anonymous: {"this", "expressions"}, exp.Case: {"this", "ifs", "default"},
+}  # fmt: skip
+
+
+class _Dialect(Spark):
+    """Spark's, with functions left as they are written: what they mean is for `functions`."""
+
+    class Parser(Spark.Parser):  # type: ignore[misc, valid-type]
+        FUNCTIONS: dict[str, Any] = {}  # noqa: RUF012
+        NO_PAREN_FUNCTIONS: dict[Any, Any] = {}  # noqa: RUF012
+        FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse
+            for name, parse in Spark.Parser.FUNCTION_PARSERS.items()
+            if name in ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "SUBSTR", "TRIM")
+        }
+        NO_PAREN_FUNCTION_PARSERS = {  # noqa: RUF012
+            name: parse for name, parse in Spark.Parser.NO_PAREN_FUNCTION_PARSERS.items() if name in ("CASE", "IF")
+        }
+
+
+@functools.lru_cache(maxsize=256)
+def tree_of(text: str) -> Any:
+    try:
+        return sqlglot.parse_one(joined_quotes(text), read=_Dialect)
+    except SqlglotError as problem:
+        raise InvalidInput(f"{text!r} cannot be parsed: {problem}") from problem
+
+
+def read_expression(text: str, scope: Scope) -> Term:
+    """An expression over the columns of a scope.
+
+    Raises InvalidInput on what is none, an unknown column or function, and types that do not go together;
+           MissingPackage for what DuckDB is needed for
+    """
+    return Reader(text, scope).term(tree_of(text))
+
+
+def read_condition(text: str, scope: Scope) -> Term:
+    """An expression that is true or false. Raises as `read_expression`"""
+    return compare.condition(read_expression(text, scope), repr(text))
+
+
+def read_conjuncts(text: str, scope: Scope) -> list[Conjunct]:
+    """The parts of a condition that AND joins. Raises as `read_expression`"""
+    return Reader(text, scope).conjuncts(tree_of(text))
+
+
+class Reader:
+    """Reads the nodes of one text."""
+
+    def __init__(self, text: str, scope: Scope) -> None:
+        self.text, self.scope = text, scope
+
+    def within(self, scope: Scope) -> Reader:
+        """The reader of a subquery of the text."""
+        return Reader(self.text, scope)
+
+    def condition(self, node: Any) -> Term:
+        return compare.condition(self.term(node), repr(node.sql(dialect="spark")))
+
+    def conjuncts(self, node: Any) -> list[Conjunct]:
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.And):
+            return [*self.conjuncts(node.left), *self.conjuncts(node.right)]
+        if isinstance(node, exp.EQ):
+            one, other, _ = compare.compared(self.term(node.left), self.term(node.right))
+            return [Conjunct(compare.comparison("=", one, other), (one, other))]
+        return [Conjunct(self.condition(node))]
+
+    def term(self, node: Any) -> Term:
+        said = _SAID.get(type(node), node.args)
+        if more := [word for word, value in node.args.items() if value and word not in said]:
+            raise self.refused(node, f"{more[0]} is not supported here")
+        if node.args.get("negate"):
+            positive = node.copy()
+            positive.set("negate", None)
+            return compare.negated(self.condition(positive))
+        if type(node) in LOGIC:
+            return compare.comparison(LOGIC[type(node)], self.term(node.left), self.term(node.right))
+        if type(node) in _ARITHMETIC:
+            return self._arithmetic(node)
+        match node:
+            case exp.Paren():
+                return self.term(node.this)
+            case exp.And():
+                return compare.every(self.condition(node.left), self.condition(node.right))
+            case exp.Or():
+                return compare.either(self.condition(node.left), self.condition(node.right))
+            case exp.Not():
+                return compare.negated(self.condition(node.this))
+            case exp.Column():
+                return self.scope.column([part.name for part in node.parts], self.text)
+            case exp.Neg():
+                return self._negative(node.this)
+            case exp.Is():
+                return self._is(node)
+            case exp.In():
+                return self._in(node)
+            case exp.Between():
+                value = self.term(node.this)
+                low, high = self.term(node.args["low"]), self.term(node.args["high"])
+                return compare.every(compare.comparison(">=", value, low), compare.comparison("<=", value, high))
+            case exp.Case():
+                return self._case(node)
+            case exp.If():
+                otherwise = node.args.get("false")
+                return self._call("if", [node.this, node.args["true"], *([] if otherwise is None else [otherwise])])
+            case exp.Exists():
+                return exists(self, node.this)
+            case exp.Subquery() | exp.Select():
+                return single_value(self, node)
+        return self._of_text(node)
+
+    def _of_text(self, node: Any) -> Term:
+        """Literals, casts, patterns and functions."""
+        match node:
+            case exp.Null():
+                return Term(NULL, lambda block: pa.scalar(None))
+            case exp.Boolean():
+                return constant(bool(node.this), BOOL)
+            case exp.Literal():
+                return constant(node.this, TEXT) if node.is_string else number(node.this)
+            case exp.Concat() if all(isinstance(part, exp.Literal) and part.is_string for part in node.expressions):
+                return constant("".join(part.this for part in node.expressions), TEXT)
+            case exp.Cast():
+                return self._cast(node)
+            case exp.DPipe():
+                return self._call("concat", [node.left, node.right])
+            case exp.Like() | exp.ILike():
+                return self._like(node, "\\")
+            case exp.Escape() if isinstance(node.this, (exp.Like, exp.ILike)) and len(node.expression.name) == 1:
+                if node.this.args.get("negate"):
+                    plain = node.copy()
+                    plain.this.set("negate", None)
+                    return compare.negated(self._like(plain.this, node.expression.name))
+                return self._like(node.this, node.expression.name)
+            case exp.RegexpLike():
+                return self._call("rlike", [node.this, node.expression])
+            case exp.Substring():
+                parts = [node.args[name] for name in ("this", "start", "length") if node.args.get(name) is not None]
+                return self._call("substring", parts)
+            case exp.Trim() if not node.args.get("expression"):
+                words = {"LEADING": "ltrim", "TRAILING": "rtrim"}
+                return self._call(words.get(str(node.args.get("position") or "").upper(), "trim"), [node.this])
+            case exp.Extract():
+                return self._call(node.this.name.lower(), [node.expression])
+            case exp.Anonymous():
+                return self._function(node)
+        raise self.refused(node)
+
+    # --- operators ---
+
+    def _negative(self, node: Any) -> Term:
+        if isinstance(node, exp.Literal) and not node.is_string:
+            return number(f"-{node.this}")
+        if isinstance(node, exp.Cast) and isinstance(node.this, exp.Literal) and not node.this.is_string:  # -5L
+            negative = node.copy()
+            negative.set("this", exp.Literal.number(f"-{node.this.this}"))
+            return self._cast(negative)
+        term = self.term(node)
+        if term.kind == NULL:
+            return cast(term, pa.float64())
+        if not (arrow.is_integer(term.kind) or arrow.is_decimal(term.kind) or arrow.is_floating(term.kind)):
+            raise self.refused(node, "expected a number behind the minus")
+        return numbers.negative(term)
+
+    def _arithmetic(self, node: Any) -> Term:
+        op = _ARITHMETIC[type(node)]
+        sides = node.left, node.right
+        if op in "+-" and any(isinstance(side, exp.Interval) for side in sides):
+            value, span = sides if isinstance(sides[1], exp.Interval) else (sides[1], sides[0])
+            by = self._span(span)
+            term = times.moved(self._timely(value), by if op == "+" else -by)
+            if term is not None and not (op == "-" and span is sides[0]):
+                return term
+            raise self.refused(node)
+        left, right = self.term(node.left), self.term(node.right)
+        term = None
+        if op in "+-" and arrow.is_date(left.kind):
+            term = times.plus_days(left, right, 1 if op == "+" else -1)
+            if term is None and arrow.is_date(right.kind):
+                raise self.refused(node, "take datediff(…, …) for the days between two dates")
+        elif op == "+" and arrow.is_date(right.kind):
+            term = times.plus_days(right, left)
+        else:
+            left, right = self._number_beside(left, right, op), self._number_beside(right, left, op)
+            term = numbers.arithmetic(op, left, right)
+        if term is None:
+            raise self.refused(node, "the types of its sides do not go together")
+        return term
+
+    def _number_beside(self, term: Term, other: Term, op: str) -> Term:
+        """Text beside a number is one."""
+        if not is_text(term.kind):
+            return term
+        whole = arrow.is_integer(other.kind) and op != "/"
+        return cast(term, pa.int64() if whole else pa.float64())
+
+    def _timely(self, node: Any) -> Term:
+        term = self.term(node)
+        return cast(term, TIMESTAMP) if is_text(term.kind) else term
+
+    def _span(self, node: Any) -> times.Span:
+        value, unit = node.this, node.args.get("unit")
+        if not isinstance(value, (exp.Literal, exp.Neg)) or not isinstance(unit, exp.Var):
+            raise self.refused(node, "expected such as interval 7 days")
+        text = f"-{value.this.this}" if isinstance(value, exp.Neg) else str(value.this)
+        return times.span(text, unit.name)
+
+    def _is(self, node: Any) -> Term:
+        term, what, negative = self.term(node.this), node.expression, False
+        while isinstance(what, exp.Not):
+            what, negative = what.this, not negative
+        if isinstance(what, exp.Null):
+            found = made(BOOL, lambda value: pc.is_null(value), term)
+        elif isinstance(what, exp.Boolean):
+            found = compare.comparison("<=>", compare.condition(term, repr(self.text)), constant(bool(what.this), BOOL))
+        else:
+            raise self.refused(node)
+        return compare.negated(found) if negative else found
+
+    def _in(self, node: Any) -> Term:
+        if query := node.args.get("query"):
+            return among_rows(self, node.this, query)
+        return compare.among(self.term(node.this), [self.term(one) for one in node.expressions])
+
+    def _like(self, node: Any, escape: str) -> Term:
+        text, pattern = (self.term(side) for side in (node.this, node.expression))
+        if not (is_text(text.kind) or text.kind == NULL) or not (is_text(pattern.kind) or pattern.kind == NULL):
+            raise self.refused(node, "expected text on both sides")
+        any_case = isinstance(node, exp.ILike)
+        return texts.like(cast(text, TEXT), cast(pattern, TEXT), escape=escape, any_case=any_case)
+
+    def _case(self, node: Any) -> Term:
+        operand = None if node.this is None else self.term(node.this)
+        choices: list[tuple[Term | None, Term]] = []
+        for branch in node.args["ifs"]:
+            if operand is None:
+                when = self.condition(branch.this)
+            else:
+                when = compare.comparison("=", operand, self.term(branch.this))
+            choices.append((when, self.term(branch.args["true"])))
+        default = node.args.get("default")
+        otherwise = Term(NULL, lambda block: pa.scalar(None)) if default is None else self.term(default)
+        return choice(choices, otherwise, repr(self.text))
+
+    def _cast(self, node: Any) -> Term:
+        term = self.term(node.this)
+        kind = self._kind(node.to)
+        if node.args.get("format"):
+            raise self.refused(node)
+        made_ = cast(term, kind, safe=bool(node.args.get("safe")) and type(node) is exp.TryCast)
+        return (
+            replace(made_, literal=term.literal) if arrow.is_integer(kind) and isinstance(term.literal, int) else made_
+        )
+
+    def _kind(self, node: Any) -> pa.DataType:
+        name = node.this.name
+        if name == "DECIMAL":
+            sizes = [int(str(param.this.this)) for param in node.expressions] or [10, 0]
+            if not (1 <= sizes[0] <= 38) or (len(sizes) > 1 and not 0 <= sizes[1] <= sizes[0]):
+                raise self.refused(node)
+            return pa.decimal128(*sizes)
+        if name not in _TYPES or (node.expressions and _TYPES[name] != TEXT):
+            raise self.refused(node)
+        return _TYPES[name]
+
+    def _function(self, node: Any) -> Term:
+        name = str(node.this).lower()
+        if name in ("current_date", "curdate") and not node.expressions:
+            return self.scope.moment("current_date")
+        if name in ("current_timestamp", "now") and not node.expressions:
+            return self.scope.moment("current_timestamp")
+        return self._call(name, node.expressions)
+
+    def _call(self, name: str, nodes: Sequence[Any]) -> Term:
+        try:
+            return call(name, [self.term(node) for node in nodes])
+        except InvalidInput as problem:
+            if str(problem).startswith(repr(self.text)):
+                raise
+            raise InvalidInput(f"{self.text!r}: {problem}") from problem
+
+    def refused(self, node: Any, why: str = "") -> InvalidInput:
+        hint = why or "it is not supported without Spark: open the table with a session for all of Spark's SQL"
+        return InvalidInput(f"{self.text!r}: {node.sql(dialect='spark')!r}: {hint}")
+
+
+def number(text: str) -> Term:
+    """A number as it is written: int, else bigint, else a decimal; with an exponent a double."""
+    if "e" in text.lower():
+        return constant(float(text), pa.float64())
+    value = Decimal(text)
+    if "." not in text:
+        for kind in (pa.int32(), pa.int64()):
+            if -(2 ** (kind.bit_width - 1)) <= value < 2 ** (kind.bit_width - 1):
+                return constant(int(value), kind)
+    scale = max(0, -int(value.as_tuple().exponent))
+    digits = max(len(value.as_tuple().digits), scale, 1)
+    if digits > 38:
+        raise InvalidInput(f"the number {text} has more than 38 digits")
+    return constant(value, pa.decimal128(digits, scale))

@@ -1,0 +1,104 @@
+"""The names that an expression may use: columns of tables, and frames that its subqueries ask."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions.kinds import DATE, TIMESTAMP
+from hoodie.expressions.terms import Block, Name, Term, constant
+
+
+def _now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """What names mean, in whichever case.
+
+    tables  by what expressions call them: their columns
+    frames  that subqueries may select from, by name
+    outer   of a subquery: what the query around it may use
+    now     the moment that `current_timestamp` is, and `current_date` in UTC
+    """
+
+    tables: Mapping[str, pa.Schema]
+    frames: Mapping[str, pa.Table] = field(default_factory=dict)
+    outer: Scope | None = None
+    now: dt.datetime = field(default_factory=_now)
+
+    def within(self, name: str, schema: pa.Schema) -> Scope:
+        """The scope of a subquery on one frame."""
+        return replace(self, tables={name: schema}, outer=self)
+
+    def column(self, parts: Sequence[str], text: str) -> Term:
+        """The column of a name, which may be dotted. Raises InvalidInput where there is none, or more than one"""
+        scope: Scope | None = self
+        while scope is not None:
+            if (term := scope._own(parts, text)) is not None:
+                return term
+            scope = scope.outer
+        if len(parts) == 1 and parts[0].lower() in ("current_date", "current_timestamp"):
+            return self.moment(parts[0].lower())
+        raise self._unknown(parts, text)
+
+    def moment(self, name: str) -> Term:
+        return constant(self.now.date(), DATE) if name == "current_date" else constant(self.now, TIMESTAMP)
+
+    def _own(self, parts: Sequence[str], text: str) -> Term | None:
+        found: list[tuple[Name, Sequence[str]]] = []
+        for table, schema in self.tables.items():
+            if len(parts) > 1 and parts[0].lower() == table.lower() and (inner := _named(schema.names, parts[1])):
+                return _field((table, inner), schema.field(inner).type, parts[2:], text)
+            if own := _named(schema.names, parts[0]):
+                found.append(((table, own), parts[1:]))
+        if len(found) > 1:
+            tables = " and ".join(name[0] for name, _ in found)
+            raise InvalidInput(
+                f"{text!r}: the column {parts[0]!r} is of {tables}: say which, as in {found[0][0][0]}.{parts[0]}"
+            )
+        if not found:
+            return None
+        name, rest = found[0]
+        return _field(name, self.tables[name[0]].field(name[1]).type, rest, text)
+
+    def _unknown(self, parts: Sequence[str], text: str) -> InvalidInput:
+        every = [name for schema in self.tables.values() for name in schema.names]
+        near = difflib.get_close_matches(parts[-1].lower(), [name.lower() for name in every], n=1, cutoff=0.5)
+        hint = next((f"Did you mean {name!r}?" for name in every if near and name.lower() == near[0]), None)
+        return InvalidInput(
+            f"{text!r}: there is no column {'.'.join(parts)!r}. {hint or 'There are ' + ', '.join(every)}"
+        )
+
+
+def _named(names: Sequence[str], name: str) -> str | None:
+    if name in names:
+        return name
+    return next((one for one in names if one.lower() == name.lower()), None)
+
+
+def _field(name: Name, kind: pa.DataType, path: Sequence[str], text: str) -> Term:
+    """A column, or a field within it."""
+    places: list[int] = []
+    for part in path:
+        fields = [kind.field(at).name for at in range(kind.num_fields)] if arrow.is_struct(kind) else []
+        inner = _named(fields, part)
+        if inner is None:
+            raise InvalidInput(f"{text!r}: {name[1]} ({kind}) has no field {part!r}")
+        places.append(fields.index(inner))
+        kind = kind.field(places[-1]).type
+    micros = pa.timestamp("us", kind.tz) if arrow.is_timestamp(kind) and kind.unit != "us" else kind
+
+    def run(block: Block) -> pa.Array:
+        values = pc.struct_field(block.column(name), places) if places else block.column(name)
+        return values if micros == kind else values.cast(micros)
+
+    return Term(micros, run, frozenset({name}))

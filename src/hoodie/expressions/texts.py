@@ -1,0 +1,157 @@
+"""Text functions as Spark has them, and patterns of LIKE."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions.duck import by_duckdb
+from hoodie.expressions.kinds import BOOL, INT, TEXT
+from hoodie.expressions.terms import Term, made, together
+
+
+def like(text: Term, pattern: Term, *, escape: str = "\\", any_case: bool = False) -> Term:
+    """LIKE and ILIKE."""
+    if pattern.literal is not None:
+        regex = like_regex(pattern.literal, escape, any_case)
+        return made(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
+
+    def run(values: pa.Array, patterns: pa.Array) -> pa.Array:
+        pairs = zip(values.to_pylist(), patterns.to_pylist(), strict=True)
+        return pa.array(
+            [
+                None if None in pair else bool(re.search(_python_regex(pair[1], escape, any_case), pair[0]))
+                for pair in pairs
+            ],
+            BOOL,
+        )
+
+    return made(BOOL, together(run), text, pattern, fails=True)
+
+
+def like_regex(pattern: str, escape: str, any_case: bool = False) -> str:
+    """A regular expression that finds what a pattern of LIKE matches. Raises InvalidInput on an escape of nothing"""
+    parts, at = [], 0
+    while at < len(pattern):
+        char = pattern[at]
+        if char == escape:
+            at += 1
+            if at == len(pattern) or pattern[at] not in ("_", "%", escape):
+                raise InvalidInput(
+                    f"the pattern {pattern!r} has an escape {escape!r} that stands before no %, _ or itself"
+                )
+            parts.append(_quoted(pattern[at]))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(char, _quoted(char)))
+        at += 1
+    return f"(?s{'i' if any_case else ''})^{''.join(parts)}\\z"
+
+
+def _python_regex(pattern: str, escape: str, any_case: bool) -> str:
+    return f"{like_regex(pattern, escape, any_case)[:-2]}\\Z"
+
+
+def _quoted(char: str) -> str:
+    return char if char.isalnum() or char == "_" or ord(char) > 127 else f"\\{char}" if char > " " else char
+
+
+def matches(text: Term, pattern: Term) -> Term | None:
+    """RLIKE; None: its pattern is no constant."""
+    if not isinstance(pattern.literal, str):
+        return None
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern.literal)
+    except pa.ArrowInvalid as problem:
+        raise InvalidInput(f"the regular expression {pattern.literal!r} cannot be read: {problem}") from problem
+    regex = pattern.literal
+    return made(BOOL, lambda values: pc.match_substring_regex(values, regex), text)
+
+
+def substring(text: Term, start: Term, length: Term | None = None) -> Term:
+    """`substring`: places count from 1, negative ones from the end."""
+    if not isinstance(start.literal, int) or not (length is None or isinstance(length.literal, int)):
+        end = "2147483647" if length is None else "$3::BIGINT"
+        begin = "CASE WHEN $2 > 0 THEN $2::BIGINT - 1 WHEN $2 < 0 THEN length($1) + $2::BIGINT ELSE 0 END"
+        unknown = f"$1 IS NULL OR {end} IS NULL OR $2 IS NULL"
+        sql = (
+            f"CASE WHEN {unknown} THEN NULL WHEN {end} <= 0 OR {begin} + {end} <= 0 THEN '' "
+            f"ELSE substring($1, greatest({begin}, 0) + 1, least({begin}, 0) + {end}) END"
+        )
+        return by_duckdb("substring", TEXT, sql, text, start, *([] if length is None else [length]))
+    first, count = start.literal, None if length is None else length.literal
+
+    def run(values: pa.Array) -> pa.Array:
+        if first >= 0:
+            begin = max(first - 1, 0)
+            end = None if count is None else begin + max(count, 0)
+            return pc.utf8_slice_codeunits(values, begin, end) if end is None or end > begin else _empty(values)
+        if count is not None and count <= 0:
+            return _empty(values)
+        # A place before the first: of the length so much is lost.
+        lengths = pc.utf8_length(values)
+        short = pc.less(lengths, -first)
+        whole_ = pc.utf8_slice_codeunits(values, first, None if count is None or first + count >= 0 else first + count)
+        if count is None:
+            return pc.if_else(short, values, whole_)
+        return _cut_front(values, lengths, short, whole_, first, count)
+
+    return made(TEXT, together(run), text)
+
+
+def _cut_front(
+    values: pa.Array, lengths: pa.Array, short: pa.Array, whole_: pa.Array, first: int, count: int
+) -> pa.Array:
+    found = pc.if_else(short, values, whole_)
+    for length in pc.unique(lengths.filter(pc.fill_null(short, False))).to_pylist():
+        end = length + first + count
+        cut = pc.utf8_slice_codeunits(values, 0, end) if end > 0 else _empty(values)
+        found = pc.if_else(pc.and_(short, pc.equal(lengths, length)), cut, found)
+    return found
+
+
+def _empty(values: pa.Array) -> pa.Array:
+    return pc.if_else(values.is_null(), pa.scalar(None, TEXT), pa.scalar("", TEXT))
+
+
+def padded(text: Term, width: int, fill: str, left: bool) -> Term:
+    """`lpad` and `rpad`, which cut what is longer."""
+    if width <= 0:
+        return made(TEXT, together(_empty), text)
+
+    def run(values: pa.Array) -> pa.Array:
+        if not fill:
+            return pc.utf8_slice_codeunits(values, 0, width)
+        filling = (fill * width)[:width]
+        missing = pc.subtract(width, pc.utf8_length(values))
+        found = values
+        for count in pc.unique(missing.filter(pc.fill_null(pc.greater(missing, 0), False))).to_pylist():
+            parts = [filling[:count], values] if left else [values, filling[:count]]
+            found = pc.if_else(pc.equal(missing, count), pc.binary_join_element_wise(*parts, ""), found)
+        return pc.utf8_slice_codeunits(found, 0, width)
+
+    return made(TEXT, together(run), text)
+
+
+def joined(texts: Sequence[Term]) -> Term:
+    """`concat` and ||: null where one is."""
+    return made(TEXT, lambda *values: pc.binary_join_element_wise(*values, pa.scalar("", TEXT)), *texts)
+
+
+def joined_by(separator: Term, texts: Sequence[Term]) -> Term:
+    """`concat_ws`: nulls are left out."""
+
+    def run(between: pa.Array, *values: pa.Array) -> pa.Array:
+        found = pa.nulls(len(between), TEXT)
+        for value in values:  # Arrow's own way to skip nulls leaves out rows that have nothing else
+            found = pc.coalesce(pc.binary_join_element_wise(found, value, between), found, value)
+        return pc.if_else(between.is_null(), pa.scalar(None, TEXT), pc.coalesce(found, pa.scalar("", TEXT)))
+
+    return made(TEXT, together(run), separator, *texts)
+
+
+def length(text: Term) -> Term:
+    return made(INT, pc.utf8_length, text)

@@ -1,0 +1,185 @@
+"""Dates and times as Spark computes with them, on the clocks of UTC."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions.casts import cast
+from hoodie.expressions.kinds import BIGINT, DATE, INT, TIMESTAMP, is_integer, is_text
+from hoodie.expressions.terms import Term, made, together
+
+_DAY = 86_400_000_000
+#: Microseconds of a unit of INTERVAL; of `month` and `year` months.
+_MICROS = {"microsecond": 1, "millisecond": 1_000, "second": 1_000_000, "minute": 60_000_000, "hour": 3_600_000_000}
+_MICROS |= {"day": _DAY, "week": 7 * _DAY}
+_MONTHS = {"month": 1, "quarter": 3, "year": 12}
+_WHOLE = re.compile(r"[+-]?\d+")
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """An INTERVAL: months and microseconds."""
+
+    months: int = 0
+    micros: int = 0
+
+    def __neg__(self) -> Span:
+        return Span(-self.months, -self.micros)
+
+
+def span(number: str, unit: str) -> Span:
+    """Raises InvalidInput on a unit or number that is none"""
+    name = unit.lower().rstrip("s")
+    if not _WHOLE.fullmatch(number.strip()) or name not in _MICROS | _MONTHS:
+        raise InvalidInput(f"interval {number} {unit}: expected a whole number of years, months, days, hours and so on")
+    count = int(number)
+    return Span(months=count * _MONTHS[name]) if name in _MONTHS else Span(micros=count * _MICROS[name])
+
+
+def moved(term: Term, by: Span) -> Term | None:
+    """A date or time plus an interval; None: it is none."""
+    kind = term.kind
+    if arrow.is_date(kind):
+        if by.micros % _DAY:
+            return moved(cast(term, TIMESTAMP), by)
+        days = by.micros // _DAY
+        return made(DATE, together(lambda values: _add_days(_add_months(values, by.months), days)), term, fails=True)
+    if not arrow.is_timestamp(kind):
+        return None
+
+    def run(values: pa.Array) -> pa.Array:
+        micros = values.cast(BIGINT)
+        if by.months:
+            days = _floor(micros, _DAY)
+            within = pc.subtract(micros, pc.multiply(days, _DAY))
+            moved_ = _add_months(days.cast(INT).cast(DATE), by.months).cast(INT).cast(BIGINT)
+            micros = pc.add(pc.multiply(moved_, _DAY), within)
+        return pc.add(micros, by.micros).cast(kind)
+
+    return made(kind, together(run), term)
+
+
+def plus_days(term: Term, days: Term, sign: int = 1) -> Term | None:
+    """A date and a number of days; None: they are none."""
+    if not arrow.is_date(term.kind) or not is_integer(days.kind) or days.kind == BIGINT:
+        return None
+    return made(
+        DATE,
+        together(lambda values, count: _add_days(values, pc.multiply(count.cast(BIGINT), sign))),
+        term,
+        days,
+        fails=True,
+    )
+
+
+def _add_days(values: pa.Array, days: Any) -> pa.Array:
+    numbers = pc.add(values.cast(INT).cast(BIGINT), days)
+    try:
+        return numbers.cast(INT).cast(DATE)
+    except pa.ArrowInvalid as problem:
+        raise InvalidInput("a date is out of range") from problem
+
+
+def add_months(term: Term, months: Term) -> Term | None:
+    if not arrow.is_date(term.kind) or not is_integer(months.kind):
+        return None
+    return made(DATE, together(_add_months), term, months)
+
+
+def _add_months(values: pa.Array, months: Any) -> pa.Array:
+    """The day of the month, or its last."""
+    if isinstance(months, int) and not months:
+        return values
+    nulls = np.asarray(values.is_null())
+    count: Any = months
+    if isinstance(months, pa.Array):
+        nulls = nulls | np.asarray(months.is_null())
+        count = months.cast(BIGINT).fill_null(0).to_numpy(zero_copy_only=False)
+    days = values.cast(INT).fill_null(0).to_numpy(zero_copy_only=False).astype("datetime64[D]")
+    month = days.astype("datetime64[M]")
+    day = (days - month.astype("datetime64[D]")).astype(np.int64)
+    target = month + count
+    last = ((target + 1).astype("datetime64[D]") - target.astype("datetime64[D]")).astype(np.int64) - 1
+    made_ = target.astype("datetime64[D]").astype(np.int64) + np.minimum(day, last)
+    return pa.array(made_.astype(np.int32), INT, mask=nulls).cast(DATE)
+
+
+def days_between(end: Term, start: Term) -> Term:
+    """`datediff`."""
+    return made(INT, lambda one, other: pc.subtract(one.cast(INT), other.cast(INT)), cast(end, DATE), cast(start, DATE))
+
+
+def _floor(micros: pa.Array, step: int) -> pa.Array:
+    numbers = micros.fill_null(0).to_numpy(zero_copy_only=False) // step
+    return pa.array(numbers, BIGINT, mask=np.asarray(micros.is_null()))
+
+
+def _last_day(values: pa.Array) -> pa.Array:
+    first = pc.floor_temporal(values, unit="month").cast(DATE)
+    return _add_days(_add_months(first, 1), -1)
+
+
+#: What `extract` and the functions of these names give of a date; all are int.
+PARTS: dict[str, Callable[[pa.Array], Any]] = {
+    "year": pc.year,
+    "quarter": pc.quarter,
+    "month": pc.month,
+    "day": pc.day,
+    "dayofmonth": pc.day,
+    "dayofyear": pc.day_of_year,
+    "dayofweek": lambda values: pc.day_of_week(values, week_start=7, count_from_zero=False),
+    "weekday": lambda values: pc.day_of_week(values, week_start=1, count_from_zero=True),
+    "weekofyear": pc.iso_week,
+    "week": pc.iso_week,
+    "hour": pc.hour,
+    "minute": pc.minute,
+    "second": pc.second,
+}
+_OF_TIMES = ("hour", "minute", "second")
+
+
+def part(name: str, term: Term) -> Term | None:
+    """A part of a date or time; None: the name or the type is none."""
+    function = PARTS.get(name)
+    if function is None:
+        return None
+    target = TIMESTAMP if name in _OF_TIMES else DATE
+    if not (arrow.is_date(term.kind) or arrow.is_timestamp(term.kind) or is_text(term.kind)):
+        return None
+    return made(INT, together(lambda values: function(values).cast(INT)), cast(term, target))
+
+
+def last_day(term: Term) -> Term:
+    return made(DATE, together(_last_day), cast(term, DATE))
+
+
+_UNITS = {
+    **dict.fromkeys(("year", "yyyy", "yy"), "year"),
+    **dict.fromkeys(("month", "mon", "mm"), "month"),
+    **{name: name for name in ("quarter", "week", "hour", "minute", "second")},
+    **dict.fromkeys(("day", "dd"), "day"),
+}
+
+
+def cut_down(term: Term, unit: str, kind: pa.DataType) -> Term:
+    """`trunc` of a date and `date_trunc` of a time, which give null where Spark knows no such unit."""
+    name = _UNITS.get(unit.lower())
+    if name is None or (kind == DATE and name in ("day", "hour", "minute", "second")):
+        return made(kind, together(lambda values: pa.nulls(len(values), kind)), term)
+    if kind == DATE:
+        return made(DATE, together(lambda values: pc.floor_temporal(values, unit=name).cast(DATE)), cast(term, DATE))
+
+    def run(values: pa.Array) -> pa.Array:
+        plain = values.cast(BIGINT).cast(pa.timestamp("us"))
+        return pc.floor_temporal(plain, unit=name).cast(BIGINT).cast(TIMESTAMP)
+
+    return made(TIMESTAMP, together(run), cast(term, TIMESTAMP))

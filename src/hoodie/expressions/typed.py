@@ -1,0 +1,112 @@
+"""Values that are assigned to columns: in their types, where nothing of what they mean is lost."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types as arrow
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions import kinds
+from hoodie.expressions.casts import cast, kernel_of
+from hoodie.expressions.kinds import NULL, is_decimal, is_float, is_integer, is_number, is_text, is_time
+from hoodie.expressions.reader import read_expression
+from hoodie.expressions.scope import Scope
+from hoodie.expressions.terms import Term, constant, made, spread, together
+from hoodie.schema.conform import conform
+from hoodie.schema.schema import stored_form
+from hoodie.schema.types import spark_name
+
+
+def value_term(value: Any, scope: Scope) -> Term:
+    """What a clause assigns: SQL text, or a plain value of Python's. Raises InvalidInput"""
+    if isinstance(value, str):
+        return read_expression(value, scope)
+    if isinstance(value, pa.Scalar):
+        return Term(value.type, lambda block: value)
+    try:
+        scalar = pa.scalar(value)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as problem:
+        raise InvalidInput(f"the value {value!r} is no SQL text and has no Arrow type: {problem}") from problem
+    stored = stored_form(pa.schema([pa.field("value", scalar.type)])).field(0).type
+    if scalar.type == pa.int64() and -(2**31) <= value < 2**31:
+        stored = pa.int32()
+    return constant(scalar.cast(stored).as_py(), stored) if not arrow.is_nested(stored) else _nested_constant(scalar)
+
+
+def _nested_constant(scalar: pa.Scalar) -> Term:
+    return Term(scalar.type, lambda block: scalar)
+
+
+def assigned(term: Term, column: pa.Field) -> Term | str:
+    """The term in the type of its column; text: why it would lose its meaning, such as text for a number. A number that
+    the column cannot hold is an InvalidInput once it is evaluated."""
+    kind = pa.timestamp("us", column.type.tz) if arrow.is_timestamp(column.type) else column.type
+    if term.kind == kind:
+        return term
+    if term.kind == NULL:
+        return cast(term, kind) if not arrow.is_nested(kind) else _nulls(kind)
+    if arrow.is_nested(kind) or arrow.is_nested(term.kind):
+        same = arrow.is_nested(kind) and arrow.is_nested(term.kind) and kind.id == term.kind.id
+        return _conformed(term, column) if same else _misfit(term, column)
+    if not _assignable(term.kind, kind):
+        return _misfit(term, column)
+    numbers = is_number(term.kind) and (is_integer(kind) or is_decimal(kind))
+    if not numbers or holds_all(kind, term.kind):
+        return cast(term, kind)
+    kernel = kernel_of(term.kind, kind)
+    assert kernel is not None  # of two numbers
+
+    def run(values: pa.Array) -> pa.Array:
+        fitting = kernel(values)
+        if fitting.null_count > values.null_count:
+            bad = values.filter(pc.and_(values.is_valid(), fitting.is_null()))[0].as_py()
+            raise InvalidInput(f"column {column.name} is {spark_name(kind)}, and cannot hold the value {bad}")
+        return fitting
+
+    return made(kind, together(run), term, fails=True)
+
+
+def _misfit(term: Term, column: pa.Field) -> str:
+    return f"column {column.name!r} is {spark_name(column.type)}, and the value {spark_name(term.kind)}"
+
+
+def _nulls(kind: pa.DataType) -> Term:
+    return Term(kind, lambda block: pa.nulls(block.length, kind))
+
+
+def _conformed(term: Term, column: pa.Field) -> Term:
+    field = pa.field(column.name, column.type)
+    schema = pa.schema([field])
+
+    def run(block: Any) -> pa.Array:
+        rows = pa.Table.from_arrays([spread(term.run(block), block.length)], [column.name])
+        return conform(rows, schema).column(0).combine_chunks()
+
+    return Term(column.type, run, term.columns, True)
+
+
+def _assignable(value: pa.DataType, column: pa.DataType) -> bool:
+    if is_text(column):
+        return not arrow.is_binary(value)
+    if value == column:
+        return True
+    return (is_number(value) and is_number(column)) or (is_time(value) and is_time(column))
+
+
+def holds_all(column: pa.DataType, value: pa.DataType) -> bool:
+    """Whether a column of one type holds each value of another, and equal ones are equal in both."""
+    if value in (NULL, column):
+        return True
+    if is_integer(value) and is_integer(column):
+        return bool(value.bit_width <= column.bit_width)
+    if is_decimal(value) and is_decimal(column):
+        return bool(column.precision - column.scale >= value.precision - value.scale and column.scale >= value.scale)
+    return is_float(value) and column == kinds.DOUBLE
+
+
+def equal_alike(column: pa.DataType, value: pa.DataType) -> bool:
+    """Whether a value equals one of a column where it does so once it is cast to the column's type."""
+    return holds_all(column, value) or (is_integer(value) and is_integer(column))

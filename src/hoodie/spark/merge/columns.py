@@ -1,0 +1,18 @@
+"""Expressions of merges as columns of Spark's."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column
+from pyspark.sql import functions as F
+
+
+def as_column(value: object) -> Column:
+    """An expression: text is SQL, a Column is itself, any other value stands for itself."""
+    if isinstance(value, str):
+        return F.expr(value)
+    return value if hasattr(value, "alias") and hasattr(value, "cast") else F.lit(value)  # type: ignore[return-value]
+
+
+def holds(condition: str | Column | None) -> Column:
+    """Whether a condition is true; null is not."""
+    return F.lit(True) if condition is None else F.coalesce(as_column(condition), F.lit(False))

@@ -1,0 +1,307 @@
+"""Updates, deletes and merges by condition on a table that is opened without Spark."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import hoodie
+from hoodie.api.rows import Rows
+from hoodie.api.table import HoodieTable
+from hoodie.errors import InvalidInput, KeyMatchedTwice, MissingPackage, SchemaMismatch, WriteConflict
+
+TYPES = pytest.mark.parametrize("table_type", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+ROUTES = pytest.mark.parametrize("most", ["268435456", "0"], ids=["memory", "files"])
+FIRST = [("a", "oslo", 1, 1.0), ("b", "oslo", 1, 2.0), ("c", "rome", 1, 3.0)]
+CHANGES = [
+    ("a", "oslo", 2, 10.0, "U"),
+    ("b", "oslo", 2, 0.0, "D"),
+    ("x", "bern", 2, 5.0, "U"),
+    ("y", "bern", 2, 6.0, "D"),
+]
+NAMES = ["id", "city", "ts", "price"]
+BY_KEY = "target.id = source.id AND target.city = source.city"
+
+
+def frame(rows: list[Any], names: list[str] = NAMES) -> pa.Table:
+    return pa.table({name: [row[at] for row in rows] for at, name in enumerate(names)})
+
+
+def new_table(path: Path, table_type: str = "COPY_ON_WRITE", **options: Any) -> HoodieTable[Rows]:
+    table = hoodie.create_table(
+        str(path), name="t", record_key="id", partition_by="city", ordering="ts", table_type=table_type, options=options
+    )
+    table.upsert(frame(FIRST))
+    return table
+
+
+def changes() -> pa.Table:
+    return frame(CHANGES, [*NAMES, "op"])
+
+
+def rows(table: HoodieTable[Rows]) -> list[tuple[Any, ...]]:
+    found = table.snapshot(columns=NAMES).to_arrow().to_pylist()
+    return sorted(tuple(row.values()) for row in found)
+
+
+def counts(result: hoodie.WriteResult) -> tuple[int, int, int]:
+    return result.inserted, result.updated, result.deleted
+
+
+def unchanged(table: HoodieTable[Rows]) -> None:
+    assert len(table.history()) == 1
+    assert rows(table) == FIRST
+
+
+@TYPES
+@ROUTES
+def test_rows_are_updated_and_deleted_by_condition(tmp_path: Path, table_type: str, most: str):
+    table = new_table(tmp_path / "t", table_type, **{"hoodie.spark.driver.max.batch.bytes": most})
+    result = table.update({"price": "price * 2 + ts", "ts": "ts + 1"}, where="city = 'oslo' and price < 1.5")
+    assert counts(result) == (0, 1, 0)
+    assert rows(table) == [("a", "oslo", 2, 3.0), *FIRST[1:]]
+    assert table.update({"price": 7}, "city ilike 'ROME'").updated == 1
+    assert table.delete(where="price between 2 and 3").deleted == 2
+    assert rows(table) == [("c", "rome", 1, 7.0)]
+    assert table.delete(where="true").deleted == 1
+    assert rows(table) == []
+
+
+@TYPES
+@ROUTES
+def test_a_merge_applies_changes_in_one_commit(tmp_path: Path, table_type: str, most: str):
+    table = new_table(tmp_path / "t", table_type, **{"hoodie.spark.driver.max.batch.bytes": most})
+    result = (
+        table.merge(changes(), BY_KEY)
+        .when_matched_delete(condition="source.op = 'D'")
+        .when_matched_update_all()
+        .when_not_matched_insert_all(condition="source.op <> 'D'")
+        .execute()
+    )
+    assert rows(table) == [("a", "oslo", 2, 10.0), ("c", "rome", 1, 3.0), ("x", "bern", 2, 5.0)]
+    assert counts(result) == (1, 1, 1)
+    assert len(table.history()) == 2
+    assert table.schema.names == NAMES
+
+
+@TYPES
+def test_a_merge_computes_with_the_rows_of_the_table(tmp_path: Path, table_type: str):
+    table = new_table(tmp_path / "t", table_type)
+    result = (
+        table.merge(changes(), BY_KEY)
+        .when_matched_delete(condition="source.op = 'D'")
+        .when_matched_update({"price": "target.price + source.price", "target.ts": "source.ts"})
+        .when_not_matched_insert({"id": "source.id", "city": "source.city", "ts": 7}, condition="source.price = 5")
+        .when_not_matched_by_source_update({"price": -1})
+        .execute()
+    )
+    assert rows(table) == [("a", "oslo", 2, 11.0), ("c", "rome", 1, -1.0), ("x", "bern", 7, None)]
+    assert counts(result) == (1, 2, 1)
+
+
+def test_rows_that_no_source_row_matches_are_deleted(tmp_path: Path):
+    table = new_table(tmp_path / "t")
+    merge = table.merge(changes()).when_matched_update_all()
+    assert counts(merge.when_not_matched_by_source_delete(condition="target.price > 2.5").execute()) == (0, 2, 1)
+    assert rows(table) == [("a", "oslo", 2, 10.0), ("b", "oslo", 2, 0.0)]
+
+
+@TYPES
+def test_a_plain_merge_by_key_reads_no_row_of_the_table_and_needs_no_engine(
+    tmp_path: Path, table_type: str, monkeypatch: pytest.MonkeyPatch
+):
+    table = new_table(tmp_path / "t", table_type)
+
+    def refuse(*_: object) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr("hoodie.conditional.merge.joined_rows", refuse)
+    monkeypatch.setattr("hoodie.expressions.duck.connection", refuse)
+    merge = table.merge(changes().drop_columns(["op"]))
+    assert counts(merge.when_matched_update_all().when_not_matched_insert_all().execute()) == (2, 2, 0)
+    assert rows(table)[-1] == ("y", "bern", 2, 6.0)
+    keys = frame([("x", "bern"), ("q", "bern")], ["id", "city"])
+    assert table.merge(keys).when_matched_delete().execute().deleted == 1
+
+
+def test_a_merge_without_an_equality_joins_by_comparing(tmp_path: Path):
+    table = new_table(tmp_path / "t")
+    limits = pa.table({"low": [1.5], "high": [2.5], "to": [20.0]})
+    merge = table.merge(limits, "target.price > source.low and target.price < source.high")
+    assert counts(merge.when_matched_update({"price": "source.to"}).execute()) == (0, 1, 0)
+    assert rows(table) == [FIRST[0], ("b", "oslo", 1, 20.0), FIRST[2]]
+
+
+def test_a_source_row_that_matches_many_rows_updates_each(tmp_path: Path):
+    table = new_table(tmp_path / "t")
+    merge = table.merge(pa.table({"town": ["oslo"], "by": [100]}), "target.city = source.town")
+    assert merge.when_matched_update({"price": "price + by"}).execute().updated == 2
+    assert [row[3] for row in rows(table)] == [101.0, 102.0, 3.0]
+
+
+def test_two_source_rows_for_one_row_change_nothing(tmp_path: Path):
+    table = new_table(tmp_path / "t")
+    twice = pa.concat_tables([changes(), changes()])
+    with pytest.raises(KeyMatchedTwice):
+        table.merge(twice).when_matched_update_all().execute()
+    with pytest.raises(KeyMatchedTwice):
+        table.merge(twice, "target.price < 1.5").when_matched_update({"price": "source.price"}).execute()
+    unchanged(table)
+
+
+def test_subqueries_ask_frames(tmp_path: Path):
+    table = new_table(tmp_path / "t")
+    bad = pa.table({"id": ["a", "q", None], "limit": [0, 5, None]})
+    frames = {"bad": bad}
+    assert (
+        table.update(
+            {"price": "(select max(limit) from bad)"}, where="id in (select id from bad)", frames=frames
+        ).updated
+        == 1
+    )
+    assert rows(table)[0] == ("a", "oslo", 1, 5.0)
+    assert table.delete(where="id not in (select id from bad)", frames=frames).deleted == 0  # null is among them
+    gone = "not exists (select 1 from bad b where b.id = target.id and b.limit < target.price)"
+    assert table.delete(where=gone, frames=frames).deleted == 2
+    with pytest.raises(InvalidInput, match="there is no frame 'worse'; there are bad"):
+        table.delete(where="id in (select id from worse)", frames=frames)
+    assert len(rows(table)) == 1
+
+
+def test_dates_are_compared_with_the_day_of_the_call(tmp_path: Path):
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
+    today = dt.datetime.now(dt.UTC).date()
+    table.upsert(pa.table({"id": [1, 2, 3], "d": [today, today - dt.timedelta(days=8), None]}))
+    assert table.delete(where="d > current_date - 7").deleted == 1
+    assert table.delete(where="coalesce(d, date '2000-01-01') < current_date() - interval 1 year").deleted == 1
+    assert table.count() == 1
+
+
+def test_partitions_and_row_groups_that_cannot_fit_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    table = new_table(tmp_path / "t")
+    rome = next((tmp_path / "t" / "rome").glob("*.parquet"))
+    rome.write_bytes(b"")
+    with pytest.raises(Exception):  # noqa: B017, PT011 - whichever way a file without a byte is refused
+        table.update({"price": 1}, where="price > 100")
+    assert table.update({"price": "price + 1"}, where="target.city = 'oslo' and price > 1").updated == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda t: t.update({"prize": 1}), InvalidInput, "Did you mean 'price'"),
+        (lambda t: t.update({"city": "'bern'"}, where="id = 'a'"), InvalidInput, "of the partition"),
+        (lambda t: t.update({"id": "'q'"}), InvalidInput, "record key"),
+        (lambda t: t.update({"price": "'dear'"}), SchemaMismatch, "'price' is double, and the value string.*Cast them"),
+        (lambda t: t.update({"ts": "ts + 9223372036854775807"}), InvalidInput, "too large for bigint"),
+        (lambda t: t.update({"price": "1 / (ts - 1)"}), InvalidInput, "division by zero"),
+        (lambda t: t.update({"price": 1, "PRICE": 2}), InvalidInput, "set twice"),
+        (lambda t: t.update({}), InvalidInput, "sets no column"),
+        (lambda t: t.update("price > 1"), InvalidInput, "an update takes columns"),
+        (lambda t: t.delete(where="fare > 3"), InvalidInput, "there is no column 'fare'"),
+        (lambda t: t.delete(where="price >"), InvalidInput, "cannot be parsed"),
+        (lambda t: t.delete(where="price"), InvalidInput, "expected a condition"),
+        (lambda t: t.delete(where="soundex(id) = 'a'"), InvalidInput, "soundex is not known without Spark"),
+        (lambda t: t.delete(where="cast(id as int) = 1"), InvalidInput, "'a' .string. cannot be cast to int"),
+        (lambda t: t.delete(), InvalidInput, "keys or where"),
+        (lambda t: t.merge(changes()).execute(), InvalidInput, "has no clause"),
+        (lambda t: t.merge([1]), InvalidInput, "expected rows"),
+        (lambda t: t.merge(changes(), "id = 'a'").when_matched_delete().execute(), InvalidInput, "say which"),
+        (
+            lambda t: t.merge(changes()).when_matched_update({"price": "source.cost"}).execute(),
+            InvalidInput,
+            "there is no column 'source.cost'",
+        ),
+        (
+            lambda t: t.merge(frame([("a", "oslo")], ["id", "city"])).when_not_matched_insert_all().execute(),
+            SchemaMismatch,
+            "lacks ts, price",
+        ),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_and_changes_nothing(tmp_path: Path, call: Any, error: Any, words: str):
+    table = new_table(tmp_path / "t")
+    with pytest.raises(error, match=words):
+        call(table)
+    unchanged(table)
+
+
+def test_a_function_that_only_duckdb_has_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    table = new_table(tmp_path / "t")
+    assert table.delete(where="instr(city, id) > 9").deleted == 0
+    table = new_table(tmp_path / "u")
+    monkeypatch.setattr("hoodie.expressions.duck._database", _no_duckdb)
+    with pytest.raises(MissingPackage, match=r"instr .* needs duckdb: pip install 'hoodie\[duckdb\]'"):
+        table.delete(where="instr(city, id) > 0")
+    unchanged(table)
+
+
+def _no_duckdb() -> None:
+    raise ModuleNotFoundError("duckdb")
+
+
+def test_rows_that_another_writer_changed_meanwhile_are_read_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from hoodie.conditional import update
+
+    table, plan = new_table(tmp_path / "t"), update.target_scan
+    writes = [frame([("b", "oslo", 2, 50.0)])]
+
+    def and_then_another_write(*of: Any) -> Any:
+        scan = plan(*of)
+        if writes:
+            hoodie.open_table(str(tmp_path / "t")).upsert(writes.pop())
+        return scan
+
+    monkeypatch.setattr(update, "target_scan", and_then_another_write)
+    options = {"hoodie.write.num.retries.on.conflict.failures": "1"}
+    assert table.update({"price": "price + 1"}, where="price < 3", options=options).updated == 1
+    assert rows(table) == [("a", "oslo", 1, 2.0), ("b", "oslo", 2, 50.0), FIRST[2]]
+    writes.append(frame([("c", "rome", 2, 60.0)]))
+    with pytest.raises(WriteConflict):
+        table.update({"price": "price + 1"}, options={"hoodie.write.num.retries.on.conflict.failures": "0"})
+
+
+def test_values_that_no_clause_sets_keep_their_types_and_digits(tmp_path: Path):
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
+    first = pa.table(
+        {
+            "id": [1, 2],
+            "big": [2**53 + 1, None],
+            "money": pa.array([Decimal("12345678901234567890.12"), None], pa.decimal128(38, 2)),
+            "tags": [["x"], None],
+            "where": pa.array([{"x": 1, "y": None}, None], pa.struct([("x", pa.int64()), ("y", pa.string())])),
+            "at": pa.array([1, None], pa.timestamp("us", "UTC")),
+        }
+    )
+    table.upsert(first)
+    table.update({"tags": ["new", "tag"]}, where="id = 2")
+    table.update({"money": "money + 0.01"}, where="id = 1")
+    found = table.snapshot(columns=first.schema.names).to_arrow().sort_by("id").to_pylist()
+    assert found[0] == {**first.to_pylist()[0], "money": Decimal("12345678901234567890.13")}
+    assert found[1] == {**first.to_pylist()[1], "tags": ["new", "tag"]}
+
+
+def test_a_merge_into_a_table_without_rows_inserts(tmp_path: Path):
+    table = hoodie.create_table(str(tmp_path / "t"), name="t", record_key="id")
+    merge = table.merge(pa.table({"id": [1], "v": ["x"]})).when_matched_update_all().when_not_matched_insert_all()
+    assert merge.execute().inserted == 1
+    assert table.snapshot(columns=["id", "v"]).to_arrow().to_pylist() == [{"id": 1, "v": "x"}]
+    empty = hoodie.create_table(str(tmp_path / "e"), name="t", record_key="id")
+    assert empty.delete(where="id = 1").deleted == 0
+
+
+def test_a_merge_takes_pandas_and_polars(tmp_path: Path):
+    import pandas as pd
+    import polars as pl
+
+    table = new_table(tmp_path / "t")
+    given = pd.DataFrame({"id": ["a"], "city": ["oslo"], "ts": [5], "price": [9.0]})
+    assert table.merge(given).when_matched_update_all().execute().updated == 1
+    other = pl.DataFrame({"id": ["a"], "city": ["oslo"], "more": [0.5]})
+    assert table.merge(other).when_matched_update({"price": "target.price + more"}).execute().updated == 1
+    assert rows(table)[0] == ("a", "oslo", 5, 9.5)

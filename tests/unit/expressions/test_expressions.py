@@ -1,0 +1,160 @@
+"""SQL expressions on Arrow rows: types, laziness, what is refused. Values: tests/spark/test_expressions_on_spark.py."""
+
+from __future__ import annotations
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from hoodie.errors import InvalidInput
+from hoodie.expressions.facts import facts_of
+from hoodie.expressions.joins import pairs
+from hoodie.expressions.reader import read_condition, read_conjuncts, read_expression
+from hoodie.expressions.scope import Scope
+from hoodie.expressions.terms import Block, spread
+
+STRUCT = pa.struct([("k", pa.int32()), ("t", pa.string())])
+TABLE = pa.table(
+    {
+        "a": pa.array([1, 0, None], pa.int64()),
+        "p": pa.array([Decimal("1.25"), None, Decimal("-0.05")], pa.decimal128(6, 2)),
+        "x": [float("nan"), -0.0, 2.0],
+        "s": ["b", None, "7"],
+        "d": [dt.date(2024, 1, 31), None, dt.date(2024, 2, 29)],
+        "n": pa.array([{"k": 1, "t": "u"}, None, {"k": None, "t": "v"}], STRUCT),
+    }
+)
+NOW = dt.datetime(2024, 2, 3, 4, 5, 6, tzinfo=dt.UTC)
+SCOPE = Scope({"target": TABLE.schema}, now=NOW)
+
+
+def values(text: str) -> list[Any]:
+    found: list[Any] = spread(read_expression(text, SCOPE).run(Block.of({"target": TABLE})), TABLE.num_rows).to_pylist()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("1", pa.int32()),
+        ("3000000000", pa.int64()),
+        ("1.50", pa.decimal128(3, 2)),
+        ("1e0", pa.float64()),
+        ("a + 1", pa.int64()),
+        ("a / 2", pa.float64()),
+        ("p + 1", pa.decimal128(7, 2)),
+        ("p * p", pa.decimal128(13, 4)),
+        ("p / 3", pa.decimal128(10, 6)),
+        ("p + a", pa.decimal128(23, 2)),
+        ("coalesce(a, p)", pa.decimal128(22, 2)),
+        ("d - 1", pa.date32()),
+        ("d + interval 1 hour", pa.timestamp("us", "UTC")),
+        ("a = p", pa.bool_()),
+        ("n.k + 1", pa.int32()),
+    ],
+)
+def test_types_are_known_before_a_row_is_read(text: str, kind: pa.DataType):
+    assert read_expression(text, SCOPE).kind == kind
+
+
+def test_what_fails_is_asked_for_the_rows_alone_that_need_it():
+    assert values("case when a = 0 then -1 else 10 div a end") == [10, -1, None]
+    assert values("a <> 0 and 10 div a > 1") == [True, False, None]
+    assert values("a = 0 or 10 div a > 1") == [True, True, None]
+    assert values("coalesce(a, cast(s as int))") == [1, 0, 7]
+    assert values("if(s = '7', cast(s as int), 0)") == [0, 0, 7]
+    with pytest.raises(InvalidInput, match="division by zero"):
+        values("10 div a")
+
+
+def test_the_day_is_that_of_the_call_in_utc():
+    assert values("d > current_date - 7") == [True, None, True]
+    assert values("current_timestamp()")[0] == NOW
+
+
+def test_a_column_may_be_called_as_a_function_is():
+    scope = Scope({"t": pa.schema([("current_date", pa.int32()), ("Left", pa.string()), ("a b", pa.int32())])})
+    assert read_expression("current_date", scope).kind == pa.int32()
+    assert read_expression("t.LEFT", scope).columns == {("t", "Left")}
+    assert read_expression("`a b` + 1", scope).columns == {("t", "a b")}
+
+
+def test_a_quote_is_written_twice_within_a_text():
+    assert values("'it''s'")[0] == "it's"
+    assert values("concat('''', 'a' 'b')")[0] == "'ab"
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a +", "cannot be parsed"),
+        ("a; drop table x", "cannot be parsed|not supported"),
+        ("b + 1", "no column 'b'"),
+        ("n.z", "has no field 'z'"),
+        ("upper(a, s)", r"upper takes no arguments of types \(bigint, string\)"),
+        ("a + d", "do not go together"),
+        ("d - d", "datediff"),
+        ("n = n", "cannot be compared"),
+        ("count(a) > 1", "count is not known"),
+        ("a over (order by a)", "cannot be parsed|not supported"),
+        ("a in (select a from t)", "there is no frame 't'; there are none"),
+        ("cast(a as interval)", "not supported"),
+        (r"s like 'a\\b'", "escape"),
+        ("s rlike '('", "regular expression"),
+        ("a & 1", "not supported without Spark"),
+    ],
+)
+def test_what_has_no_meaning_here_is_refused_by_its_words(text: str, words: str):
+    with pytest.raises(InvalidInput, match=words):
+        read_expression(text, SCOPE)
+
+
+def test_comparisons_with_constants_are_known_of_a_condition():
+    text = "target.A >= 3 - 1 and d between current_date - 1 and '2024-03-01' and s in ('x', 'y') and (x > 1 or a < 5)"
+    assert facts_of(text, SCOPE) == [
+        (("target", "a"), ">=", 2),
+        (("target", "d"), ">=", dt.date(2024, 2, 2)),
+        (("target", "s"), "in", ["x", "y"]),
+    ]
+    assert facts_of("not (a = 1) and a + 1 > 3 and a > p and n.k = 2 and 5 > a", SCOPE) == [(("target", "a"), "<", 5)]
+
+
+def test_rows_are_paired_by_equal_values_as_sql_has_them():
+    left = pa.table({"x": [0.0, float("nan"), None, 1.0], "i": [1, 2, 3, 4]})
+    right = pa.table({"y": [-0.0, float("nan"), None, 1.0], "j": [1, 2, 3, 0]})
+    scope = Scope({"l": left.schema, "r": right.schema})
+    blocks = Block.of({"l": left}), Block.of({"r": right})
+    for text, expected in (
+        ("l.x = r.y", [(0, 0), (1, 1), (3, 3)]),
+        ("x = y and i >= j and j > 0", [(0, 0), (1, 1)]),
+        ("i < j", [(0, 1), (0, 2), (1, 2)]),
+        ("l.i = 1", [(0, 0), (0, 1), (0, 2), (0, 3)]),
+        ("false", []),
+    ):
+        found = pairs(*blocks, read_conjuncts(text, scope), frozenset({"l"}))
+        assert sorted(zip(found.left.tolist(), found.right.tolist(), strict=True)) == expected, text
+
+
+def test_pairs_without_an_equality_are_looked_at_in_parts(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("hoodie.expressions.joins._MOST", 8)
+    left, right = pa.table({"i": np.arange(10)}), pa.table({"j": np.arange(10)})
+    scope = Scope({"l": left.schema, "r": right.schema})
+    found = pairs(Block.of({"l": left}), Block.of({"r": right}), read_conjuncts("i + 1 < j", scope), frozenset({"l"}))
+    assert len(found.left) == sum(range(9))
+
+
+def test_a_condition_is_true_or_false():
+    with pytest.raises(InvalidInput, match="expected a condition"):
+        read_condition("a + 1", SCOPE)
+    assert read_condition("null", SCOPE).kind == pa.bool_()
+
+
+def test_rows_that_are_none_have_no_values():
+    none = Block.of({"target": TABLE.slice(0, 0)})
+    for text in ("case when a > 1 then p else 0 end", "s || 'x'", "round(x)", "cast(s as int)", "a in (1, 2)", "d + 1"):
+        term = read_expression(text, SCOPE)
+        assert spread(term.run(none), 0).type == term.kind
