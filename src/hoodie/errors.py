@@ -103,7 +103,7 @@ class TableMismatch(HoodieError):
 
 
 class UnsupportedTable(HoodieError):
-    """A real table that this library does not read, or does not write: version, payload, metadata table."""
+    """A real table that this library does not read, or does not write: version, payload, key."""
 
 
 class CorruptFile(HoodieError):
@@ -460,8 +460,8 @@ class MetadataTableIgnored(HoodieWarning):
     def __str__(self) -> str:
         return (
             f"{self.path}: the metadata table is not used: {self.problem.rstrip('.')}. The storage is listed instead. "
-            "A write with hoodie.metadata.enable=false removes this metadata table, and Hudi's writers can build it "
-            "anew; with the same option a read does not look at it."
+            "`hoodie metadata drop` removes it, and `hoodie metadata create` builds its file lists anew; with "
+            "hoodie.metadata.enable=false a read does not look at it."
         )
 
 

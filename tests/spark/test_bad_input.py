@@ -342,7 +342,6 @@ def test_a_bad_option_value_is_refused_with_what_was_expected(spark, table, tmp_
     [
         ({"hoodie.table.version": "5"}, "version 5"),
         ({"hoodie.table.version": "10"}, "version 10"),
-        ({"hoodie.table.metadata.partitions": "files"}, "hoodie.metadata.enable=false"),
         (
             {"hoodie.table.cdc.enabled": "true", "hoodie.table.cdc.supplemental.logging.mode": "ALL"},
             "hoodie.table.cdc.supplemental.logging.mode",

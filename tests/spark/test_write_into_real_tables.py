@@ -76,7 +76,6 @@ CASES = {
 }
 
 REFUSED = {
-    "cow_metadata_table": r"keeps a metadata table \(column_stats, files, record_index\).*hoodie.metadata.enable=false",
     "cow_no_meta_fields": "hoodie.populate.meta.fields=false.* read only",
     "v5_cow_nonpartitioned": "table version 5 can be read, but only 6 is written",
     "v8_cow_simplekeygen": "table version 8 can be read, but only 6 is written.*hoodie.write.auto.upgrade=false",

@@ -244,6 +244,7 @@ SELDOM = frozenset(
         "hoodie.copyonwrite.insert.auto.split",
         "hoodie.copyonwrite.insert.split.size",
         "hoodie.record.size.estimation.threshold",
+        "hoodie.metadata.compact.max.delta.commits",
         "hoodie.merge.small.file.group.candidates.limit",
         "hoodie.logfile.to.parquet.compression.ratio",
         "hoodie.bloom.index.filter.type",

@@ -192,7 +192,7 @@ class TableReads(TableHandle[Frame]):
         return detail(load_state(self.storage), self._options(options))
 
     def metadata(self, partition: str = MetadataPartition.FILES.value) -> Frame:
-        """What the metadata table says, which other writers keep beside the rows: a DataFrame of the session, or `Rows`
+        """What the metadata table says, which writers keep beside the rows: a DataFrame of the session, or `Rows`
         without one.
 
         partition  "files": partition, file, size; "column_stats": partition, file, column, min and max as text, values,

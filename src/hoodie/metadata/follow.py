@@ -66,7 +66,7 @@ def take_back_commit(storage: Storage, config: TableConfig, timeline: Timeline, 
 
 
 def _kept(storage: Storage, config: TableConfig, timeline: Timeline) -> MetadataTable | None:
-    """The metadata table, with the partitions that are kept; None: there is none, or none any more."""
+    """The metadata table, with the partitions that are kept; None: there is none, or it was removed."""
     named = {*config.metadata_partitions, *config.metadata_inflight}
     if not named:
         return None

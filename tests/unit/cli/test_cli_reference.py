@@ -77,6 +77,8 @@ def test_documents_follow_the_schema(lake: Path, tmp_path: Path, hoodie: Termina
         ("metadata show", path),
         ("metadata list", mdt),
         ("metadata validate", mdt),
+        ("metadata create", mdt),
+        ("metadata drop", mdt, "--yes"),
         ("report", path, "--output", tmp_path / "pages"),
         ("query", path),
         ("changes", path),
