@@ -13,7 +13,7 @@ from hoodie.doctor.columns import examine_columns
 from hoodie.doctor.engines import check_engine, examine_for
 from hoodie.doctor.files import examine_files
 from hoodie.doctor.findings import Contents, Fault, Finding, Findings, Mend, Remedy, Scene, Severity
-from hoodie.doctor.metadata import unlisted_logs
+from hoodie.doctor.metadata import unlisted_logs, wrong_lists
 from hoodie.doctor.rows import examine_rows
 from hoodie.doctor.timeline import (
     archives,
@@ -124,6 +124,7 @@ def examine(
     findings += temporaries(scene, tree)
     findings += archives(scene)
     findings += unlisted_logs(scene)
+    findings += wrong_lists(scene)
     if engine:
         findings += examine_for(engine, scene, contents)
     if any(f.fault in (Fault.UNREADABLE, Fault.UNKNOWN_NAME) for f in (*unknown, *broken)):

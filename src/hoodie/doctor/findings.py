@@ -66,6 +66,7 @@ class Fault(StrEnum):
     ARCHIVE = "archive that Hudi 1.x refuses"
     UPGRADE = "stopped upgrade"
     UNLISTED = "log that Hudi 1.x lacks"
+    LISTS = "wrong metadata table"
     FOREIGN = "not read alike"
     UNEXAMINED = "not examined"
 

@@ -1,4 +1,7 @@
-"""Logs that readers of Hudi 1.x lack after an upgrade, though they are there.
+"""What readers lack, or look for in vain, that list files from the metadata table.
+
+Its file lists are compared with the storage. After an upgrade there is more: logs that readers of Hudi 1.x lack, though
+they are there.
 
 Version 6 names a log by the base instant of its slice: one that was written behind the plan of a compaction has that
 compaction's instant. From version 8 on the name has the instant of the write, and Hudi takes such a log for one of the
@@ -11,13 +14,37 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
+from hoodie.config.table import WRITTEN_VERSION
 from hoodie.doctor.findings import Fault, Finding, Mend, Remedy, Scene, Severity
+from hoodie.errors import HoodieError
 from hoodie.metadata.keys import FOLDER, MetadataPartition
+from hoodie.metadata.validate import validate
 from hoodie.model.files import LogFile
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import join
+from hoodie.view.load import folders_of_tree
 
 _FIRST = re.compile(r"0{17}_(\d{17})\.deltacommit", re.ASCII)
+
+
+def wrong_lists(scene: Scene) -> Iterator[Finding]:
+    """Differences between the file lists and the storage, of a table that is written."""
+    if scene.config.version != WRITTEN_VERSION or MetadataPartition.FILES not in scene.config.metadata_partitions:
+        return
+    folders = folders_of_tree({folder: list(entries) for folder, entries in scene.tree.items()})
+    try:
+        told = validate(scene.storage, scene.config, scene.timeline, folders)
+        problems = told.problems if told is not None else ()
+    except (HoodieError, FileNotFoundError) as damage:
+        problems = (str(damage).rstrip("."),)
+    if problems:
+        more = f", and {len(problems) - 1} more" if len(problems) > 1 else ""
+        advice = (
+            "--repair removes the metadata table: readers list folders then. `hoodie metadata create` builds it anew"
+        )
+        yield Finding(
+            Severity.ERROR, Fault.LISTS, FOLDER, f"{problems[0]}{more}", advice, Remedy(Mend.METADATA, FOLDER)
+        )
 
 
 def unlisted_logs(scene: Scene) -> Iterator[Finding]:

@@ -26,9 +26,12 @@ class Validated:
     problems: tuple[str, ...]
 
 
-def validate(storage: Storage, config: TableConfig, timeline: Timeline) -> Validated | None:
+def validate(
+    storage: Storage, config: TableConfig, timeline: Timeline, folders: Folders | None = None
+) -> Validated | None:
     """Read the metadata table whole, and list the storage beside it; None: the table has none.
 
+    folders  of the table, where they have been listed
     Files of pending and of failed writes are no difference: other readers do not see them either.
     Raises CorruptFile and the like, where it cannot be read
     """
@@ -37,20 +40,25 @@ def validate(storage: Storage, config: TableConfig, timeline: Timeline) -> Valid
         return None
     counts = {str(partition): len(read_records(table, partition)) for partition in sorted(table.ready)}
     problems = [problem] if (problem := table.problem()) else []
-    return Validated(counts, (*problems, *_differences(table, list_folders(storage))))
+    return Validated(counts, (*problems, *_differences(table, folders or list_folders(storage), storage)))
 
 
-def _differences(table: MetadataTable, there: Folders) -> list[str]:
-    """What the file lists and the storage say differently of files of completed instants."""
+def _differences(table: MetadataTable, there: Folders, storage: Storage) -> list[str]:
+    """What the file lists and the storage say differently of files of completed instants.
+
+    storage  of the table, to look once more: a write or a clean may have come after the folders were listed
+    """
     visible = table.data.visible()
     listed = {file.path: file for file in data_files(listed_folders(table).marked)}
     stored = {file.path: file for file in data_files(there.marked)}
     where = MetadataPartition.FILES
-    problems = [f"{path} is in {where}, and not on the storage" for path in sorted(listed.keys() - stored.keys())]
+    missing = [path for path in sorted(listed.keys() - stored.keys()) if not storage.exists(path)]
+    problems = [f"{path} is in {where}, and not on the storage" for path in missing]
     for path in sorted(stored.keys() - listed.keys()):
         file = stored[path]
         instant = getattr(file, "instant", "") or getattr(file, "base_instant", "")
-        if visible.committed(instant) and (table.data.layout == 2 or hasattr(file, "instant")):
+        counts = visible.committed(instant) and (table.data.layout == 2 or hasattr(file, "instant"))
+        if counts and storage.exists(path):
             problems.append(f"{path} is on the storage, and not in {where}")
     sizes = {path: (stored[path].size, listed[path].size) for path in sorted(listed.keys() & stored.keys())}
     wrong = {path: pair for path, pair in sizes.items() if pair[0] != pair[1]}

@@ -62,20 +62,27 @@ def list_folders(storage: Storage, partitions: Iterable[str] | None = None) -> F
     partitions  those to list, one listing each; None: all, with one listing of the tree
     """
     if partitions is None:
-        tree = storage.list_tree("", skip=(".hoodie",))
-        marked = _outermost({folder: entries for folder, entries in tree.items() if _is_partition(entries)})
-    else:
-        paths = sorted({check_path(partition) for partition in partitions})
-        tree = dict(zip(paths, in_threads(storage.list, paths), strict=True))
-        marked = {folder: entries for folder, entries in tree.items() if _is_partition(entries)}
-    unmarked = {
+        return folders_of_tree(storage.list_tree("", skip=(".hoodie",)))
+    paths = sorted({check_path(partition) for partition in partitions})
+    tree = dict(zip(paths, in_threads(storage.list, paths), strict=True))
+    marked = {folder: entries for folder, entries in tree.items() if _is_partition(entries)}
+    return Folders(marked, _unmarked(tree, marked))
+
+
+def folders_of_tree(tree: Mapping[str, list[Entry]]) -> Folders:
+    """The folders that may be partitions, of a listing of the whole table outside `.hoodie`."""
+    marked = _outermost({folder: entries for folder, entries in tree.items() if _is_partition(entries)})
+    return Folders(marked, _unmarked(tree, marked))
+
+
+def _unmarked(tree: Mapping[str, list[Entry]], marked: Mapping[str, list[Entry]]) -> dict[str, list[Entry]]:
+    return {
         folder: entries
         for folder, entries in tree.items()
         if folder not in marked
         and not any(above in marked for above in _above(folder))
         and any(not entry.is_dir and parse_data_file(folder, entry.name, 0) for entry in entries)
     }
-    return Folders(marked, unmarked)
 
 
 def list_partitions(storage: Storage, partitions: Iterable[str] | None = None) -> dict[str, list[Entry]]:
