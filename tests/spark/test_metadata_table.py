@@ -1,4 +1,5 @@
-"""Spark reads a table with a metadata table of Hudi's: its rows, filters that leave files out, and what it says."""
+"""Spark reads a table with a metadata table of Hudi's: its rows, filters that leave files out, and what it says. Its
+writes keep the file lists."""
 
 from __future__ import annotations
 
@@ -9,7 +10,10 @@ from pyspark.sql import SparkSession
 
 import hoodie
 from hoodie.errors import MetadataTableIgnored
+from hoodie.metadata.validate import validate
 from hoodie.reading.pruned import PruneReason
+from hoodie.storage.local import LocalStorage
+from hoodie.table.state import load_state
 from support.metadata_tables import table_files
 
 
@@ -34,3 +38,24 @@ def test_spark_reads_by_the_metadata_table(spark: SparkSession, tmp_path: Path) 
     entries = table.metadata("record_index")
     assert entries.columns == ["record_key", "partition", "file_id", "instant_time"]
     assert {row["record_key"] for row in entries.collect()} == set(rows["id"])
+
+
+def test_writes_of_spark_build_and_keep_the_file_lists(spark: SparkSession, tmp_path: Path) -> None:
+    options = {"hoodie.metadata.enable": "true", "hoodie.spark.driver.max.batch.bytes": "0"}
+    table = hoodie.create_table(
+        str(tmp_path), spark=spark, name="trips", record_key="id", partition_by="city", ordering="ts", options=options
+    )
+    for ts in range(3):
+        frame = spark.createDataFrame(
+            [(f"k{ts}", "oslo", ts), ("a", f"city{ts}", ts)], "id string, city string, ts long"
+        )
+        assert table.upsert(frame).route == "executors"
+    table.delete_partitions(["city1"])
+    state = load_state(LocalStorage(tmp_path))
+    told = validate(state.storage, state.config, state.timeline)
+    assert told is not None
+    assert told.problems == ()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", MetadataTableIgnored)
+        assert table.scan().listed
+        assert table.count() == 5

@@ -18,7 +18,7 @@ from hoodie.metadata.read import partition_slices, slice_records, whole_view
 from hoodie.metadata.record_schema import SCHEMA
 from hoodie.metadata.table import MetadataTable
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
-from hoodie.model.files import FileSlice
+from hoodie.model.files import BaseFile, FileSlice, parse_data_file
 from hoodie.model.instant import Action, Instant, State
 from hoodie.model.plans import CompactionPlan
 from hoodie.plan.compaction import operation_of
@@ -86,12 +86,13 @@ def _run(table: MetadataTable, planned: Instant) -> str:
     begun = to_inflight(storage, planned) if planned.state is State.REQUESTED else planned
     stats: list[WriteStat] = []
     for operation in plan.operations:
+        if operation.group.partition != MetadataPartition.FILES:  # of a partition that is gone
+            continue
         slice_ = slice_before(view, operation.group, planned.requested)
         if slice_ is None or {log.name for log in slice_.logs} != set(operation.log_files):
             where = f"{table.storage.root}/{operation.group.partition}"
             raise CorruptFile(where, f"its logs are not those of the compaction {planned.requested}")
-        if operation.group.partition == MetadataPartition.FILES:
-            stats.append(_write(table, slice_, planned.requested, started))
+        stats.append(_write(table, slice_, planned.requested, started))
     folder = str(MetadataPartition.FILES)
     done = CommitMetadata(
         operation=Operation.COMPACT, stats={folder: tuple(stats)}, extra={"schema": SCHEMA}, compacted=True
@@ -100,13 +101,23 @@ def _run(table: MetadataTable, planned: Instant) -> str:
     return planned.requested
 
 
+def _remove_leftovers(table: MetadataTable, slice_: FileSlice, instant: str) -> None:
+    """Remove base files that a run which died left: of two with one instant, readers take either."""
+    folder = slice_.group.partition
+    for entry in table.storage.list(folder):
+        file = parse_data_file(folder, entry.name, entry.size, "hfile")
+        if isinstance(file, BaseFile) and (file.group, file.instant) == (slice_.group, instant):
+            table.storage.delete(file.path)
+
+
 def _write(table: MetadataTable, slice_: FileSlice, instant: str, started: float) -> WriteStat:
     records = slice_records(table, MetadataPartition.FILES, slice_)
     scanned = time.monotonic()
     name = f"{slice_.group.file_id}_{_TOKEN}_{instant}.hfile"
     content = base_file(name, records)
     path = join(slice_.group.partition, name)
-    table.storage.write(path, content)  # over what a run that died left
+    _remove_leftovers(table, slice_, instant)
+    table.storage.write(path, content)
     count = len({*records.column("row").to_pylist(), ALL_PARTITIONS})
     return WriteStat(
         file_id=slice_.group.file_id,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import warnings
 from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pyarrow as pa
@@ -13,6 +14,7 @@ import pytest
 from hoodie.config.options import Options
 from hoodie.errors import HoodieError, MetadataTableDropped, MetadataTableIgnored
 from hoodie.formats.log.blocks import BlockKind, read_blocks
+from hoodie.metadata.listing import listed_folders
 from hoodie.metadata.table import open_metadata
 from hoodie.metadata.validate import validate
 from hoodie.model.instant import Action, State
@@ -149,6 +151,46 @@ def test_the_file_lists_follow_every_action(action: str, kind: str) -> None:
     ACTIONS[action](made)
     assert_kept(made)
     made.upsert(rows(("b", "rome"), ("l", "later"), ts=9))
+    assert_kept(made)
+
+
+def test_a_table_without_partitions_has_one_list() -> None:
+    options = {key: value for key, value in TABLE.items() if "partitionpath" not in key}
+    made = ArrowTable.create(MemoryStorage(), options)
+    for ts in range(3):
+        made.upsert(rows(("a", "oslo"), (f"k{ts}", "rome"), ts=ts))
+        assert_kept(made)
+    rollback(made.storage, made.options)
+    assert_kept(made)
+
+
+def test_a_partition_that_cleaning_removes_leaves_the_list_and_may_come_back() -> None:
+    made = table()
+    made.delete_partitions(["rome"])
+    for ts in range(2, 4):
+        made.upsert(rows(("a", "oslo"), ts=ts))
+    options = Options({**made.options, "hoodie.cleaner.commits.retained": "1"})
+    assert clean(made.storage, options).partitions == ("rome",)
+    assert_kept(made)
+    assert lists(made) == {"oslo"}
+    made.upsert(rows(("b", "rome"), ts=5))
+    assert_kept(made)
+    assert lists(made) == {"oslo", "rome"}
+
+
+def lists(made: ArrowTable) -> set[str]:
+    state = made.state()
+    metadata = open_metadata(made.storage, state.config, state.timeline)
+    assert metadata is not None
+    return set(listed_folders(metadata).marked)
+
+
+def test_an_overwrite_of_the_whole_table_removes_it_and_the_next_write_builds_it() -> None:
+    made = table()
+    made.replace(rows(("n", "new")), made.options)
+    assert made.state().config.metadata_partitions == ()
+    assert not made.storage.list(METADATA[:-1])
+    made.upsert(rows(("m", "oslo")))
     assert_kept(made)
 
 
@@ -370,3 +412,27 @@ def test_what_a_writer_left_in_the_metadata_table_whose_instant_is_gone_is_taken
     made.upsert(rows(("c", "rome")))
     assert planned not in times(made)
     assert_kept(made)
+
+
+# --- several writers ---
+
+
+def test_writers_under_a_lock_keep_it_together() -> None:
+    locked = {
+        "hoodie.write.concurrency.mode": "OPTIMISTIC_CONCURRENCY_CONTROL",
+        "hoodie.write.lock.provider": "StorageBasedLockProvider",
+        "hoodie.table.services.enabled": "true",
+        "hoodie.metadata.compact.max.delta.commits": "4",
+        "hoodie.write.num.retries.on.conflict.failures": "9",
+    }
+    made = table("MOR", **locked)
+
+    def write(city: str) -> None:
+        for ts in range(2, 8):
+            made.upsert(rows((f"{city}{ts}", city), (city, city), ts=ts))
+
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(write, ["bern", "kiel", "lyon"]))
+    assert_kept(made)
+    assert len(made.snapshot()) == 2 + 3 * 7
+    assert times(made, Action.COMMIT)

@@ -87,6 +87,24 @@ def test_a_compaction_waits_for_what_is_pending_on_the_table() -> None:
     assert_kept(made)
 
 
+def test_a_compaction_that_died_in_another_writer_is_finished() -> None:
+    """Its plan has partitions that are gone, and it left a base file that is cut short."""
+    made = ArrowTable(MemoryStorage(table_files("mdt_cow")), {"hoodie.table.services.enabled": "false"})
+    before = made.snapshot()
+    some = before.drop_columns([name for name in before.column_names if name.startswith("_hoodie_")]).slice(0, 1)
+    time = "20261122021804014001"
+    made.storage.delete(f"{METADATA}.hoodie/{time}.commit")
+    (base,) = [name for name in file_names(made) if name.endswith(f"_{time}.hfile")]
+    made.storage.write(f"{METADATA}files/{base}", made.storage.read(f"{METADATA}files/{base}")[:100])
+    with pytest.warns(match="only its file lists are kept"):
+        made.upsert(some)
+    assert_kept(made)
+    keep_up(made.storage, Options(made.options))
+    assert times(made, Action.COMMIT)[-1] == time
+    assert base not in file_names(made)
+    assert_kept(made)
+
+
 def test_what_a_compacted_commit_added_is_deleted_by_its_rollback() -> None:
     """Its entries are in a base file, which no command block reaches."""
     made = ArrowTable.create(MemoryStorage(), TABLE)
