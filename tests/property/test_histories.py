@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from hoodie.config.write import WriteOperation
 from hoodie.errors import DamagedLog
+from hoodie.metadata.validate import validate
+from hoodie.model.instant import State
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.strategies import Shape, Step, histories, indexes, operations_with, shapes
 from support.histories import History
@@ -89,6 +91,29 @@ def test_late_and_equal_versions_and_deletes_meet_as_in_a_dict_of_rows(
     )
 
 
+@TABLE_TYPES
+@HALF
+@given(data=st.data())
+def test_a_metadata_table_follows_histories(table_type: str, data: st.DataObject) -> None:
+    """Its file lists tell what is on the storage after each write, and after each that failed and was taken back."""
+    shape = data.draw(shapes(), label="shape")
+    listed = {
+        "hoodie.metadata.enable": "true",
+        "hoodie.metadata.compact.max.delta.commits": data.draw(st.sampled_from([1, 2, 4]), label="compacted after"),
+        "hoodie.table.services.enabled": "true",
+    }
+    run(shape, table_type, OVERWRITE, {}, data, histories(shape, least=3), listed, check_listed)
+
+
+def check_listed(history: History) -> None:
+    state = history.table.state()
+    if not state.timeline.commits or any(instant.state is not State.COMPLETED for instant in state.timeline.instants):
+        return
+    told = validate(state.storage, state.config, state.timeline)
+    assert told is not None
+    assert told.problems == ()
+
+
 @pytest.mark.nightly
 @TABLE_TYPES
 @given(data=st.data())
@@ -107,6 +132,7 @@ def run(
     data: st.DataObject,
     steps: st.SearchStrategy[tuple[Step, ...]],
     more: Mapping[str, object] | None = None,
+    check: Callable[[History], None] = lambda history: None,
 ) -> None:
     options = {
         **data.draw(SIZES, label="sizes"),
@@ -121,5 +147,6 @@ def run(
         warnings.simplefilter("ignore", DamagedLog)  # of writers that died, until the next one takes their write back
         for step in data.draw(steps, label="history"):
             history.take(step)
+            check(history)
             if history.states:
                 history.check_as_of(data.draw(st.sampled_from(sorted(history.states)), label="as of"))

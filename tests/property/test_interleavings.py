@@ -10,9 +10,11 @@ from __future__ import annotations
 import datetime as dt
 import itertools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -23,14 +25,23 @@ from hoodie.commit.heartbeat import Heartbeat
 from hoodie.commit.transaction import begin, describe, publish
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
-from hoodie.errors import HoodieError, InstantNotFound, LockLost, LockTimeout, WriteConflict
+from hoodie.errors import (
+    HoodieError,
+    InstantNotFound,
+    LockLost,
+    LockTimeout,
+    MetadataTableIgnored,
+    WriteConflict,
+)
 from hoodie.locks import choose
 from hoodie.locks.protocol import Lock
 from hoodie.locks.storage_lock import StorageLock
+from hoodie.metadata.validate import validate
 from hoodie.model.commit import CommitMetadata
 from hoodie.storage.protocol import Storage
 from hoodie.storage.wrapped import WrappedStorage
 from hoodie.table.settings import Settings
+from hoodie.table.state import load_state
 from hoodie.testing.storage import MemoryStorage
 from hoodie.testing.tables import ArrowTable
 from hoodie.writing.finish import abandoned_on_error
@@ -182,9 +193,9 @@ class Writer:
             self.told = error
 
 
-def table(world: World, kind: str = "COPY_ON_WRITE") -> None:
+def table(world: World, kind: str = "COPY_ON_WRITE", options: Mapping[str, str] = MappingProxyType({})) -> None:
     """An empty world gets a table with the rows of BEFORE."""
-    made = ArrowTable.create(world.storage, {**TABLE, "hoodie.datasource.write.table.type": kind})
+    made = ArrowTable.create(world.storage, {**TABLE, "hoodie.datasource.write.table.type": kind, **options})
     made.upsert(batch(BEFORE))
 
 
@@ -248,6 +259,34 @@ def test_two_writes_in_every_order_of_their_phases(world, kind, second, options,
         if one_by_one or (options is LOCKED and second is ELSEWHERE):
             assert acknowledged == 2, [writer.told for writer in writers]
         require_serial(world, writers, options)
+
+
+@pytest.mark.parametrize("options", [ALONE, LOCKED], ids=["alone", "locked"])
+@pytest.mark.parametrize(("kind", "second"), [(TYPES[0], SECOND), (TYPES[1], ELSEWHERE)], ids=TYPES)
+def test_two_writes_keep_a_metadata_table_in_every_order_of_their_phases(world, kind, second, options):
+    """Its file lists are never wrong, and readers have no reason to doubt them once a writer is done."""
+    options = {**options, "hoodie.metadata.enable": "true"}
+    table(world, kind, options)
+    before = world.storage.copy()
+    for order in [*ORDERS[::5], ORDERS[-1]]:
+        world.storage = before.copy()
+        World.__post_init__(world)
+        writers = [Writer(world, world.storage, rows, options) for rows in (FIRST, second)]
+        running = [writer.phases() for writer in writers]
+        for number in order:
+            world.sleep(0.01)
+            try:
+                next(running[number], None)
+            except TOLD as error:
+                writers[number].told = error
+        require_serial(world, writers, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", MetadataTableIgnored)
+            read(world.storage)
+        state = load_state(world.storage)
+        told = validate(world.storage, state.config, state.timeline)
+        assert told is not None
+        assert told.problems == ()
 
 
 # --- in every order of their calls ---
@@ -515,3 +554,23 @@ def test_errors_name_instants_file_groups_and_what_to_do(world):
     assert writers[0].job.begun.time in text
     assert "file group oslo/" in text
     assert "hoodie.write.num.retries.on.conflict.failures" in text
+
+
+@pytest.mark.parametrize("second", [SECOND, ELSEWHERE], ids=["same group", "other groups"])
+@pytest.mark.parametrize(
+    ("options", "kind"),
+    [(ALONE, TYPES[1]), nightly(ALONE, TYPES[0]), (LOCKED, TYPES[0])],
+    ids=["alone", "cow", "locked"],
+)
+def test_two_writes_are_published_at_once_beside_a_metadata_table(world, kind, options, second):
+    """What readers take of its file lists are the rows of the acknowledged writes, at any time."""
+    options = {**options, "hoodie.metadata.enable": "true"}
+    table(world, kind, options)
+    prepared = prepare(world, second, options)
+    for first, then in itertools.product(range(0, 40, 4), range(0, 40, 5)):
+        writers, work = publishing(prepared, world)
+        mixed(world, writers, work, [*[0] * first, *[1] * then])
+        require_serial(world, writers, options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", MetadataTableIgnored)
+            read(world.storage)
