@@ -14,7 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from hoodie.errors import CorruptFile, SchemaMismatch
-from hoodie.formats.log.delete_block import DELETES, ORDERING_COLUMN, usual_class, without_ordering
+from hoodie.formats.log.delete_block import (
+    DELETES,
+    ORDERING_COLUMN,
+    ORDERING_VALUE,
+    usual_class,
+    without_ordering,
+)
 from hoodie.merge.base import Incoming, tombstones
 from hoodie.merge.fold import fold
 from hoodie.merge.rows import Mask, as_array, check_same_columns, key_groups, nullable
@@ -78,8 +84,9 @@ class LogMerge:
         check_same_columns(deletes.schema, DELETES, "delete block")
         names = self._rule.ordering
         given = {}
-        if len(names) == 1 and names[0] in self._schema.names:  # no class of a delete block holds several, or a nested
-            given = {names[0]: _comparable(deletes, self._schema.field(names[0]).type, path)}
+        if all(name in self._schema.names for name in names):  # the values of nested fields have no place in a row
+            for name, values in zip(names, _ordering_values(deletes, len(names)), strict=True):
+                given[name] = _comparable(values, self._schema.field(name).type, path)
         rows = tombstones(deletes.column("record_key"), self._schema, deletes.column("partition"), given)
         return Versions(rows, np.ones(deletes.num_rows, np.bool_))
 
@@ -154,6 +161,26 @@ def _together(parts: list[tuple[pa.Table, Mask | None]]) -> Mask | None:
     return np.concatenate([np.zeros(rows.num_rows, np.bool_) if mask is None else mask for rows, mask in parts])
 
 
+def _ordering_values(deletes: pa.Table, count: int) -> list[pa.Table]:
+    """The ordering values of deletes by ordering field, as tables of `ORDERING_VALUE`: null where they have not as many,
+    or none.
+
+    count  of the ordering fields
+    """
+    if count == 1:
+        none = as_array(without_ordering(deletes))
+        single = deletes.select(ORDERING_VALUE.names)
+        return [single.set_column(0, "ordering_class", pc.if_else(none, None, single.column(0)))]
+    arrays = as_array(deletes["ordering_array"])
+    full = pc.equal(pc.list_value_length(arrays), count).fill_null(False)
+    elements = pc.list_flatten(arrays.filter(full))
+    at = pc.if_else(full, pc.cumulative_sum(full.cast(pa.int64())), None)  # from 1
+    return [
+        pa.Table.from_struct_array(elements.take(pc.add(pc.multiply(pc.subtract(at, 1), count), number)))
+        for number in range(count)
+    ]
+
+
 def _comparable(deletes: pa.Table, kind: pa.DataType, path: str) -> pa.Array:
     """The ordering values as the column's type, null where they are not of the Java class of the column's values."""
     if pa.types.is_dictionary(kind):
@@ -162,9 +189,7 @@ def _comparable(deletes: pa.Table, kind: pa.DataType, path: str) -> pa.Array:
         value_class = usual_class(kind)
     except SchemaMismatch:  # a column that orders nothing
         return pa.nulls(deletes.num_rows, kind)
-    same = pc.and_not(
-        pc.equal(deletes["ordering_class"], pa.scalar(int(value_class), pa.int8())), without_ordering(deletes)
-    )
+    same = pc.equal(deletes["ordering_class"], pa.scalar(int(value_class), pa.int8()))
     values = as_array(pc.if_else(same, deletes[ORDERING_COLUMN[value_class]], None))
     try:
         if pa.types.is_date32(kind) or pa.types.is_time32(kind):

@@ -64,7 +64,8 @@ class MetadataTable:
         first = self.timeline.instants[0].requested if self.timeline.instants else ""
         valid = {instant.requested for instant in self.data.instants if instant.state is State.COMPLETED}
         valid = {time for time in valid if time in completed or time < first}
-        return Committed(completed=frozenset(valid | set(own_instants(self.timeline))), latest=self.newest)
+        own = {*own_instants(self.timeline), *(i.requested for r in self._restores() for i in self._of_restore(r))}
+        return Committed(completed=frozenset(valid | own), latest=self.newest)
 
     def unknown(self, instants: Iterable[str]) -> str:
         """The first of some instants of log blocks that no longer is what it was: completed here, and on the data
@@ -87,16 +88,20 @@ class MetadataTable:
         """Why it does not tell the state of the data table; "" when it does, as far as both timelines say.
 
         Each action that is completed on the data table has its instant here, unless it is older than all there are:
-        these were archived, or the table was built after it.
+        these were archived, or the table was built after it. From table version 8 on a restore has instants of other
+        times here, and the first instant's time does not tell when the table was built: its completion does.
         """
         if not self.newest:
             return "it has no completed instant"
-        completed = {instant.requested for instant in self._completed()}
-        first = self.timeline.instants[0].requested
+        followed = {instant.requested for instant in self._completed()}
+        followed |= {restore.requested for restore in self._restores() if self._has_restored(restore)}
+        first = self.timeline.instants[0]
         behind = [
             instant.requested
             for instant in self.data.completed(_FOLLOWED)
-            if instant.requested >= first and instant.requested not in completed
+            if instant.requested not in followed
+            and instant.requested >= first.requested
+            and not (instant.completed and instant.completed <= first.completed)
         ]
         if behind:
             return (
@@ -104,6 +109,17 @@ class MetadataTable:
                 f"its own newest is {self.newest}"
             )
         return ""
+
+    def _restores(self) -> list[Instant]:
+        """Those of the data table that have instants of other times here."""
+        return list(self.data.completed({Action.RESTORE})) if self.data.layout == 2 else []
+
+    def _of_restore(self, restore: Instant) -> list[Instant]:
+        """What was done here for a restore of the data table, which is completed after it."""
+        return [i for i in self._completed() if restore.requested < i.requested and i.completed < restore.completed]
+
+    def _has_restored(self, restore: Instant) -> bool:
+        return any(instant.action is Action.RESTORE for instant in self._of_restore(restore))
 
     def _completed(self) -> list[Instant]:
         return [instant for instant in self.timeline.instants if instant.state is State.COMPLETED]

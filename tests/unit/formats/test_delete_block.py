@@ -84,7 +84,7 @@ def test_values_that_their_class_does_not_have_are_refused() -> None:
     with pytest.raises(SchemaMismatch, match="cannot order"):
         usual_class(pa.list_(pa.int32()))
     good = deletes_of(KEYS, PARTITIONS)
-    for classes in ([2, 12, 2], [2, -1, 2], [2, None, 2]):
+    for classes in ([2, 13, 2], [2, -1, 2], [2, None, 2]):
         with pytest.raises(SchemaMismatch, match="ordering_class"):
             encode_deletes(good.set_column(2, DELETES.field(2), pa.array(classes, pa.int8())))
     with pytest.raises(SchemaMismatch, match="columns"):
@@ -121,6 +121,24 @@ def test_an_array_in_several_blocks_is_read() -> None:
     assert deletes["ordering_class"].to_pylist() == [2, 3, 2, 3]
 
 
+def test_values_of_several_ordering_fields_are_read_and_written_again() -> None:
+    # "a" in "p": LongWrapper 7 and StringWrapper "x"; LocalDateWrapper 3, as some writers have a date; then no array.
+    several = "18" + "02" + "04" + "060e" + "0e0278" + "00"
+    day = "18" + "02" + "02" + "1806" + "00"
+    payload = bytes.fromhex("06" + "".join("020261" + "020270" + value for value in (several, day, "1800")) + "00")
+    deletes = decode_deletes(struct.pack(">ii", 3, len(payload)) + payload)
+    values = [
+        None if array is None else [{k: v for k, v in one.items() if v is not None} for one in array]
+        for array in deletes["ordering_array"].to_pylist()
+    ]
+    assert values == [
+        [{"ordering_class": 3, "ordering_integer": 7}, {"ordering_class": 7, "ordering_text": "x"}],
+        [{"ordering_class": 8, "ordering_integer": 3}],
+        None,
+    ]
+    assert decode_deletes(encode_deletes(deletes)) == deletes
+
+
 @pytest.mark.parametrize("version", [1, 2, 4])
 def test_versions_that_are_java_objects_or_unknown_are_refused(version: int) -> None:
     with pytest.raises(UnsupportedTable, match=rf"x\.log at byte 90: delete block version {version}"):
@@ -132,7 +150,7 @@ def test_versions_that_are_java_objects_or_unknown_are_refused(version: int) -> 
     [
         "",  # no array
         "02" + "020261" + "020270",  # no ordering value
-        "02" + "020261" + "020270" + "1800" + "00",  # branch 12
+        "02" + "020261" + "020270" + "1a00" + "00",  # branch 13
         "02" + "020261" + "020270" + "0400" + "00" + "00",  # more than the array
         "02" + "020261" + "020270" + "0400",  # no end
         "02" + "02ff61" + "020270" + "0400" + "00",  # negative length

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from hoodie.errors import CorruptFile, SchemaMismatch
-from hoodie.formats.log.delete_block import OrderingClass, decode_deletes, deletes_of
+from hoodie.formats.log.delete_block import DELETES, ORDERING_COLUMN, OrderingClass, decode_deletes, deletes_of
 from hoodie.merge import payloads
 from hoodie.merge.base import BaseMerge, single_versions
 from hoodie.merge.log_merge import LogMerge
@@ -161,6 +161,39 @@ def test_without_an_ordering_field_a_delete_wins_over_all_before() -> None:
 def test_several_ordering_fields_or_a_nested_one_do_not_compare_with_deletes() -> None:
     both = rule_for(payloads.OVERWRITE_WITH_LATEST, ("ts", "v"))
     assert merge([("a", 9, "1")], deletes(("a", 1)), rule=both) == {"a": "deleted"}
+
+
+def test_the_values_of_several_ordering_fields_compare_one_after_the_other() -> None:
+    rule = rule_for_mode("EVENT_TIME_ORDERING", ("ts", "v"))
+
+    def delete(key: str, *values: tuple[OrderingClass, int | str]) -> dict[str, object]:
+        array = [{"ordering_class": int(cls), ORDERING_COLUMN[cls]: value} for cls, value in values]
+        return {
+            "record_key": key,
+            "partition": "p",
+            "ordering_class": int(OrderingClass.ARRAY),
+            "ordering_array": array,
+        }
+
+    LONG, INT, STRING = OrderingClass.LONG, OrderingClass.INT, OrderingClass.STRING
+    gone = pa.Table.from_pylist(
+        [
+            delete("less", (LONG, 5), (STRING, "a")),
+            delete("same", (LONG, 5), (STRING, "b")),
+            delete("zero", (LONG, 0), (STRING, "")),
+            delete("other class", (INT, 1), (STRING, "a")),  # does not compare: it wins
+            delete("one value", (LONG, 1)),
+        ],
+        schema=DELETES,
+    )
+    rows = [(key, 5, "b") for key in ("less", "same", "zero", "other class", "one value")]
+    assert merge(rows, gone, rule=rule) == {
+        "less": "b",
+        "same": "deleted",
+        "zero": "b",
+        "other class": "deleted",
+        "one value": "deleted",
+    }
 
 
 def test_event_time_mode_orders_deletes_like_records() -> None:

@@ -8,6 +8,7 @@ length, and one Avro array of records; big-endian.
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
@@ -45,13 +46,12 @@ class OrderingClass(IntEnum):
     DECIMAL = 9
     TIME_MICROS = 10
     TIMESTAMP_MICROS = 11
+    ARRAY = 12  # of table version 9: the values of several ordering fields
 
 
-#: A delete block's columns. A row's ordering value is in the column that `ORDERING_COLUMN` gives for its class.
-DELETES = pa.schema(
+#: One ordering value: its class, and a value in the column that `ORDERING_COLUMN` gives for that.
+ORDERING_VALUE = pa.struct(
     [
-        ("record_key", pa.string()),
-        ("partition", pa.string()),
         ("ordering_class", pa.int8()),
         ("ordering_integer", pa.int64()),  # also 0 and 1, epoch days, microseconds
         ("ordering_real", pa.float64()),
@@ -59,6 +59,11 @@ DELETES = pa.schema(
         ("ordering_bytes", pa.binary()),
         ("ordering_decimal", _DECIMAL),
     ]
+)
+_ARRAY = pa.list_(pa.field("element", ORDERING_VALUE, nullable=False))
+#: A delete block's columns. The values of several ordering fields are in `ordering_array`.
+DELETES = pa.schema(
+    [("record_key", pa.string()), ("partition", pa.string()), *ORDERING_VALUE, ("ordering_array", _ARRAY)]
 )
 ORDERING_COLUMN = {
     OrderingClass.BOOLEAN: "ordering_integer",
@@ -72,9 +77,10 @@ ORDERING_COLUMN = {
     OrderingClass.DECIMAL: "ordering_decimal",
     OrderingClass.TIME_MICROS: "ordering_integer",
     OrderingClass.TIMESTAMP_MICROS: "ordering_integer",
+    OrderingClass.ARRAY: "ordering_array",
 }
 _VALUES = DELETES.names[3:]
-_NODES: tuple[nodes.Node, ...] = (
+_SINGLE: tuple[nodes.Node, ...] = (
     nodes.Null(),
     nodes.Boolean(),
     nodes.Integer(pa.int32()),
@@ -206,46 +212,50 @@ def _stored(values: pa.Array, chosen: OrderingClass) -> pa.Array:
                 values = values.cast(pa.time64("us"))
             narrow = types.is_date32(values.type) or types.is_time32(values.type)
             values = values.cast(pa.int32() if narrow else pa.int64())
-        return values.cast(_NODES[chosen].arrow)
+        return values.cast(_SINGLE[chosen].arrow)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise SchemaMismatch(f"ordering values of type {values.type} are no {chosen.name}: {error}") from error
 
 
 class _Ordering(nodes.Node):
-    """The union of wrappers, as a struct of the class and the columns its values may be in."""
+    """A union of wrappers, as a struct of the class and the columns its values may be in."""
 
-    arrow = pa.struct(list(DELETES)[2:])
+    def __init__(self, arrow: pa.StructType, branches: Sequence[tuple[OrderingClass, nodes.Node]]) -> None:
+        self.arrow = arrow
+        self._classes_of = np.array([int(chosen) for chosen, _ in branches], np.int8)
+        self._nodes = [node for _, node in branches]
 
     def read(self, cells: Cells, at: Cursors) -> tuple[pa.Array, Cursors]:
-        classes, after = self._classes(cells, at)
-        found: dict[str, list[tuple[NDArray[np.int64], pa.Array]]] = {name: [] for name in _VALUES}
-        for one in np.unique(classes).tolist():
-            rows = np.flatnonzero(classes == one)
-            values, after[rows] = _NODES[one].read(cells, after[rows])
-            if one != OrderingClass.NULL:
-                name = ORDERING_COLUMN[OrderingClass(one)]
-                found[name].append((rows, values.cast(DELETES.field(name).type)))
-        columns = [pa.array(classes.astype(np.int8))]
-        columns += [_spread(found[name], len(at), DELETES.field(name).type) for name in _VALUES]
+        branches, after = self._branches(cells, at)
+        kinds = {field.name: field.type for field in self.arrow}
+        found: dict[str, list[tuple[NDArray[np.int64], pa.Array]]] = {name: [] for name in self.arrow.names[1:]}
+        for one in np.unique(branches).tolist():
+            rows = np.flatnonzero(branches == one)
+            values, after[rows] = self._nodes[one].read(cells, after[rows])
+            if self._classes_of[one] != OrderingClass.NULL:
+                name = ORDERING_COLUMN[OrderingClass(self._classes_of[one])]
+                found[name].append((rows, values.cast(kinds[name])))
+        columns = [pa.array(self._classes_of[branches])]
+        columns += [_spread(parts, len(at), kinds[name]) for name, parts in found.items()]
         return pa.StructArray.from_arrays(columns, fields=list(self.arrow)), after
 
     def skip(self, cells: Cells, at: Cursors) -> Cursors:
-        classes, after = self._classes(cells, at)
-        for one in np.unique(classes).tolist():
-            rows = np.flatnonzero(classes == one)
-            after[rows] = _NODES[one].skip(cells, after[rows])
+        branches, after = self._branches(cells, at)
+        for one in np.unique(branches).tolist():
+            rows = np.flatnonzero(branches == one)
+            after[rows] = self._nodes[one].skip(cells, after[rows])
         return after
 
     def skip_one(self, cells: Cells, at: int) -> int:
         one, after = cells.varint(at)
-        if not 0 <= one < len(_NODES):
+        if not 0 <= one < len(self._nodes):
             raise Malformed(f"an ordering value of unknown class {one}", at)
-        return _NODES[one].skip_one(cells, after)
+        return self._nodes[one].skip_one(cells, after)
 
     def write(self, values: pa.Array, out: Pieces) -> None:
         columns = dict(zip(self.arrow.names, values.flatten(), strict=True))
         classes = to_numpy(columns["ordering_class"], "i1").astype(np.int64)
-        if columns["ordering_class"].null_count or ((classes < 0) | (classes >= len(_NODES))).any():
+        if columns["ordering_class"].null_count or ((classes < 0) | (classes > self._classes_of.max())).any():
             raise SchemaMismatch("a delete whose ordering_class is null or unknown")
         out.varints(classes)
         parts, rows_of = [], []
@@ -253,9 +263,9 @@ class _Ordering(nodes.Node):
             rows = np.flatnonzero(classes == one)
             pieces = type(out)(len(rows))
             if one != OrderingClass.NULL:
-                node = _NODES[one]
+                node = self._nodes[one]
                 stored = columns[ORDERING_COLUMN[OrderingClass(one)]].take(pa.array(rows))
-                node.write(_stored(stored, OrderingClass(one)), pieces)
+                node.write(stored if one == OrderingClass.ARRAY else _stored(stored, OrderingClass(one)), pieces)
             parts.append(pieces.join())
             rows_of.append(rows)
         if parts:
@@ -263,10 +273,10 @@ class _Ordering(nodes.Node):
             order[np.concatenate(rows_of)] = np.arange(len(classes))
             out.binary(parts[0] if len(parts) == 1 else pa.concat_arrays(parts).take(pa.array(order)))
 
-    def _classes(self, cells: Cells, at: Cursors) -> tuple[NDArray[np.int64], Cursors]:
-        classes, after = cells.varints(at)
-        fail_where((classes < 0) | (classes >= len(_NODES)), "an ordering value of unknown class", at)
-        return classes, after
+    def _branches(self, cells: Cells, at: Cursors) -> tuple[NDArray[np.int64], Cursors]:
+        branches, after = cells.varints(at)
+        fail_where((branches < 0) | (branches >= len(self._nodes)), "an ordering value of unknown class", at)
+        return branches, after
 
 
 def _spread(parts: list[tuple[NDArray[np.int64], pa.Array]], count: int, kind: pa.DataType) -> pa.Array:
@@ -280,5 +290,11 @@ def _spread(parts: list[tuple[NDArray[np.int64], pa.Array]], count: int, kind: p
 
 
 _TEXT = nodes.Nullable(nodes.Bytes(pa.string()), 0)
-_RECORD = nodes.Record((("recordKey", _TEXT), ("partitionPath", _TEXT), ("orderingVal", _Ordering())))
+_BRANCHES = [(OrderingClass(number), node) for number, node in enumerate(_SINGLE)]
+_ELEMENT = _Ordering(
+    ORDERING_VALUE, [*_BRANCHES, (OrderingClass.DATE, nodes.Integer(pa.int32()))]
+)  # java.time.LocalDate
+_SEVERAL = (OrderingClass.ARRAY, nodes.Nullable(nodes.Items(_ARRAY, _ELEMENT), 0))
+_ORDERING = _Ordering(pa.struct(list(DELETES)[2:]), [*_BRANCHES, _SEVERAL])
+_RECORD = nodes.Record((("recordKey", _TEXT), ("partitionPath", _TEXT), ("orderingVal", _ORDERING)))
 _LIST = nodes.Items(pa.list_(pa.field("element", _RECORD.arrow, nullable=False)), _RECORD)
