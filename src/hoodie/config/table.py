@@ -161,8 +161,9 @@ def from_properties(properties: Mapping[str, str], path: str = PROPERTIES_FILE) 
     except InvalidOption as error:
         raise CorruptFile(path, str(error)) from error
     if not 0 <= config.version <= NEWEST_VERSION:
+        what = "that of a coming Hudi, whose logs are Parquet" if config.version == NEWEST_VERSION + 1 else "unknown"
         raise UnsupportedTable(
-            f"{path}: table version {config.version} is unknown; versions up to {NEWEST_VERSION} can be read. "
+            f"{path}: table version {config.version} is {what}; versions up to {NEWEST_VERSION} can be read. "
             "Update this library, or read the table with the Hudi release that wrote it."
         )
     if config.base_format.upper() != "PARQUET":

@@ -14,9 +14,6 @@ from hoodie.merge.rows import Mask, Positions, as_mask, pick_column
 from hoodie.merge.rules import Choice, Choices, Combined, Fill, MergeRule
 from hoodie.model.meta import META_COLUMNS
 
-#: What Debezium writes for a value that Postgres did not send, being large and unchanged.
-UNAVAILABLE = "__debezium_unavailable_value"
-
 
 def merge_fields(rule: MergeRule, older: pa.Table, newer: pa.Table, newer_leads: Mask, choice: Choices) -> Combined:
     """The outcome in which the pairs marked MERGED take each value from the leading row or, if missing, the other.
@@ -101,6 +98,7 @@ class _Lacking:
 
     def __init__(self, rows: pa.Table, rule: MergeRule) -> None:
         self._rows, self._fill, self._defaults = rows, rule.fill, dict(rule.defaults)
+        self._unavailable = rule.unavailable
         self._held = held_columns(rows) if rule.partial else None
 
     def __call__(self, column: int) -> Mask:
@@ -109,14 +107,14 @@ class _Lacking:
             filled = np.zeros(self._rows.num_rows, np.bool_)
         else:
             default = self._defaults.get(self._rows.column_names[column])
-            filled = _missing(self._rows.column(column), self._fill, default)
+            filled = _missing(self._rows.column(column), self._fill, default, self._unavailable)
         return filled if self._held is None else filled | ~self._held[column]
 
 
-def _missing(column: pa.ChunkedArray, fill: Fill, default: object) -> Mask:
+def _missing(column: pa.ChunkedArray, fill: Fill, default: object, unavailable: str) -> Mask:
     """bool[n]: where a value gives way to the other row's."""
     if fill is Fill.UNAVAILABLE:
-        return _equals(column, UNAVAILABLE) if _is_text(column.type) else np.zeros(len(column), np.bool_)
+        return _equals(column, unavailable) if _is_text(column.type) else np.zeros(len(column), np.bool_)
     if fill is Fill.NULLS or default is None:
         return as_mask(column.is_null()) if column.null_count else np.zeros(len(column), np.bool_)
     return _equals(column, default)

@@ -162,10 +162,9 @@ def _together(parts: list[tuple[pa.Table, Mask | None]]) -> Mask | None:
 
 
 def _ordering_values(deletes: pa.Table, count: int) -> list[pa.Table]:
-    """The ordering values of deletes by ordering field, as tables of `ORDERING_VALUE`: null where they have not as many,
-    or none.
+    """The ordering values of deletes by ordering field, as tables of `ORDERING_VALUE`; null where there is none.
 
-    count  of the ordering fields
+    count  of the ordering fields. Deletes with another number of values have none
     """
     if count == 1:
         none = as_array(without_ordering(deletes))

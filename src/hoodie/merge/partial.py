@@ -1,5 +1,4 @@
-"""The merge rule for logs in which some rows hold some columns only: `IS_PARTIAL` blocks, which a MERGE of Hudi 1.x
-that sets some columns writes.
+"""The merge rule for logs in which rows hold some columns only: `IS_PARTIAL` blocks, as MERGE of Hudi 1.x has them.
 
 Source: docs/format/table-versions-8-9.md 9.4; tests/fixtures/hudi-1.x, `merge_into_partial`.
 """

@@ -16,7 +16,17 @@ from hoodie.merge.fields import merge_fields
 from hoodie.merge.merger import merger_rule, own_merger
 from hoodie.merge.ordering import has_ordering, order_ranks
 from hoodie.merge.rows import Mask, Positions, as_array, as_mask
-from hoodie.merge.rules import Choice, Choices, Combined, DeleteTest, Fill, MergeRule, Survivor, take_incoming
+from hoodie.merge.rules import (
+    UNAVAILABLE,
+    Choice,
+    Choices,
+    Combined,
+    DeleteTest,
+    Fill,
+    MergeRule,
+    Survivor,
+    take_incoming,
+)
 from hoodie.schema.schema import AVRO_DEFAULT
 
 _MODEL = "org.apache.hudi.common.model."
@@ -37,10 +47,21 @@ COMMIT_TIME_ORDERING = "COMMIT_TIME_ORDERING"
 CUSTOM = "CUSTOM"
 _PAYLOAD_STRATEGY = "00000000-0000-0000-0000-000000000000"
 
+_MODES_OF_STRATEGIES = {
+    "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5": EVENT_TIME_ORDERING,
+    "ce9acb64-bde0-424c-9b91-f6ebba25356d": COMMIT_TIME_ORDERING,
+}
+_MODES_OF_PAYLOADS = {
+    DEFAULT: EVENT_TIME_ORDERING,
+    EVENT_TIME: EVENT_TIME_ORDERING,
+    OVERWRITE_WITH_LATEST: COMMIT_TIME_ORDERING,
+}
+
 _PARTIAL_MODES = {"IGNORE_DEFAULTS": Fill.DEFAULTS, "FILL_UNAVAILABLE": Fill.UNAVAILABLE}
 _MERGE_PROPERTY = "hoodie.record.merge.property."
 _DELETE_FIELD = "hoodie.payload.delete.field"
 _DELETE_MARKER = "hoodie.payload.delete.marker"
+_UNAVAILABLE_VALUE = "hoodie.write.partial.update.unavailable.value"
 
 
 def rule_for(
@@ -80,7 +101,8 @@ def rule_for_mode(
     """The rule of a merge mode of table versions 8 and 9.
 
     mode        EVENT_TIME_ORDERING or COMMIT_TIME_ORDERING; CUSTOM stands for a payload class or a merger
-    properties  `hoodie.table.partial.update.mode` and the delete key and marker are read here
+    properties  `hoodie.table.partial.update.mode`, its value for what is unavailable, and the delete key and marker are
+                read here
     Raises      UnsupportedTable for another mode
     """
     properties = properties or {}
@@ -102,6 +124,7 @@ def rule_for_mode(
         precombine_with=fill_precombine,
         combine_with=fill_combine,
         fill=_PARTIAL_MODES[partial_mode],
+        unavailable=properties.get(_UNAVAILABLE_VALUE) or UNAVAILABLE,
         leader_meta=True,
         defaults=schema_defaults(schema) if partial_mode == "IGNORE_DEFAULTS" else (),
     )
@@ -122,7 +145,6 @@ def table_rule(
     """
     ordering = _names(properties.get("hoodie.table.ordering.fields") or properties.get("hoodie.table.precombine.field"))
     payload = properties.get("hoodie.compaction.payload.class") or properties.get("hoodie.table.legacy.payload.class")
-    mode = properties.get("hoodie.record.merge.mode", "")
     version = properties.get("hoodie.table.version", "0")
     if not version.isdigit():
         raise InvalidOption(f"hoodie.table.version={version!r}: expected a whole number, such as 6")
@@ -130,14 +152,23 @@ def table_rule(
         return merger_rule(path, ordering)
     if int(version) < 8:
         return rule_for(payload or OVERWRITE_WITH_LATEST, ordering, schema, properties)
+    mode = properties.get("hoodie.record.merge.mode") or _mode_unsaid(properties, payload, ordering)
     if mode == CUSTOM:
-        strategy = properties.get("hoodie.record.merge.strategy.id", _PAYLOAD_STRATEGY)
+        strategy = properties.get("hoodie.record.merge.strategy.id") or _PAYLOAD_STRATEGY
         if strategy != _PAYLOAD_STRATEGY or not payload:
             raise UnsupportedTable(f"the table's rows are merged by a class of its writer's own (strategy {strategy})")
         return rule_for(payload, ordering, schema, _merge_properties(properties))
-    if not mode:
-        mode = EVENT_TIME_ORDERING if ordering else COMMIT_TIME_ORDERING
     return rule_for_mode(mode, ordering, schema, _merge_properties(properties))
+
+
+def _mode_unsaid(properties: Mapping[str, str], payload: str | None, ordering: tuple[str, ...]) -> str:
+    """The merge mode of a table that does not name its own: by the strategy, else by the payload class, else by whether
+    there are ordering fields, as Hudi decides when it creates a table."""
+    if strategy := properties.get("hoodie.record.merge.strategy.id"):
+        return _MODES_OF_STRATEGIES.get(strategy, CUSTOM)
+    if payload:
+        return _MODES_OF_PAYLOADS.get(payload, CUSTOM)
+    return EVENT_TIME_ORDERING if ordering else COMMIT_TIME_ORDERING
 
 
 def by_ordering(rule: MergeRule) -> MergeRule:

@@ -25,6 +25,9 @@ from hoodie.model.meta import IS_DELETED
 
 Choices = npt.NDArray[np.int8]
 
+#: What Debezium writes for a value that Postgres did not send, being large and unchanged.
+UNAVAILABLE = "__debezium_unavailable_value"
+
 
 class Choice(IntEnum):
     """What becomes of a pair of versions."""
@@ -143,6 +146,7 @@ class MergeRule:
     sequence    a further column that `combine_with` compares
     fill        which values of the winner give way to the other row's
     defaults    (column, value) of the schema's defaults that are not null
+    unavailable  what stands for a value that is not known (`Fill.UNAVAILABLE`)
     leader_meta  a row made of two has the meta columns of the one that leads, its commit time among them, and not the
                 newer one's (partial updates of table version 9)
     ordered_deletes  a delete's ordering value also counts against stored rows and against later records (table
@@ -163,6 +167,7 @@ class MergeRule:
     sequence: str = ""
     fill: Fill | None = None
     defaults: tuple[tuple[str, object], ...] = ()
+    unavailable: str = UNAVAILABLE
     leader_meta: bool = False
     ordered_deletes: bool = False
     merger: Merger | None = None

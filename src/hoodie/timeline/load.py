@@ -138,7 +138,7 @@ def _decode(instant: Instant, data: bytes, path: str) -> CommitMetadata:
 
 
 def read_compaction_plan(storage: Storage, timeline: Timeline, instant: Instant) -> CompactionPlan:
-    """The plan of a pending compaction or log compaction; of one completed and archived since, which groups."""
+    """The plan of a pending compaction or log compaction; of an archived one, the file groups that it compacted."""
     from hoodie.formats.timeline.services import decode_compaction_plan
 
     if instant in timeline.archived:

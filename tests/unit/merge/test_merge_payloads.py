@@ -17,7 +17,7 @@ from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge import payloads
 from hoodie.merge.fold import fold
 from hoodie.merge.payloads import rule_for, rule_for_mode, table_rule
-from hoodie.merge.rules import Choice, MergeRule, Survivor
+from hoodie.merge.rules import UNAVAILABLE, Choice, MergeRule, Survivor
 from hoodie.schema.schema import AVRO_DEFAULT
 from support.incoming import PAYLOAD_COLUMNS
 
@@ -282,6 +282,28 @@ def test_a_table_of_version_8_or_9_goes_by_its_merge_mode() -> None:
         table_rule({**custom, "hoodie.record.merge.strategy.id": "1897ef5f-18bc-4557-939c-9d6a8afd1519"})
 
 
+@pytest.mark.parametrize(
+    ("named", "mode"),
+    [
+        ({"hoodie.record.merge.strategy.id": "ce9acb64-bde0-424c-9b91-f6ebba25356d"}, "COMMIT_TIME_ORDERING"),
+        ({"hoodie.record.merge.strategy.id": "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"}, "EVENT_TIME_ORDERING"),
+        ({"hoodie.compaction.payload.class": payloads.OVERWRITE_WITH_LATEST}, "COMMIT_TIME_ORDERING"),
+        ({"hoodie.compaction.payload.class": payloads.DEFAULT}, "EVENT_TIME_ORDERING"),
+        ({"hoodie.compaction.payload.class": payloads.EVENT_TIME}, "EVENT_TIME_ORDERING"),
+    ],
+)
+def test_an_empty_merge_mode_is_that_of_the_strategy_or_the_payload_class(named: dict[str, str], mode: str) -> None:
+    table = {
+        "hoodie.table.version": "8",
+        "hoodie.table.precombine.field": "ts",
+        "hoodie.record.merge.mode": "",
+        **named,
+    }
+    assert table_rule(table) == rule_for_mode(mode, ("ts",))
+    custom = {**table, "hoodie.record.merge.strategy.id": "", "hoodie.compaction.payload.class": payloads.FIRST_VALUE}
+    assert table_rule(custom) == rule_for(payloads.FIRST_VALUE, ("ts",))
+
+
 def test_properties_for_the_merger_set_the_delete_marker() -> None:
     nine = {
         "hoodie.table.version": "9",
@@ -291,6 +313,18 @@ def test_properties_for_the_merger_set_the_delete_marker() -> None:
     }
     deletes = table_rule(nine).is_delete(rows({"Op": "D"}, {"Op": "I"}, {"_hoodie_is_deleted": True}))
     assert deletes.tolist() == [True, False, True]
+
+
+def test_the_table_says_what_stands_for_a_value_that_is_not_available() -> None:
+    nine = {
+        "hoodie.table.version": "9",
+        "hoodie.record.merge.mode": "COMMIT_TIME_ORDERING",
+        "hoodie.table.partial.update.mode": "FILL_UNAVAILABLE",
+        "hoodie.record.merge.property.hoodie.write.partial.update.unavailable.value": "?",
+    }
+    rule = table_rule(nine)
+    older, newer = rows({"v": "one"}, {"v": "two"}), rows({"v": "?"}, {"v": UNAVAILABLE})
+    assert rule.combine(older, newer).rows(older, newer).column("v").to_pylist() == ["one", UNAVAILABLE]
 
 
 def test_a_rule_travels_to_executors() -> None:
