@@ -111,6 +111,6 @@ def test_files_that_are_gone_are_an_error_that_says_where_to_begin(tmp_path: Pat
         assert read(copy, commits[4]) == read(path, commits[4])
 
 
-def test_a_range_from_before_the_archive_is_refused(fixture_table: Unpack) -> None:
-    with pytest.raises(HistoryGone, match="are archived"):
+def test_a_range_back_into_the_archive_names_the_images_that_are_gone(fixture_table: Unpack) -> None:
+    with pytest.raises(HistoryGone, match="files with their images are gone"):
         read(fixture_table("cow_archived"), "earliest", **{"hoodie.read.cdc.infer": "true"})
