@@ -1,6 +1,6 @@
 """A driver over Spark Connect: tables of both types, on both routes, against plain Spark's answer for the same rows.
 
-python scenario.py FOLDER [doors], with settings of the session in SCENARIO_CONF
+python scenario.py FOLDER [doors | statements], with settings of the session in SCENARIO_CONF
 """
 
 from __future__ import annotations
@@ -82,6 +82,35 @@ def estimates(spark: SparkSession) -> None:
     assert found == found[:4] * 3
     assert len(set(found)) == 4
     assert None not in found
+
+
+def statements(spark: SparkSession, folder: Path) -> None:
+    """`spark.sql` and the calls by a table's name, once registered."""
+    hoodie.register(spark)
+    spark.sql(
+        f"CREATE TABLE by_sql (id STRING, p STRING, ts BIGINT, v BIGINT) USING hudi LOCATION '{folder / 'by_sql'}' "
+        "TBLPROPERTIES (primaryKey = 'id', preCombineField = 'ts')"
+    )
+    spark.sql("INSERT INTO by_sql SELECT id, p, ts, v FROM {df} WHERE ts < :t", {"t": 9}, df=rows(spark, 0, 3, 1))
+    spark.sql("UPDATE by_sql SET v = ? WHERE id = ?", [7, "k1"])
+    found = spark.sql("SELECT b.* FROM by_sql b JOIN {df} USING (id) WHERE b.v > :v", {"v": 0}, df=rows(spark, 1, 9, 1))
+    assert [(row.id, row.v) for row in found.orderBy("id").collect()] == [("k1", 7), ("k2", 2)]
+    assert "by_sql" in [table.name for table in spark.catalog.listTables()]
+    rows(spark, 3, 4, 1).write.insertInto("by_sql")
+    rows(spark, 4, 5, 1).writeTo("by_sql").append()
+    assert spark.table("by_sql").count() == spark.read.table("by_sql").count() == 5
+    assert "parquet" in spark.sql("EXPLAIN SELECT * FROM by_sql").first()[0]
+    spark.sql(f"CREATE TABLE copied USING parquet LOCATION '{folder / 'copied'}' AS SELECT id FROM by_sql")
+    spark.sql("CREATE VIEW viewed AS SELECT id FROM by_sql")
+    spark.sql("DELETE FROM by_sql WHERE id = 'k0'")
+    assert (spark.table("copied").count(), spark.sql("SELECT * FROM viewed").count()) == (5, 4)
+    options = {"hoodie.datasource.write.recordkey.field": "id"}
+    rows(spark, 0, 2, 1).write.format("hudi").options(**options, path=str(folder / "saved")).saveAsTable("saved")
+    other = spark.newSession()
+    assert other.sql("SELECT * FROM saved JOIN by_sql USING (id)").count() == 1
+    for name in ("viewed", "copied", "by_sql", "saved"):
+        spark.sql(f"DROP {'VIEW' if name == 'viewed' else 'TABLE'} {name}")
+    hoodie.spark.unregister(spark)
 
 
 def doors(spark: SparkSession, folder: Path) -> None:
@@ -174,6 +203,8 @@ def main(folder: Path, *what: str) -> None:
     assert "connect" in type(spark).__module__
     if what == ("doors",):
         doors(spark, folder)
+    elif what == ("statements",):
+        statements(spark, folder)
     else:
         for table_type in ("COPY_ON_WRITE", "MERGE_ON_READ"):
             for name, route in (("driver", {}), ("executors", {"hoodie.spark.driver.max.batch.bytes": 0})):

@@ -24,6 +24,11 @@ def test_sparks_own_calls_sql_and_streams_work_over_spark_connect(tmp_path: Path
     run_driver(str(tmp_path), "doors")
 
 
+@pytest.mark.nightly  # beside the same on a session without a server, in tests/spark
+def test_spark_sql_takes_our_statements_over_spark_connect(tmp_path: Path) -> None:
+    run_driver(str(tmp_path), "statements")
+
+
 def run_driver(*arguments: str) -> None:
     """A driver in a process of its own, to its end."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("SPARK_", "PYSPARK_"))}

@@ -74,11 +74,11 @@ def test_a_range_reaches_back_to_commits_that_are_archived(fixture_table: Unpack
     for begin in ("earliest", "000", "2026-11-21", fixture_facts("cow_archived")["steps"][3]["instant"]):
         after = begin if begin.startswith("20261") else ""
         expected = snapshot.filter(pc.greater(snapshot["_hoodie_commit_time"], after))
-        assert_same_rows(read_changes_arrow(path, begin), expected)
+        assert_same_rows(open_table(path).changes(begin).to_arrow(), expected)
     active = fixture_facts("cow_archived")["completed_instants"]
     with pytest.raises(HistoryGone, match="were cleaned away"):  # as they were then
-        read_changes_arrow(path, "earliest", fixture_facts("cow_archived")["steps"][3]["instant"])
-    rows = read_changes_arrow(path, newest_archived)
+        open_table(path).changes("earliest", fixture_facts("cow_archived")["steps"][3]["instant"]).to_arrow()
+    rows = open_table(path).changes(newest_archived).to_arrow()
     assert set(rows.column("_hoodie_commit_time").to_pylist()) <= set(active)
     assert rows.num_rows > open_table(path).changes(active[0]).to_arrow().num_rows
 

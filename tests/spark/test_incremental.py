@@ -70,7 +70,7 @@ def test_changes_that_are_gone_are_an_error_or_a_full_scan(spark, fixture_table)
     path = str(fixture_table("cow_archived"))
     last = fixture_facts("cow_archived")["completed_instants"][-1]
     with pytest.raises(HistoryGone, match="were cleaned away"):
-        hoodie.open_table(spark, path).changes("earliest", fixture_facts("cow_archived")["steps"][3]["instant"])
+        hoodie.open_table(path, spark=spark).changes("earliest", fixture_facts("cow_archived")["steps"][3]["instant"])
     full = {"hoodie.datasource.read.incr.fallback.fulltablescan.enable": True}
     assert hoodie.open_table(path, spark=spark, options=full).changes("000", last).count() == 100
     with pytest.raises(InvalidInput, match="is after end"):

@@ -16,10 +16,12 @@ _PAGE = """\
 
 <!-- Generated: python -m tools.docs.hudi_page > docs/coming-from-hudi.md -->
 
-A job that writes with Hudi's Spark data source keeps its options. `df.write.format("hudi")` becomes
-`hoodie.hudi.write`, `spark.read.format("hudi")` becomes `hoodie.hudi.read`; no jar, no `spark.jars.packages`, no
-serializer or extension to configure. Tables are of version 6, which Hudi 0.14 and 0.15 write; what other engines do
-with them: [other engines](sync.md).
+A job keeps its text once it has said `hoodie.register(spark)`: `spark.read.format("hudi")`, `df.write.format("hudi")`,
+`saveAsTable`, `spark.table` and `spark.sql` are answered by Hoodie ([calls](spark-calls.md), [SQL](sql.md#sparksql));
+no jar, no `spark.jars.packages`, no serializer or extension to configure. What Python is not asked about, such as a
+Thrift Server, [has ways round](sql.md#where-python-is-not-asked). Or it takes `hoodie.write` and `hoodie.read`, with
+the same options. Tables are of version 6, which Hudi 0.14 and 0.15 write; what other engines do with them:
+[other engines](sync.md).
 
 ## Three jobs
 
@@ -238,6 +240,13 @@ _DIFFERENCES = (
         "wins against a row in a base file, by the default payload class. On Copy-on-Write it has no effect",
         "has no effect on either type ([late rows of a merge](merging.md#late-rows))",
         "a row does not depend on the type, nor on when logs are compacted",
+    ),
+    (
+        "`CREATE TEMPORARY VIEW … AS SELECT` from a table",
+        "follows the table",
+        "has the rows of the time when it was made. `CREATE VIEW` and `CREATE TEMPORARY VIEW … USING hudi` follow "
+        "([SQL](sql.md#names))",
+        "Spark reads the rows by itself, as fast as Parquet",
     ),
     (
         "SQL `MERGE … ON` the key alone, a source without the partition column",

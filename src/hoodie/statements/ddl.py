@@ -97,6 +97,14 @@ def makes_ours(text: Text) -> bool:
     return text.word(0) == "CREATE" and "TABLE" in text.words(5) and _provider(text) in PROVIDERS
 
 
+def like_what(text: Text) -> tuple[str, ...]:
+    """The name behind `CREATE TABLE name LIKE`; (): the statement is another one."""
+    if text.word(0) != "CREATE" or text.word(1) != "TABLE":
+        return ()
+    at = text.find("LIKE")
+    return text.name(at + 1)[0] if 0 < at < len(text.tokens) - 1 and at < 12 else ()
+
+
 def _provider(text: Text) -> str:
     at = text.find("USING")
     return text.name(at + 1)[0][-1].lower() if at >= 0 and at + 1 < len(text.tokens) else ""
@@ -104,6 +112,11 @@ def _provider(text: Text) -> str:
 
 def _create(session: SparkSession, text: Text) -> DataFrame | None:
     ours = _provider(text) in PROVIDERS
+    if (parts := like_what(text)) and named_table(session, parts) is not None:
+        raise text.unreadable(
+            "CREATE TABLE … LIKE a table of Hudi is not supported: CREATE TABLE … USING hudi AS SELECT * FROM it WHERE "
+            "false, with its TBLPROPERTIES"
+        )
     at, quiet = 2, text.words(5)[2:] == ("IF", "NOT", "EXISTS")
     at += 3 * quiet
     if not ours:

@@ -35,7 +35,7 @@ def mentioned(text: Text) -> Iterator[tuple[str, ...]]:
     in_from: set[int] = set()
     for at in range(len(text.tokens)):
         word, depth = text.word(at), text.depths[at]
-        if word in _ENDS_FROM:
+        if word.partition(" ")[0] in _ENDS_FROM:  # ORDER BY is one token
             in_from.discard(depth)
         if word == "FROM":
             in_from.add(depth)

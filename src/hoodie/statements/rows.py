@@ -19,7 +19,7 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.options import Options
 from hoodie.errors import InvalidOption, StatementError, TableNotFound
 from hoodie.expressions.text import DIALECT, tick
-from hoodie.spark.names import NamedTable
+from hoodie.spark.names import PREFIX, NamedTable
 from hoodie.spark.own_sql import spark_sql
 from hoodie.statements.cached import snapshot_of
 from hoodie.statements.cutting import Name, Text
@@ -57,10 +57,14 @@ def table_rows(session: SparkSession, rows: Sequence[Sequence[Any]], schema: str
 
 def settings_of(session: SparkSession, purpose: Purpose = Purpose.WRITE) -> Options:
     """What `SET hoodie.… = …` has told the session: options of its statements; what a table is, its properties say.
+    Below them those that spark-defaults.conf can hold, `spark.hoodie.…`.
 
     Raises InvalidOption as `check_options`
     """
-    settings = {key: value for key, value in session.conf.getAll.items() if key.startswith("hoodie.")}
+    everything = session.conf.getAll
+    names = [key for key in everything if key.startswith("spark.hoodie.") and not key.startswith(PREFIX)]
+    settings = {key.removeprefix("spark."): everything[key] for key in names}
+    settings |= {key: value for key, value in everything.items() if key.startswith("hoodie.")}
     try:
         return write_options(check_options(settings, purpose))
     except InvalidOption as problem:

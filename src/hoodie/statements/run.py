@@ -15,7 +15,7 @@ from hoodie.spark.names import PROVIDERS
 from hoodie.spark.own_sql import forget_foreign, spark_sql
 from hoodie.statements.call import call, is_another_catalogs
 from hoodie.statements.cutting import Text, check_grammar, single
-from hoodie.statements.ddl import ddl, makes_ours
+from hoodie.statements.ddl import ddl, like_what, makes_ours
 from hoodie.statements.dml import run_dml
 from hoodie.statements.dml_text import dml
 from hoodie.statements.entry import require_entries
@@ -97,7 +97,7 @@ def _concerns(session: SparkSession, statement: Text) -> bool:
     word = statement.word(0)
     if word == "CALL":
         return not is_another_catalogs(statement)
-    if word == "CREATE" and makes_ours(statement):
+    if word == "CREATE" and (makes_ours(statement) or like_what(statement)):
         return True
     if statement.words(2) in (("DROP", "DATABASE"), ("DROP", "SCHEMA"), ("CLEAR", "CACHE")):
         return True

@@ -80,7 +80,7 @@ def test_a_savepoint_that_is_deleted_takes_its_commit_along(tmp_path: Path, tabl
         assert keys(table) == ALL
         assert sorted(instant.requested for instant, _ in table.history(archived=True)) == instants
         assert sorted(table.changes(instants[2]).to_arrow()["id"].to_pylist()) == ALL[3:]
-    assert table.examine(grace=0) == ()
+    assert table.check(grace=0) == ()
 
 
 def test_a_savepoint_with_all_later_commits_on_the_timeline_leaves_its_commit(tmp_path: Path) -> None:
