@@ -42,6 +42,7 @@ __all__ = [
     "MissingFileIgnored",
     "MissingPackage",
     "NameTooLong",
+    "NoRecordKey",
     "OptionIgnored",
     "PlanInUse",
     "SchemaMismatch",
@@ -54,6 +55,7 @@ __all__ = [
     "SyncRefused",
     "TableMismatch",
     "TableNotFound",
+    "UnknownOptions",
     "UnsupportedTable",
     "ValidationFailed",
     "WorkerEnvironment",
@@ -551,11 +553,46 @@ class JarPresent(HoodieWarning):
     """A Hudi jar is on Spark's class path, and its format keeps its names."""
 
 
+class NoRecordKey(HoodieWarning):
+    """A table is made without a record key.
+
+    `warnings.simplefilter("error", NoRecordKey)` makes such calls fail before they make it.
+    """
+
+    def __init__(self, table: str) -> None:
+        super().__init__(table)
+        self.table = table
+
+    def __str__(self) -> str:
+        return (
+            f"table {self.table!r} is made without a record key: each row gets a key of its own, upserts insert, and "
+            "rows are updated and deleted by condition or by _hoodie_record_key. If columns identify a row, make the "
+            "table with them (record_key=, hoodie.datasource.write.recordkey.field, primaryKey): that cannot be changed"
+        )
+
+
 class OptionIgnored(HoodieWarning):
     """Options of Hudi that ask for something that does not happen here, with `hoodie.compat.unsupported=warn`.
 
     `warnings.simplefilter("error", OptionIgnored)` makes such calls fail before they begin.
     """
+
+
+class UnknownOptions(HoodieWarning):
+    """Options that neither Hudi nor this library knows, and that look like no known one: they have no effect.
+
+    `warnings.simplefilter("error", UnknownOptions)` makes such calls fail before they begin.
+    """
+
+    def __init__(self, *keys: str) -> None:
+        super().__init__(*keys)
+        self.keys = keys
+
+    def __str__(self) -> str:
+        return (
+            f"unknown options, which have no effect: {', '.join(self.keys)}. docs/configuration.md has the names that "
+            "have one, docs/coming-from-hudi.md all of Hudi's"
+        )
 
 
 class ServiceFailed(HoodieWarning):

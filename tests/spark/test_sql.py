@@ -497,7 +497,6 @@ def test_bad_statements_say_where_and_change_nothing(spark, orders):
         (StatementError, f"ALTER TABLE {orders} ADD COLUMNS (id INT)"),
         (StatementError, f"ALTER TABLE {orders} RENAME TO other"),
         (StatementError, f"ALTER TABLE {orders} DROP PARTITION (city = 'paris')"),
-        (StatementError, "CREATE TABLE keyless (a INT) USING hudi"),
         (StatementError, "CALL show_commitz(table => 'x')"),
         (StatementError, f"CALL show_commits(table => '{orders}', lim => 1)"),
         (StatementError, f"CALL show_commits(table => '{orders}', limit => 'many')"),

@@ -292,11 +292,10 @@ JOBS = [
         },
         refused=(
             "hoodie.cleaner.comits.retained",
-            "hoodie.datasource.hive_sync.db",
             "hoodie.clustering.inlin",
             "hoodie.metrics.on",
         ),
-        unknown=("hoodie.cleaner.comits.retained", "hoodie.datasource.hive_sync.db", "hoodie.clustering.inlin"),
+        unknown=("hoodie.cleaner.comits.retained", "hoodie.clustering.inlin"),
     ),
     Job(
         "a table that is deleted from",

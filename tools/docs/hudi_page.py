@@ -125,8 +125,11 @@ hoodie doctor trips --repair         # removes the metadata table, which the nex
   nothing and are accepted, and so is an option of writes in a read. With `hoodie.compat.unsupported=warn` the call goes
   on without them and warns (`hoodie.errors.OptionIgnored`); not without those marked *rows*, which decide which rows or
   values are written or read.
-- A name that Hudi does not have is an error, in the same message. A known name is suggested only when the spelling is
-  close.
+- A name that is nearly one of these is an error, in the same message, which suggests the known name. Other names that
+  Hudi does not have are left out, and one warning names them (`hoodie.errors.UnknownOptions`).
+- Classes have the packages of every release: `com.uber.hoodie.ComplexKeyGenerator` and
+  `org.apache.hudi.payload.AWSDmsAvroPayload` are those of today. `EmptyHoodieRecordPayload` on a write deletes its
+  rows.
 
 Options of Hudi 1.x that have another name in 0.15 are the same option: `hoodie.table.ordering.fields`,
 `hoodie.clean.commits.retained`. `hoodie.write.record.merge.mode` is the payload class that means the same.
@@ -215,6 +218,13 @@ _DIFFERENCES = (
         "removes the table first",
         "the old table is there until the new one is, and a savepoint forbids it ([overwriting](design/overwrite.md))",
         "a job that fails half-way must not leave nothing",
+    ),
+    (
+        "`HoodieSparkRecordMerger` on a table that exists",
+        "goes before the payload class, in that read or write",
+        "the table's payload class decides, in all of them; a new table gets the same rule, "
+        "`DefaultHoodieRecordPayload`",
+        "readers and writers of a table must not differ",
     ),
     (
         "a read as of a time before the first commit",

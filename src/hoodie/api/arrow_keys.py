@@ -15,6 +15,7 @@ from hoodie.api.inputs import arrow_stream
 from hoodie.api.rows import Rows
 from hoodie.config.options import Options
 from hoodie.errors import SchemaMismatch, UnsupportedTable
+from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.keygen.arrow_text import type_at
 from hoodie.keygen.keygen import KeyGenerator, lacking_columns, refuse_lacking
 from hoodie.lookup.context import LookupContext, lookup_for_read
@@ -97,10 +98,11 @@ def keyed_rows(context: LookupContext, source: pa.RecordBatchReader) -> pa.Table
     Raises SchemaMismatch naming columns that are missing; InvalidInput on rows without a key
     """
     if {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names):
-        rows = ArrowRows(source, None, None)
+        rows = ArrowRows(source, None, RowKeys((), None))
     else:
         schema = without_meta_fields(source.schema)
-        rows = ArrowRows(source, None, keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None))
+        keygen = keygen_of(context, schema.names, lambda name: type_at(schema, name) is not None)
+        rows = ArrowRows(source, None, RowKeys((), keygen))
     found = pa.Table.from_batches(rows.batches(), rows.schema)
     check_keys(found)
     return found
@@ -113,6 +115,11 @@ def keygen_of(context: LookupContext, names: Sequence[str], has: Callable[[str],
     """
     state = context.state
     keygen = in_units_of(table_keygen(state, key_samples(state)), context.schema)
+    if keygen.makes_new_keys:
+        raise SchemaMismatch(
+            f"{state.config.name} has no record key: its rows are named by {RECORD_KEY} and {PARTITION_PATH}, as reads "
+            "have them"
+        )
     unpartitioned = replace(keygen, partition_fields=())
     refuse_lacking(names, has, unpartitioned, (), state.config.name)
     lacking = lacking_columns(names, has, replace(keygen, record_keys=()))

@@ -6,15 +6,19 @@ from typing import Any
 
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import arrow_stream, is_spark_frame
+from hoodie.config.datasource import TableOptions
+from hoodie.config.java_names import EMPTY_PAYLOAD, payload_name
 from hoodie.config.locks import ConcurrencyOptions
-from hoodie.config.options import Options
+from hoodie.config.options import Options, declared
 from hoodie.config.write import WriteOperation
-from hoodie.errors import WriteConflict
+from hoodie.errors import InvalidOption, WriteConflict
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import load_state
-from hoodie.writing.duplicates import drops_existing, once_dropped, without_dropping
+from hoodie.writing.duplicates import drops_existing, for_new_keys, once_dropped, without_dropping
 from hoodie.writing.result import WriteResult
 from hoodie.writing.run import run
+
+_PAYLOADS = next(spec for found, spec in declared(TableOptions) if found.name == "payload").keys
 
 
 def write_rows(
@@ -24,8 +28,11 @@ def write_rows(
 
     The keys are looked up before the write, which is made on the table as it was then, or again from the look-up on.
     """
+    operation, options = meant(operation, options)
     if not drops_existing(operation, options):
         return run(engine.check(storage, operation, rows, options))
+    if not load_state(storage).config.record_key:
+        return run(engine.check(storage, operation, rows, for_new_keys(options)))
     rows = at_hand(rows)
     for left in range(options.read(ConcurrencyOptions).conflict_retries, -1, -1):
         state = load_state(storage)
@@ -36,6 +43,18 @@ def write_rows(
             if not left:
                 raise
     raise AssertionError  # the last attempt returns or raises
+
+
+def meant(operation: WriteOperation, options: Options) -> tuple[WriteOperation, Options]:
+    """What a write does whose options name EmptyHoodieRecordPayload, which is no rule of a table but says that its rows
+    are to be deleted; others as they are. Raises InvalidOption on an operation that deletes no rows by their keys"""
+    named = {key: payload_name(options[key]) for key in _PAYLOADS if key in options}
+    if EMPTY_PAYLOAD not in named.values():
+        return operation, options
+    if operation not in (WriteOperation.UPSERT, WriteOperation.DELETE):
+        key = next(iter(named))
+        raise InvalidOption(f"{key}={options[key]} deletes rows by their keys: take the operation upsert or delete")
+    return WriteOperation.DELETE, Options({key: value for key, value in options.items() if key not in named})
 
 
 def new_rows(

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 from hoodie.api.engine import Engine
 from hoodie.api.inputs import Path, as_path, as_session, column_names, is_spark_frame, path_first
 from hoodie.api.local_engine import engine_of
-from hoodie.api.new_rows import new_rows, write_rows
+from hoodie.api.new_rows import meant, new_rows, write_rows
 from hoodie.api.table import HoodieTable
 from hoodie.commit.batch_ids import BatchKnown
 from hoodie.commit.transaction import Transaction, abandon, begin, publish
-from hoodie.config.datasource import DatasourceOptions, door_options, overridden
+from hoodie.config.datasource import DatasourceOptions, door_options, operation_for, overridden
 from hoodie.config.driver_options import without_driver_options
 from hoodie.config.hudi_options import Purpose
+from hoodie.config.keygen import KeyOptions
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation, WriteOptions, missing_options
 from hoodie.errors import InstantNotFound, InvalidInput, InvalidOption, TableMismatch, TableNotFound, WriteConflict
@@ -34,7 +35,7 @@ from hoodie.storage.faults import typed_calls, typed_errors
 from hoodie.table.create import create, named_settings, new_state
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
-from hoodie.writing.duplicates import drops_existing, once_dropped
+from hoodie.writing.duplicates import drops_existing, for_new_keys, once_dropped
 from hoodie.writing.index_updates import finalize_index
 from hoodie.writing.on_commit import notify_committed
 from hoodie.writing.on_failure import failures_heard
@@ -265,7 +266,8 @@ def write(
 
     df               a Spark DataFrame, whose session writes it, or rows as `HoodieTable.upsert` takes them, which this
                      process writes; None only for the operation delete_partition
-    options          at least the record key when the table is new: `hoodie.datasource.write.recordkey.field`. Without
+    options          of a new table the record key, `hoodie.datasource.write.recordkey.field`: without one each row gets
+                     a key of its own, and the operation, where none is named, is bulk_insert. Without
                      `hoodie.datasource.write.precombine.field` a column `ts` orders the rows of a new table, as in Hudi
     mode             append: do `hoodie.datasource.write.operation`; overwrite: put a new table with the rows in place
                      of the one that is there, perhaps with another key, schema or type (with the operation
@@ -283,6 +285,7 @@ def write(
     given = overridden(door_options(options, Purpose.WRITE, path, props), missing_options(missing))
     mode = _save_mode(mode)
     operation = given.read(DatasourceOptions).operation
+    has_key = bool(given.read(KeyOptions).record_key)  # of a table that is to be made
     if mode == "overwrite" and operation in (WriteOperation.DELETE, WriteOperation.DELETE_PARTITION):
         raise InvalidOption(f"mode overwrite replaces the table, and {operation} takes rows away: take mode append")
     table: HoodieTable[Any]
@@ -297,12 +300,14 @@ def write(
     named = overridden(defaults, given)
     settings: Options | None = None  # of the table that is to be made
     try:
-        load_state(table.storage)
+        there = load_state(table.storage)
     except TableNotFound:
         if operation is WriteOperation.DELETE_PARTITION:
             raise
         settings = named
     else:
+        if mode != "overwrite" or operation is WriteOperation.INSERT_OVERWRITE_TABLE:
+            has_key = bool(there.config.record_key)
         if mode in ("error", "errorifexists"):
             raise TableMismatch(f"{table.path} holds a table already, and mode is {mode}")
         if mode == "ignore":
@@ -312,12 +317,20 @@ def write(
         return table.delete_partitions(paths)
     if df is None:
         raise InvalidInput(f"{operation} needs a DataFrame")
+    operation = operation_for(given, has_record_key=has_key)
+    operation, given = meant(operation, given)
+    _, named = meant(operation, named)
+    if settings is not None:
+        settings = named
+    if not has_key:
+        given, named = for_new_keys(given), for_new_keys(named)
+        settings = None if settings is None else named
     with failures_heard(table.storage, operation):
         if settings is None and mode == "overwrite" and operation is not WriteOperation.INSERT_OVERWRITE_TABLE:
             return _replace(df, table, operation, named)
         if settings is None:
             return write_rows(table.engine, table.storage, operation, df, given)
-        if drops_existing(operation, given):
+        if has_key and drops_existing(operation, given):
             given = once_dropped(given)
         # A batch that does not fit leaves no table behind, and the next one may name other settings.
         batch = table.engine.check(table.storage, operation, df, given, new_state(table.storage, settings))
@@ -326,9 +339,10 @@ def write(
 
 def _replace(df: Any, table: HoodieTable[Any], operation: WriteOperation, options: Options) -> WriteResult:
     """Put a new table with the rows in place of the one that is there."""
-    if operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
+    has_key = bool(options.read(KeyOptions).record_key)
+    if has_key and operation is WriteOperation.UPSERT and options.read(WriteOptions).combine_before_upsert:
         options = overridden(options, {"hoodie.combine.before.insert": "true"})  # as an upsert into a new table does
-    if drops_existing(operation, options):
+    if has_key and drops_existing(operation, options):
         options = once_dropped(options)
     new = replacement(table.storage, options)
     batch = table.engine.check(table.storage, WriteOperation.INSERT_OVERWRITE_TABLE, df, options, new.state)

@@ -19,7 +19,7 @@ from hoodie.config.hudi_options import (
     together,
 )
 from hoodie.config.options import option, read_options
-from hoodie.errors import InvalidOption, OptionIgnored
+from hoodie.errors import InvalidOption, OptionIgnored, UnknownOptions
 
 logger = logging.getLogger("hoodie.options")
 
@@ -54,11 +54,13 @@ def without_unused(
 
     declared  names that groups of options have
     free      beginnings of names that are the user's own
-    Raises    InvalidOption naming all unknown options, and all that ask for something that would not happen
+    Raises    InvalidOption naming all misspelt options, and all that ask for something that would not happen. Warns
+              UnknownOptions, once, of names that are like none of Hudi's
     """
     used: dict[str, str] = {}
     unused: list[str] = []
-    unknown: list[str] = []
+    unlike: list[str] = []
+    slips: list[tuple[str, str]] = []
     refused: list[tuple[str, str]] = []
     about_rows: list[tuple[str, str]] = []
     for key, value in options.items():
@@ -70,7 +72,10 @@ def without_unused(
         elif (free and key.startswith(free)) or is_driver_option(key):
             used[key] = value
         elif (known := find_option(key)) is None:
-            unknown.append(key)
+            if name := misspelt(key, declared):
+                slips.append((key, name))
+            else:
+                unlike.append(key)
         elif known.refused(value, purpose):
             (about_rows if known.rows else refused).append((f"{key}={value!r}", known.advice))
         elif known.kind is OptionClass.USED:
@@ -78,8 +83,10 @@ def without_unused(
         else:
             unused.append(key)
     warn = read_options(CompatOptions, used).unsupported is Unsupported.WARN
-    if unknown or about_rows or (refused and not warn):
-        raise InvalidOption(_message(unknown, [] if warn else refused, about_rows, declared))
+    if slips or about_rows or (refused and not warn):
+        raise InvalidOption(_message(slips, [] if warn else refused, about_rows))
+    if unlike:
+        warnings.warn(UnknownOptions(*sorted(unlike)), stacklevel=2)
     if refused:
         warnings.warn(OptionIgnored(" ".join(together(refused))), stacklevel=2)
     if unused:
@@ -87,26 +94,15 @@ def without_unused(
     return used
 
 
-def _message(
-    unknown: list[str],
-    refused: list[tuple[str, str]],
-    about_rows: list[tuple[str, str]],
-    declared: Collection[str],
-) -> str:
+def _message(slips: list[tuple[str, str]], refused: list[tuple[str, str]], about_rows: list[tuple[str, str]]) -> str:
     """One sentence for one problem; several are a line each.
 
+    slips       misspelt options, each with what is meant
     about_rows  options that decide about rows: no call goes on without them
     """
-    parts: list[str] = []
-    unlike = False
-    for key in unknown:
-        name = misspelt(key, declared)
-        unlike |= name is None
-        parts.append(f"unknown option {key!r}." + (f" Did you mean {name!r}?" if name else ""))
-    if unlike:
-        parts.append("docs/configuration.md has the names that have an effect, docs/coming-from-hudi.md all of Hudi's.")
+    parts = [f"unknown option {key!r}. Did you mean {name!r}?" for key, name in slips]
     advice = together([*refused, *about_rows])
-    between, listed = ("\n", "\n  ") if len(unknown) + len(advice) > 1 else (" ", " ")
+    between, listed = ("\n", "\n  ") if len(slips) + len(advice) > 1 else (" ", " ")
     if advice:
         parts.append(listed.join(["Asked for, and would not happen:", *advice]))
     if refused:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.compaction import COMPACTION_GROUPS
-from hoodie.config.compat import COMPAT_GROUPS, without_unused
+from hoodie.config.compat import COMPAT_GROUPS, CompatOptions, Unsupported, without_unused
 from hoodie.config.console import CONSOLE_GROUPS
 from hoodie.config.hbase import HBASE_GROUPS
 from hoodie.config.hudi_options import Purpose
@@ -30,7 +30,7 @@ from hoodie.config.properties_file import default_options, read_properties_file
 from hoodie.config.read import READ_GROUPS, QueryOptions
 from hoodie.config.rollback import ROLLBACK_GROUPS
 from hoodie.config.services import SERVICE_GROUPS
-from hoodie.config.sync import SYNC_GROUPS
+from hoodie.config.sync import SYNC_GROUPS, without_other_sync
 from hoodie.config.table import CDC, CDC_MODE, LoggedImages, TableConfig, TableType
 from hoodie.config.validators import VALIDATOR_GROUPS
 from hoodie.config.write import WRITE_GROUPS, DuplicatePolicy, WriteOperation, WriteOptions
@@ -121,7 +121,8 @@ class DatasourceOptions:
     operation: WriteOperation = option(
         "hoodie.datasource.write.operation",
         WriteOperation.UPSERT,
-        "upsert, insert, bulk_insert, delete, insert_overwrite, insert_overwrite_table or delete_partition.",
+        "upsert, insert, bulk_insert, delete, insert_overwrite, insert_overwrite_table or delete_partition. Where it "
+        "is not set, tables without a record key take bulk_insert.",
     )
     sql_insert: SqlInsert = option(
         "hoodie.spark.sql.insert.into.operation",
@@ -168,6 +169,7 @@ ALL_GROUPS = (
 
 _ALIASES = alias_sets(ALL_GROUPS)
 _PREFIX = next(spec for found, spec in declared(WriteOptions) if found.name == "metadata_prefix").keys[0]
+_NAME, _OLDER_NAME = next(spec for found, spec in declared(TableOptions) if found.name == "name").keys
 _PATH_KEYS = ("path", "hoodie.base.path")
 _MODES = next(spec for found, spec in declared(TableOptions) if found.name == "merge_mode").keys
 
@@ -184,8 +186,11 @@ def check_options(options: Mapping[str, object], purpose: Purpose = Purpose.BOTH
     given = {key: as_text(value) for key, value in options.items() if value is not None}
     prefix = given.get(_PREFIX, "_")
     checked = without_unused(given, _ALIASES, (prefix,) if prefix else (), purpose)
+    if _NAME in checked:  # as in Hudi: the other name is what older releases read it from
+        checked.pop(_OLDER_NAME, None)
     refuse_two_aliases(checked, _ALIASES)
-    return Options(with_payload(checked, _MODES))
+    found = Options(with_payload(checked, _MODES))
+    return without_other_sync(found) if found.read(CompatOptions).unsupported is Unsupported.WARN else found
 
 
 def door_options(
@@ -240,12 +245,13 @@ def overridden(options: Mapping[str, str], by: Mapping[str, str]) -> Options:
 
 def sql_insert(options: Mapping[str, str], table: TableConfig) -> tuple[WriteOperation, dict[str, str]]:
     """What an INSERT INTO of a table does, and options for it beside those, as in Hudi 0.15: rows of one key within a
-    statement are combined where the table has an ordering column.
+    statement are combined where the table has a record key and an ordering column.
 
     Raises InvalidOption on an operation that takes no rows, and where bulk loading meets a mode that looks at keys
     """
     given = read_options(DatasourceOptions, options)
-    combined = {_COMBINE: "true"} if table.ordering and _COMBINE not in options else {}
+    ordered = bool(table.ordering and table.record_key)  # without a key no two rows are versions of one
+    combined = {_COMBINE: "true"} if ordered and _COMBINE not in options else {}
     if _OPERATION in options:
         if given.operation not in _INSERTS:
             raise InvalidOption(f"{_OPERATION}={given.operation}: INSERT INTO does {', '.join(_INSERTS)}")
@@ -261,7 +267,14 @@ def sql_insert(options: Mapping[str, str], table: TableConfig) -> tuple[WriteOpe
         )
     if given.insert_mode is InsertMode.STRICT and table.type is TableType.COPY_ON_WRITE:
         return WriteOperation.INSERT, combined | {_DUPLICATES: DuplicatePolicy.FAIL.value}
-    return WriteOperation.UPSERT if table.ordering else WriteOperation.INSERT, combined
+    return WriteOperation.UPSERT if ordered else WriteOperation.INSERT, combined
+
+
+def operation_for(options: Options, *, has_record_key: bool) -> WriteOperation:
+    """What a write of the data source does: as in Hudi, rows of a table without a record key are loaded in bulk."""
+    if _OPERATION not in options and not has_record_key:
+        return WriteOperation.BULK_INSERT
+    return options.read(DatasourceOptions).operation
 
 
 def write_options(options: Mapping[str, str]) -> Options:

@@ -5,15 +5,18 @@ Source: docs/format/engines.md 5.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from enum import StrEnum
 
 from hoodie.config.options import Options, option
-from hoodie.errors import InvalidOption
+from hoodie.errors import InvalidOption, OptionIgnored
 
 _HIVE = "hoodie.datasource.hive_sync."
 _PACKAGE = "org.apache.hudi.hive."
 HIVE_TOOL = f"{_PACKAGE}HiveSyncTool"
+_TOOLS = "hoodie.meta.sync.client.tool.class"
+_ASKS_FOR_SYNC = ("hoodie.datasource.meta.sync.enable", f"{_HIVE}enable", f"{_HIVE}mode", f"{_HIVE}use_jdbc", _TOOLS)
 
 
 class ManifestFormat(StrEnum):
@@ -70,9 +73,7 @@ class MetaSyncOptions:
     """Whether and how the table is registered after a commit, whatever the catalog."""
 
     enabled: bool = option("hoodie.datasource.meta.sync.enable", False, "Sync the metastore after each commit.")
-    tools: tuple[str, ...] = option(
-        "hoodie.meta.sync.client.tool.class", (HIVE_TOOL,), "The sync to run: only HiveSyncTool is known."
-    )
+    tools: tuple[str, ...] = option(_TOOLS, (HIVE_TOOL,), "The sync to run: only HiveSyncTool is known.")
     base_path: str = option(
         "hoodie.datasource.meta.sync.base.path",
         "",
@@ -113,7 +114,9 @@ class HiveSyncOptions:
     enabled: bool = option(
         f"{_HIVE}enable", False, "As hoodie.datasource.meta.sync.enable: either of the two turns the sync on."
     )
-    mode: str = option(f"{_HIVE}mode", "hms", "hms: by the metastore's Thrift interface. hiveql and jdbc are refused.")
+    mode: str = option(
+        f"{_HIVE}mode", "hms", "hms: by the metastore's Thrift interface. hiveql, jdbc and glue are refused."
+    )
     use_jdbc: bool = option(f"{_HIVE}use_jdbc", False, "Refused when true: only the metastore's interface is spoken.")
     uris: tuple[str, ...] = option(
         f"{_HIVE}metastore.uris",
@@ -203,17 +206,8 @@ def check_sync(options: Options) -> None:
     for group in SYNC_GROUPS:
         options.read(group)
     hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
-    if hive.mode.lower() != "hms" or hive.use_jdbc:
-        given = f"{_HIVE}use_jdbc=true" if hive.use_jdbc else f"{_HIVE}mode={hive.mode}"
-        raise InvalidOption(
-            f"{given}: only the mode hms is built, which speaks with the metastore itself. Set {_HIVE}mode=hms and "
-            f"{_HIVE}metastore.uris=thrift://host:9083."
-        )
-    if unknown := [tool for tool in meta.tools if tool.rpartition(".")[2] != "HiveSyncTool"]:
-        raise InvalidOption(
-            f"hoodie.meta.sync.client.tool.class={', '.join(unknown)}: only {HIVE_TOOL} is built. Glue, BigQuery and "
-            "DataHub have no sync; hoodie.sync.manifest=csv writes what BigQuery reads."
-        )
+    if problem := other_sync(options):
+        raise InvalidOption(f"{problem} hoodie.compat.unsupported=warn writes without a sync.")
     if hive.base_format.upper() != "PARQUET":
         raise InvalidOption(f"{_HIVE}base_file_format={hive.base_format}: only PARQUET")
     if hive.skip_ro_suffix and meta.plain_name and hive.strategy is TableStrategy.ALL:
@@ -221,6 +215,33 @@ def check_sync(options: Options) -> None:
             f"{_HIVE}skip_ro_suffix=true gives the read-optimized entry the table's own name, which "
             "hoodie.meta.sync.sync_snapshot_with_table_name (true by default) gives to the snapshot: set that to false"
         )
+
+
+def other_sync(options: Options) -> str:
+    """What is asked of the sync that is another mode or tool than is built; "" for nothing."""
+    hive, meta = options.read(HiveSyncOptions), options.read(MetaSyncOptions)
+    if hive.mode.lower() != "hms" or hive.use_jdbc:
+        given = f"{_HIVE}use_jdbc=true" if hive.use_jdbc else f"{_HIVE}mode={hive.mode}"
+        return (
+            f"{given}: only the mode hms is built, which speaks with the metastore itself. Set {_HIVE}mode=hms and "
+            f"{_HIVE}metastore.uris=thrift://host:9083."
+        )
+    if unknown := [tool for tool in meta.tools if tool.rpartition(".")[2] != "HiveSyncTool"]:
+        return (
+            f"{_TOOLS}={', '.join(unknown)}: only {HIVE_TOOL} is built. Glue, BigQuery and "
+            "DataHub have no sync; hoodie.sync.manifest=csv writes what BigQuery reads."
+        )
+    return ""
+
+
+def without_other_sync(options: Options) -> Options:
+    """The options without what asks for a sync by another mode or tool: such a write is followed by none, and warns."""
+    problem = other_sync(options)
+    if not problem:
+        return options
+    if sync_enabled(options):
+        warnings.warn(OptionIgnored(f"{problem} The write is followed by no sync."), stacklevel=2)
+    return Options({key: value for key, value in options.items() if key not in _ASKS_FOR_SYNC})
 
 
 def sync_enabled(options: Options) -> bool:

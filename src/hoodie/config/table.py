@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hoodie.config.java_names import payload_name
 from hoodie.config.options import option, read_options
 from hoodie.errors import CorruptFile, InvalidOption, UnsupportedTable
 
@@ -219,11 +220,7 @@ def require_writable(config: TableConfig, payloads: Collection[str]) -> None:
             f"{config.name}: hoodie.populate.meta.fields=false: rows are stored without their keys, so that no key can "
             "be looked up; such a table is read only."
         )
-    if not config.record_key:
-        raise UnsupportedTable(
-            f"{config.name}: no record key (hoodie.table.recordkey.fields); keys that Hudi generates are not written."
-        )
-    if config.payload_class and config.payload_class not in payloads:
+    if config.payload_class and payload_name(config.payload_class) not in payloads:
         raise UnsupportedTable(
             f"{config.name}: payload class {config.payload_class} is not known here, so which version of a row wins is "
             f"not either. Known: {', '.join(sorted(payloads))}."

@@ -71,11 +71,17 @@ def make(options: Mapping[str, str], config: TableConfig) -> Index:
 def hash_fields(options: Mapping[str, str], config: TableConfig) -> tuple[str, ...]:
     """The columns of the record key that a bucket follows from.
 
-    Raises InvalidOption on one outside the record key; TableMismatch on others than the table has recorded
+    Raises InvalidOption on one outside the record key, and without a record key; TableMismatch on others than the table
+           has recorded
     """
     recorded = {key: config.properties[key] for key in (BUCKETS, HASH_FIELDS) if key in config.properties}
     chosen = read_options(IndexOptions, {**recorded, **options})
     keys = key_generator(config.properties).record_keys
+    if not keys:
+        raise InvalidOption(
+            f"{config.name} has no record key, from which a bucket follows: leave hoodie.index.type=BUCKET out, or "
+            "make a table with a record key"
+        )
     fields = chosen.hash_fields or keys
     outside = [name for name in fields if name not in keys]
     if outside:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hoodie.config.java_names import key_generator_name
 from hoodie.config.keygen import KeyOptions, TimeOptions, TimestampType
 from hoodie.config.options import declared, read_options
 from hoodie.errors import InvalidOption, SchemaMismatch
@@ -55,6 +56,7 @@ class PartitionField:
 class KeyGenerator:
     """How rows get their record key and partition path.
 
+    record_keys            none: the table makes keys itself (`keygen.generated_keys`)
     prefix_single_key      COMPLEX with one key field writes "id:4" (Hudi up to 0.14.0, and 1.1 on) instead of "4":
                            a table keeps what its rows have, see `following`
     timestamp              None where no field needs it, and in `stored_key_generator` where the table has no settings
@@ -74,6 +76,11 @@ class KeyGenerator:
     consistent_timestamps: bool = False
     zone: str = "UTC"
     millis: tuple[str, ...] = ()
+
+    @property
+    def makes_new_keys(self) -> bool:
+        """Whether keys are not made of columns: each new row gets one of its own."""
+        return not self.record_keys
 
     @property
     def writes_pairs(self) -> bool:
@@ -104,11 +111,12 @@ def key_generator(properties: Mapping[str, str]) -> KeyGenerator:
     """The key generator that table properties and write options describe, complete enough to write with.
 
     Both spellings of a setting (the table's `hoodie.table.*` and the option `hoodie.datasource.write.*`) are read.
-    Raises InvalidOption where they differ, on an unknown generator, no record key, a number of fields that the
-    generator cannot take, and timestamp settings that are missing or cannot be carried out.
+    Without a record key new rows get keys of their own.
+    Raises InvalidOption where they differ, on an unknown generator, no record key for GLOBAL_DELETE, a number of fields
+    that the generator cannot take, and timestamp settings that are missing or cannot be carried out.
     """
     keygen = stored_key_generator(properties)
-    if not keygen.record_keys:
+    if keygen.makes_new_keys and keygen.kind is Kind.GLOBAL_DELETE:
         raise InvalidOption(f"no record key: set {_name('record_key')} to the columns that identify a row")
     for field in keygen.partition_fields:
         if field.kind is FieldKind.UNKNOWN:
@@ -284,7 +292,7 @@ def _kind(chosen: KeyOptions) -> Kind:
 
 
 def _kind_of_class(name: str) -> Kind:
-    kind = _CLASSES.get(name.strip().removeprefix(_PACKAGE))
+    kind = _CLASSES.get(key_generator_name(name))
     if kind is None:
         known = ", ".join(key for key in _CLASSES if "Avro" not in key)
         raise InvalidOption(f"{_name('generator_class')}={name!r}: expected {_PACKAGE} and one of {known}")

@@ -32,8 +32,11 @@ from hoodie.model.meta import META_COLUMNS
 MERGER = "hoodie.compaction.record.merger.python.class"
 OPTION = "hoodie.datasource.write.record.merger.impls"
 
-#: Hudi's mergers by payload class, which is what happens without a merger of one's own.
-_BY_PAYLOAD = frozenset({"org.apache.hudi.common.model.HoodieAvroRecordMerger", "HoodieAvroRecordMerger"})
+#: Hudi's merger by payload class, which is what happens without a merger of one's own.
+_BY_PAYLOAD = "HoodieAvroRecordMerger"
+#: Hudi's mergers by ordering value: what `DefaultHoodieRecordPayload` does. Tables that exist keep their own rule.
+_EVENT_TIME = frozenset({"HoodieSparkRecordMerger", "DefaultSparkRecordMerger"})
+_HUDI = "org.apache.hudi."
 
 
 def strategy_id(path: str) -> str:
@@ -46,7 +49,7 @@ def python_mergers(names: Collection[str]) -> list[str]:
 
     Raises InvalidOption on a Java class: there is nothing here to run it
     """
-    paths = [name for name in names if name not in _BY_PAYLOAD]
+    paths = [name for name in names if _hudis(name) not in {_BY_PAYLOAD, *_EVENT_TIME}]
     java = [name for name in paths if ":" not in name]
     if java:
         raise InvalidOption(
@@ -54,6 +57,16 @@ def python_mergers(names: Collection[str]) -> list[str]:
             "Python class; rules of Hudi's own are chosen by hoodie.datasource.write.payload.class"
         )
     return paths
+
+
+def names_event_time(names: Collection[str]) -> bool:
+    """Whether Hudi's merger by ordering value is among the mergers that an option names."""
+    return any(_hudis(name) in _EVENT_TIME for name in names)
+
+
+def _hudis(name: str) -> str:
+    """A class of Hudi's without its package; others as they are."""
+    return name.rpartition(".")[2] if name.startswith(_HUDI) else name
 
 
 def own_merger(properties: Mapping[str, str], names: Collection[str]) -> str:

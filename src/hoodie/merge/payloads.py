@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from hoodie.config.java_names import payload_name
 from hoodie.errors import InvalidInput, InvalidOption, UnsupportedTable
 from hoodie.merge.fields import merge_fields
 from hoodie.merge.merger import merger_rule, own_merger
@@ -72,7 +73,7 @@ def rule_for(
 ) -> MergeRule:
     """The rule that a payload class stands for.
 
-    payload_class  the Java class, in full
+    payload_class  the Java class, in full; packages of earlier releases are taken for today's
     ordering    the ordering (precombine) fields; () when the table has none: then arrival is the order
     schema      the table's, for the defaults of its fields: Avro JSON or Arrow (with them in the fields' metadata);
                 None: all are null
@@ -80,6 +81,7 @@ def rule_for(
     Raises      UnsupportedTable for a class without a rule, naming it
     Source      Hudi 0.15's payload classes; pinned by tests/vectors/payload_merge.json
     """
+    payload_class = payload_name(payload_class)
     make = _PAYLOADS.get(payload_class)
     if make is None:
         known = ", ".join(name.rpartition(".")[2] for name in _PAYLOADS)

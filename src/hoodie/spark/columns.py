@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, DoubleType, FloatType, StructType
 
-from hoodie.expressions.text import tick
+#: Types that have no hash, by their names in Spark's JSON.
+_NOT_HASHED = ("map", "variant")
+
+
+def tick(name: str) -> str:
+    """A name as SQL has it in backticks."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 def quoted(name: str) -> Column:
@@ -33,6 +39,16 @@ def tested_by_row(column: Column, kind: DataType) -> Column:
             if holds_floating(field.dataType):
                 column = column.withField(tick(field.name), tested_by_row(column[field.name], field.dataType))
     return column
+
+
+def content_hash(frame: DataFrame) -> Column:
+    """A hash of what a row holds, but for columns that Spark hashes none of."""
+    hashed = [quoted(field.name) for field in frame.schema if not _has_no_hash(field.dataType)]
+    return F.xxhash64(*hashed) if hashed else F.lit(0).cast("long")
+
+
+def _has_no_hash(kind: DataType) -> bool:
+    return any(f'"{name}"' in kind.json() for name in _NOT_HASHED)
 
 
 def holds_floating(kind: DataType) -> bool:

@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import pyarrow as pa
+from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from hoodie.errors import SchemaMismatch
 from hoodie.keygen.arrow_keys import RowKeys, parts_of
+from hoodie.keygen.generated_keys import MakeKeys, NewKeys, for_task
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
 from hoodie.spark.columns import quoted
 from hoodie.spark.local_frame import local_frame
 from hoodie.spark.types import nullable, sound, to_arrow, type_at
 from hoodie.spark.worker_errors import mark_worker_errors
-
-#: Gives rows their keys; pickles to executors.
-MakeKeys = Callable[[pa.Table], pa.Table]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,7 +49,18 @@ class KeyedFrame:
     def rows(self, limit: int | None = None) -> pa.Table:
         """The keyed rows, every column nullable. limit: of these the first"""
         rows = to_arrow_table(self.frame if limit is None else self.frame.limit(limit))
-        return rows if self.make_keys is None else pa.concat_tables(map(self.make_keys, parts_of(rows)))
+        if self.make_keys is None:
+            return rows
+        return pa.concat_tables(map(for_task(self.make_keys, 0), parts_of(rows)))
+
+    def without_new_keys(self) -> tuple[DataFrame, MakeKeys | None]:
+        """The rows with their keys as columns of Spark's, and what gives new rows theirs: after any shuffle, as a task
+        that runs again may number its rows in another order. None: all have one."""
+        if not isinstance(self.make_keys, NewKeys):
+            return self.with_columns(), None
+        names = tuple(name for name in self.schema.names if name not in (RECORD_KEY, PARTITION_PATH))
+        unnumbered = KeyedFrame(self.frame, self.make_keys.make_keys, self.schema)
+        return unnumbered.with_columns(), NewKeys(RowKeys(names, None))
 
     def with_columns(self) -> DataFrame:
         """The rows with their keys as columns of Spark's."""
@@ -62,6 +72,9 @@ class KeyedFrame:
 
 def keyed_batches(make_keys: MakeKeys | None, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a worker: the rows as Spark hands them over, with their keys."""
+    if make_keys is not None:
+        context = TaskContext.get()
+        make_keys = for_task(make_keys, context.partitionId() if context else 0)
     for batch in map(sound, batches):
         if make_keys is None:
             yield batch

@@ -206,8 +206,6 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
         raise StatementError(f"type {kind!r} of table {wanted.name}: expected cow or mor")
     given = dict(check_options({_NAMES.get(key.lower(), key): value for key, value in options.items()}))
     keys = given.pop(_NAMES["primarykey"], "") or given.pop("hoodie.table.recordkey.fields", "")
-    if not keys:
-        raise StatementError(f"table {wanted.name} needs a key: TBLPROPERTIES (primaryKey = 'id')")
     rows = None
     if wanted.query:
         rows = with_tables(session, wanted.query) or spark_sql(session, wanted.query)
@@ -220,7 +218,7 @@ def _create_table(session: SparkSession, wanted: _Create, parts: Sequence[str], 
     there = storage.exists(".hoodie/hoodie.properties")
     if there and not with_location:
         raise StatementError(f"table {wanted.name} is there already, at {path}")
-    record_key = [key.strip() for key in keys.split(",")]
+    record_key = [key.strip() for key in keys.split(",") if key.strip()]
     if there:
         named = schema.names if schema is not None and wanted.columns else []
         _refuse_other(open_table(path, spark=session), wanted, record_key, named, _TYPES[kind])
@@ -293,7 +291,7 @@ def _refuse_other(
     state = load_state(table.storage)
     config, declared = state.config, declared_schema(state)
     pairs = {
-        "primaryKey": (config.record_key, tuple(keys)),
+        **({"primaryKey": (config.record_key, tuple(keys))} if keys else {}),
         "PARTITIONED BY": (tuple(name.partition(":")[0] for name in config.partition_by), wanted.partitions),
     }
     if "type" in wanted.options:
@@ -324,7 +322,7 @@ def _fields(columns: Text) -> StructType:
 
 
 def _refuse_missing(wanted: _Create, schema: StructType, keys: str) -> None:
-    named = [*(key.strip() for key in keys.split(",")), *wanted.partitions]
+    named = [*(key.strip() for key in keys.split(",") if key.strip()), *wanted.partitions]
     if missing := [name for name in named if name not in schema.names]:
         raise StatementError(f"table {wanted.name}: columns {', '.join(missing)} are named and not there")
 

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping
 
 from hoodie.config.compaction import RECORDED
 from hoodie.config.datasource import DEFAULT_PAYLOAD, ChangeLogOptions, TableOptions
+from hoodie.config.java_names import payload_name
 from hoodie.config.options import declared, read_options
 from hoodie.config.read import MergerOptions
-from hoodie.config.table import CDC, CDC_MODE, TableConfig, TableType, from_properties
-from hoodie.errors import InvalidOption, TableMismatch
+from hoodie.config.table import CDC, CDC_MODE, PROPERTIES_FILE, TableConfig, TableType, from_properties
+from hoodie.errors import InvalidOption, NoRecordKey, TableMismatch
 from hoodie.keygen.keygen import FieldKind, Kind, key_generator
 from hoodie.keygen.timebased import output_zone
-from hoodie.merge.merger import MERGER, load_merger, python_mergers, strategy_id
+from hoodie.merge.merger import MERGER, load_merger, names_event_time, python_mergers, strategy_id
 from hoodie.merge.payloads import DEFAULT as EVENT_TIME_PAYLOAD
 from hoodie.merge.payloads import rule_for
 from hoodie.storage.protocol import Storage
@@ -33,6 +35,7 @@ _STRATEGY = "hoodie.compaction.record.merger.strategy"
 #: What Hudi writes beside any payload class.
 _DEFAULT_STRATEGY = "eeb8d96f-b1e4-49fd-bbf8-28ac514178e5"
 _PAYLOAD = "hoodie.compaction.payload.class"
+_KEY = "hoodie.table.recordkey.fields"
 _TIMES = ("hoodie.keygen.timebased.", "hoodie.deltastreamer.keygen.timebased.")
 
 #: Table properties that a caller's settings are compared with; the rest does not change what the table is.
@@ -55,7 +58,7 @@ def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> d
 
     own_call  of this library, none of Hudi's doors: where the options name an ordering column, and neither payload
               class nor merger, late rows lose; and the table keeps what they say about compaction
-    Raises InvalidOption on a missing name or key, and what contradicts itself; UnsupportedTable on an unknown payload
+    Raises InvalidOption on a missing name, and what contradicts itself; UnsupportedTable on an unknown payload
     """
     chosen = read_options(TableOptions, options)
     change_logs = read_options(ChangeLogOptions, options)
@@ -64,8 +67,9 @@ def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> d
         raise InvalidOption("the table needs a name: hoodie.table.name")
     if chosen.type not in TableType.__members__:
         raise InvalidOption(f"hoodie.datasource.write.table.type={chosen.type!r}: expected {', '.join(TableType)}")
-    payload, merger = _full_name(chosen.payload), _merger(options)
-    if own_call and chosen.ordering and not merger and _PAYLOAD not in named_settings(options):
+    payload, merger = payload_name(chosen.payload), _merger(options)
+    by_ordering = (own_call and chosen.ordering and not merger) or names_event_time(_mergers(options))
+    if by_ordering and _PAYLOAD not in named_settings(options):
         payload = EVENT_TIME_PAYLOAD
     rule_for(payload, (chosen.ordering,) if chosen.ordering else ())
     partitions = [field.name for field in keygen.partition_fields]
@@ -77,7 +81,7 @@ def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> d
         "hoodie.timeline.layout.version": "1",
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.table.base.file.format": "PARQUET",
-        "hoodie.table.recordkey.fields": ",".join(keygen.record_keys),
+        _KEY: ",".join(keygen.record_keys),
         "hoodie.table.partition.fields": ",".join(partitions),
         "hoodie.table.keygenerator.class": f"org.apache.hudi.keygen.{_CLASS_OF[keygen.kind]}",
         "hoodie.datasource.write.hive_style_partitioning": str(keygen.hive_style).lower(),
@@ -99,6 +103,8 @@ def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> d
         properties |= {MERGER: merger, _STRATEGY: strategy_id(merger)}
     if not keygen.partition_fields:
         del properties["hoodie.table.partition.fields"]
+    if keygen.makes_new_keys:
+        del properties[_KEY]
     kept = {key: value for key, value in options.items() if key.startswith(_TIMES)}
     if keygen.kind is Kind.CUSTOM:  # readers take partition.fields for column names; the types stand apart
         typed = ",".join(f"{field.name}:{field.kind}" for field in keygen.partition_fields)
@@ -117,12 +123,16 @@ def table_properties(options: Mapping[str, str], *, own_call: bool = False) -> d
 
 def _merger(options: Mapping[str, str]) -> str:
     """The import path of the user's own merger, "" for none. Raises InvalidOption unless it can be loaded."""
-    paths = python_mergers(read_options(MergerOptions, options).mergers)
+    paths = python_mergers(_mergers(options))
     if len(paths) > 1:
         raise InvalidOption(f"a table has one merger, not {len(paths)}: {', '.join(paths)}")
     for path in paths:
         load_merger(path)
     return paths[0] if paths else ""
+
+
+def _mergers(options: Mapping[str, str]) -> tuple[str, ...]:
+    return read_options(MergerOptions, options).mergers
 
 
 def create(storage: Storage, options: Mapping[str, str], *, own_call: bool = False) -> TableState:
@@ -132,6 +142,8 @@ def create(storage: Storage, options: Mapping[str, str], *, own_call: bool = Fal
     Raises TableMismatch naming each setting that differs
     """
     wanted = table_properties(options, own_call=own_call)
+    if not storage.exists(PROPERTIES_FILE):
+        warn_without_key(wanted)
     try:
         create_properties(storage, wanted)
     except FileExistsError:
@@ -141,6 +153,12 @@ def create(storage: Storage, options: Mapping[str, str], *, own_call: bool = Fal
         require_same(state, wanted)
         return state
     return load_state(storage)
+
+
+def warn_without_key(properties: Mapping[str, str]) -> None:
+    """A table that is about to be made without a record key may have been meant to have one. Warns NoRecordKey"""
+    if _KEY not in properties:
+        warnings.warn(NoRecordKey(properties["hoodie.table.name"]), stacklevel=3)
 
 
 def new_state(storage: Storage, options: Mapping[str, str]) -> TableState:
@@ -181,13 +199,9 @@ def _change_logs_wanted(config: TableConfig, wanted: Mapping[str, str]) -> list[
     return [f"{CDC_MODE} is {config.logged_images.value!r} in the table, not {asked!r}"]
 
 
-def _full_name(payload: str) -> str:
-    return payload if "." in payload else f"org.apache.hudi.common.model.{payload}"
-
-
 def _text(value: str) -> str:
-    """Settings as compared: a key generator by the bare name of its class, fields without blanks."""
-    return ",".join(part.strip() for part in value.rpartition("keygen.")[2].split(","))
+    """Settings as compared: classes by the names that they have now, fields without blanks."""
+    return ",".join(part.strip() for part in payload_name(value.rpartition("keygen.")[2]).split(","))
 
 
 def named_settings(options: Mapping[str, str]) -> dict[str, str]:
@@ -198,7 +212,7 @@ def named_settings(options: Mapping[str, str]) -> dict[str, str]:
         if present:
             read[found.name] = options[present[0]]
     if "payload" in read:
-        read["payload"] = _full_name(read["payload"])
+        read["payload"] = payload_name(read["payload"])
     names = {
         "name": "hoodie.table.name",
         "type": "hoodie.table.type",

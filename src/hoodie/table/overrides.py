@@ -10,6 +10,7 @@ import dataclasses
 from collections.abc import Mapping
 
 from hoodie.config.datasource import DEFAULT_PAYLOAD
+from hoodie.config.java_names import payload_name
 from hoodie.config.keygen import KeyOptions, TimeOptions
 from hoodie.config.options import declared, read_options
 from hoodie.config.table import TableType
@@ -30,7 +31,10 @@ def completed(state: TableState, options: Mapping[str, str]) -> TableState:
     there = state.config.properties
     named = named_settings(options)
     added = {key: value for key, value in options.items() if key in _KEYS}
-    if state.config.type is TableType.COPY_ON_WRITE and state.config.payload_class in ("", DEFAULT_PAYLOAD):
+    if (
+        state.config.type is TableType.COPY_ON_WRITE
+        and payload_name(state.config.payload_class or DEFAULT_PAYLOAD) == DEFAULT_PAYLOAD
+    ):
         added |= {key: named.pop(key) for key in _PAYLOAD if key in named}
     require_same(state, named)
     _refuse_other_keys(state, added)

@@ -13,6 +13,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.keygen.arrow_keys import RowKeys, parts_of, require_order
 from hoodie.keygen.arrow_text import type_at
+from hoodie.keygen.generated_keys import MakeKeys, NewKeys, StoredKeys, for_task
 from hoodie.keygen.keygen import KeyGenerator, refuse_lacking
 from hoodie.merge.ordering import require_ordering
 from hoodie.merge.rules import Survivor
@@ -27,6 +28,9 @@ from hoodie.table.state import TableState, declared_schema, in_units_of, key_sam
 from hoodie.writing.operations import Combine
 from hoodie.writing.write import Write, check, writable_state
 
+#: What reads give rows, and says which row of the table one is.
+KEYS = (RECORD_KEY, PARTITION_PATH)
+
 
 @dataclass(frozen=True, slots=True)
 class ArrowRows:
@@ -35,19 +39,21 @@ class ArrowRows:
     source  the user's columns, as they came
     columns those that are written, in stored form; of a delete those of a compound key, which are compared with the
             stored rows'. None: the keys are taken alone
-    keygen  makes record keys and partition paths; None: the rows have them, as reads give them
+    make_keys  gives the rows record keys and partition paths
     deleting  the rows have columns beside `columns`: the path is made of them
+    with_keys `make_keys` asks for the keys that rows bring
     """
 
     source: pa.RecordBatchReader
     columns: pa.Schema | None
-    keygen: KeyGenerator | None
+    make_keys: MakeKeys
     deleting: bool = False
+    with_keys: bool = False
 
     @property
     def schema(self) -> pa.Schema:
         """Of `batches`."""
-        keys = [pa.field(name, pa.string()) for name in (RECORD_KEY, PARTITION_PATH)]
+        keys = [pa.field(name, pa.string()) for name in KEYS]
         return pa.schema([*(self.columns or ()), *keys])
 
     def batches(self) -> Iterator[pa.RecordBatch]:
@@ -55,13 +61,20 @@ class ArrowRows:
 
         Raises SchemaMismatch on values that the table's types cannot hold, InvalidInput as key generators
         """
-        key = RowKeys(tuple(() if self.columns is None else self.columns.names), self.keygen)
+        key = for_task(self.make_keys, 0)
         for batch in self.source:
             for rows in parts_of(pa.Table.from_batches([batch])):
-                if self.columns is not None:
-                    rows = rows.select([name for name in rows.schema.names if name not in META_COLUMNS])
-                    rows = rows if self.deleting else conform(rows, self.columns)
+                if self.columns is not None and not self.deleting:
+                    rows = self._conformed(rows)
                 yield from key(rows).cast(self.schema).to_batches()
+
+    def _conformed(self, rows: pa.Table) -> pa.Table:
+        """The user's columns as they are written, then the keys that rows have, if they are asked for."""
+        assert self.columns is not None
+        user = conform(rows.select([n for n in rows.schema.names if n not in META_COLUMNS]), self.columns)
+        if not self.with_keys:
+            return user
+        return pa.Table.from_arrays([*user.columns, *rows.select(KEYS).columns], [*user.schema.names, *KEYS])
 
 
 def check_rows(
@@ -77,7 +90,7 @@ def check_rows(
     Raises  InvalidInput, SchemaMismatch, InvalidOption, TableMismatch, UnsupportedTable
     """
     schema = without_meta_fields(source.schema)
-    has_keys = {RECORD_KEY, PARTITION_PATH} <= set(source.schema.names)
+    has_keys = set(KEYS) <= set(source.schema.names)
     require = partial(require_columns, schema)
     write = check_against(
         storage,
@@ -91,8 +104,19 @@ def check_rows(
     if operation is WriteOperation.DELETE and write.keygen is not None and len(write.keygen.record_keys) > 1:
         parts = {name.partition(".")[0] for name in write.keygen.record_keys}
         columns = stored_form(pa.schema([field for field in schema if field.name in parts]))
-        return write, ArrowRows(source, columns, write.keygen, deleting=True)
-    return write, ArrowRows(source, write.columns, write.keygen)
+        return write, ArrowRows(source, columns, RowKeys(tuple(columns.names), write.keygen), deleting=True)
+    columns = write.columns
+    make_keys = keys_for(write, () if columns is None else columns.names)
+    return write, ArrowRows(source, columns, make_keys, with_keys=write.updates_by_stored_keys)
+
+
+def keys_for(write: Write, columns: Sequence[str]) -> MakeKeys:
+    """What gives the rows of a batch their keys. columns: of the rows that stay, before the keys"""
+    keygen, names = write.keygen, tuple(columns)
+    if keygen is None or not keygen.makes_new_keys:
+        return RowKeys(names, keygen)
+    by_stored = write.updates_by_stored_keys
+    return NewKeys(StoredKeys(names, keygen, write.index.is_global) if by_stored else RowKeys(names, keygen))
 
 
 def check_against(
@@ -115,9 +139,16 @@ def check_against(
     state = completed(new or writable_state(storage, settings), options)
     keygen = table_keygen(state, key_samples(state))
     deleting = operation is WriteOperation.DELETE
+    if deleting and keygen.makes_new_keys and not has_keys:
+        raise InvalidInput(
+            f"{state.config.name} has no record key: rows to delete are named by {RECORD_KEY} and {PARTITION_PATH}, as "
+            "reads have them, or by a condition"
+        )
+    only_new = keygen.makes_new_keys and not deleting and not (has_keys and operation is WriteOperation.UPSERT)
     if not deleting:
         require(keygen, state.config.ordering, state.config.name)
-    write = check(state, operation, None if deleting else columns(declared_schema(state)), settings)
+    given = None if deleting else columns(declared_schema(state))
+    write = check(state, operation, given, settings, only_new=only_new)
     if deleting and has_keys:
         return write
     if deleting:

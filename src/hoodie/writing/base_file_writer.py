@@ -50,6 +50,7 @@ class WriteSpec:
     logs: LogOptions
     cdc: LoggedImages | None = None  # what change logs hold; None: the table has none
     stored: StoredRows | None = None  # where logs are appended and the rows that are there decide what is
+    new_keys: bool = False  # record keys may lack the instant: `keygen.generated_keys`
     pending: Instant | None = None  # the write's, where attempts of a task may outlive it: they look whether it is over
 
 

@@ -34,6 +34,11 @@ def without_dropping(options: Options) -> Options:
     return Options({key: value for key, value in options.items() if key not in (DROP, POLICY)})
 
 
+def for_new_keys(options: Options) -> Options:
+    """The options for a table without a record key, which has the key of no new row: no policy has anything to do."""
+    return Options({key: value for key, value in options.items() if key != POLICY})
+
+
 def refuse_dropping(operation: WriteOperation, options: Options) -> None:
     """Raises InvalidOption where rows are to be left out, and nobody has done it."""
     if drops_existing(operation, options):

@@ -135,12 +135,23 @@ def kind_of(table: TableType, inserts_to_logs: bool) -> TableKind:
 
 
 def rules_of(
-    operation: WriteOperation, options: WriteOptions, kind: TableKind, *, placed_by_key: bool = False
+    operation: WriteOperation,
+    options: WriteOptions,
+    kind: TableKind,
+    *,
+    placed_by_key: bool = False,
+    only_new: bool = False,
 ) -> OperationRules:
     """What the operation does, the options considered.
 
     placed_by_key  each key's file group follows from the key (`ByKey.every_write`): no operation puts it elsewhere
+    only_new       the table gives each row a key of its own: there is nothing to look up or to combine
     """
+    if only_new:
+        operation = WriteOperation.INSERT if operation is WriteOperation.UPSERT else operation
+        options = replace(
+            options, combine_before_insert=False, duplicates=DuplicatePolicy.NONE, duplicates_on_insert=True
+        )
     found = _rules_of(operation, options, kind)
     if not placed_by_key or operation is WriteOperation.DELETE_PARTITION:
         return found

@@ -11,8 +11,10 @@ import pyarrow as pa
 
 from hoodie.commit.clustering_check import clustered_groups
 from hoodie.index.pruning import IndexStats
+from hoodie.keygen.generated_keys import finished
 from hoodie.lookup.index_choice import prepare_index
 from hoodie.model.commit import WriteStat
+from hoodie.model.meta import RECORD_KEY
 from hoodie.plan.write import PartitionProfile, WritePlan, WriteTask, plan_write
 from hoodie.table.partition_metadata import restore_metafiles
 from hoodie.table.state import TableFiles
@@ -105,7 +107,13 @@ def task_runner(write: Write, spec: WriteSpec) -> TaskRunner:
 
     spec  the write's, its storage perhaps one that remembers
     """
-    return partial(run_and_record, partial(run_task, spec, write.rule, write.operation_rules), write.recorder)
+    run = partial(run_and_record, partial(run_task, spec, write.rule, write.operation_rules), write.recorder)
+    return partial(_with_finished_keys, spec.instant, run) if spec.new_keys else run
+
+
+def _with_finished_keys(instant: str, run: TaskRunner, task: WriteTask, rows: pa.Table, token: str) -> TaskResult:
+    at = rows.schema.get_field_index(RECORD_KEY)
+    return run(task, rows.set_column(at, RECORD_KEY, finished(rows.column(RECORD_KEY), instant)), token)
 
 
 def written(stats: Iterable[WriteStat]) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from hoodie.errors import InvalidInput
 from hoodie.metadata.drop import drop, has_metadata_table
 from hoodie.model.instant import Action
 from hoodie.storage.protocol import Storage
-from hoodie.table.create import table_properties
+from hoodie.table.create import table_properties, warn_without_key
 from hoodie.table.replacement import NOT_YET, let_wait, settle, taking_over
 from hoodie.table.settings import Settings
 from hoodie.table.state import TableState, load_state
@@ -60,7 +60,9 @@ def replacement(storage: Storage, options: Options) -> Replacement:
     """
     there = writable_state(storage, Settings.read(options))
     _refuse_kept(there)
-    properties = taking_over(table_properties(options), there.config.properties)
+    wanted = table_properties(options)
+    warn_without_key(wanted)
+    properties = taking_over(wanted, there.config.properties)
     config = from_properties({**properties, REPLACED: NOT_YET})
     if bool(config.partition_by) != bool(there.config.partition_by) and there.timeline.commits:
         had, gets = ("no partitions", "some") if config.partition_by else ("partitions", "none")

@@ -47,7 +47,7 @@ def _check_again(batch: IncomingBatch) -> Write:
     write, settings = batch.write, batch.write.settings
     state = completed(writable_state(write.storage, settings), settings.given)
     require_new(state, settings.writers.batch)
-    return batch.adapt(check(state, write.operation, write.columns, settings))
+    return batch.adapt(check(state, write.operation, write.columns, settings, only_new=write.only_new))
 
 
 def run(

@@ -13,8 +13,8 @@ from hoodie.commit.clustering_check import keep_clear
 from hoodie.commit.transaction import Transaction, abandon, begin, to_work
 from hoodie.config.metadata import MetadataOptions
 from hoodie.config.table import require_writable
-from hoodie.config.write import MissingColumnOptions, MissingColumns, WriteOperation
-from hoodie.errors import HoodieError, HudiCannotRead, UnsupportedTable, WriteConflict
+from hoodie.config.write import DropOptions, MissingColumnOptions, MissingColumns, WriteOperation
+from hoodie.errors import HoodieError, HudiCannotRead, InvalidOption, UnsupportedTable, WriteConflict
 from hoodie.formats.avro.schema import to_avro
 from hoodie.index.contract import ByKey, Index
 from hoodie.keygen.keygen import KeyGenerator
@@ -39,6 +39,7 @@ from hoodie.table.settings import Settings
 from hoodie.table.state import TableFiles, TableState, columns_by_id, declared_schema, load_state
 from hoodie.view.published import read_ahead
 from hoodie.writing.base_file_writer import WriteSpec
+from hoodie.writing.duplicates import DROP
 from hoodie.writing.index_updates import WriteRecorder
 from hoodie.writing.operations import (
     REPLACING,
@@ -68,6 +69,7 @@ class Write(LookupContext):
     by_id        what the commit carries on of columns that Hudi altered: `columns_by_id`
     columns      of the batch; None: it has none of the user's (a delete by keys)
     keygen       makes the keys of its rows; None: they are not made of columns
+    only_new     each row gets a key of its own, as the table has no key columns and the rows bring no keys
     transaction  None: not begun
     """
 
@@ -81,6 +83,7 @@ class Write(LookupContext):
     difference: ColumnDifference = NO_DIFFERENCE
     by_id: Mapping[str, str] = field(default_factory=dict)
     keygen: KeyGenerator | None = None
+    only_new: bool = False
     transaction: Transaction | None = None
 
     @property
@@ -97,6 +100,11 @@ class Write(LookupContext):
     def key(self) -> tuple[str, ...]:
         """What makes a key: rows that have it in common are versions of one."""
         return (RECORD_KEY,) if self.index.is_global else KEY
+
+    @property
+    def updates_by_stored_keys(self) -> bool:
+        """Whether the table has no key columns, and rows say by the keys that reads gave them which rows they are."""
+        return self.keygen is not None and self.keygen.makes_new_keys and not self.only_new
 
     @property
     def keeps_statuses(self) -> bool:
@@ -159,6 +167,7 @@ class Write(LookupContext):
             logs=self.settings.logs,
             cdc=self.state.config.logged_images if self.state.config.cdc else None,
             stored=self._stored_rows(schema),
+            new_keys=not self.state.config.record_key,
             pending=self.begun.instant if lingering else None,
         )
 
@@ -200,10 +209,18 @@ def writable_state(storage: Storage, settings: Settings, *, places_keys: bool = 
     return state
 
 
-def check(state: TableState, operation: WriteOperation, columns: pa.Schema | None, settings: Settings) -> Write:
+def check(
+    state: TableState,
+    operation: WriteOperation,
+    columns: pa.Schema | None,
+    settings: Settings,
+    *,
+    only_new: bool = False,
+) -> Write:
     """See whether a batch fits the table.
 
     columns  of the batch; None: it has none of the user's (a delete by keys)
+    only_new the table has no key columns, and the rows bring no keys: each gets one of its own
     Raises   SchemaMismatch naming columns and types; InvalidInput as `keeping`; as `choose_index`
     """
     if operation is not WriteOperation.BULK_INSERT and operation not in REPLACING:
@@ -217,7 +234,9 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
         )
     kind = kind_of(state.config.type, index.sees_logs)
     by_key = isinstance(index.look_up, ByKey) and index.look_up.every_write
-    operation_rules = rules_of(operation, settings.write, kind, placed_by_key=by_key)
+    if not state.config.record_key:
+        _refuse_for_new_keys(state, settings, index, placed_by_key=by_key)
+    operation_rules = rules_of(operation, settings.write, kind, placed_by_key=by_key, only_new=only_new)
     if len(state.config.record_key) > 1:
         operation_rules = replace(operation_rules, key_columns=state.config.record_key)
     declared = declared_schema(state)
@@ -235,8 +254,28 @@ def check(state: TableState, operation: WriteOperation, columns: pa.Schema | Non
     return Write(
         state, settings, index, chosen.why, schema,
         operation=operation, operation_rules=operation_rules, declared=declared, columns=columns,
-        avro_schema=avro_schema, rule=rule, kind=kind, difference=difference, by_id=by_id,
+        avro_schema=avro_schema, rule=rule, kind=kind, difference=difference, by_id=by_id, only_new=only_new,
     )  # fmt: skip
+
+
+def _refuse_for_new_keys(state: TableState, settings: Settings, index: Index, *, placed_by_key: bool) -> None:
+    """Raises InvalidOption and UnsupportedTable where a table without key columns is to do what needs keys of its rows;
+    Hudi refuses these, too."""
+    name = state.config.name
+    asked = {
+        "hoodie.combine.before.insert": settings.write.combine_before_insert,
+        DROP: settings.given.read(DropOptions).duplicates,
+    }
+    for key, value in asked.items():
+        if value:
+            raise InvalidOption(
+                f"{key}=true: {name} has no record key (hoodie.table.recordkey.fields): no two rows have one key. "
+                "Leave the option out, drop duplicates before the write, or make a table with a record key"
+            )
+    if placed_by_key:
+        raise UnsupportedTable(
+            f"{name} has no record key, and the index {index.name} needs its columns: leave hoodie.index.type unset"
+        )
 
 
 def as_merge(write: Write) -> Write:

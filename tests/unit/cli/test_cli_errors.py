@@ -61,7 +61,7 @@ def test_an_unexpected_error_is_one_line_too_and_debug_shows_where_it_comes_from
         ["query", "table", "--as-of", "noon"],
         ["show", "table", "--jobs", "0"],
         ["show", "--from", "/nowhere/tables.txt"],
-        ["stats", "table", "--option", "hoodie.nonsense=1"],
+        ["stats", "table", "--option", "hoodie.cleaner.polcy=1"],
         ["savepoint"],
         ["completion", "tcsh"],
         [],

@@ -138,7 +138,6 @@ def test_a_plain_table_of_version_six_is_written():
             "hoodie.table.cdc.supplemental.logging.mode='ALL': expected one of OP_KEY_ONLY, DATA_BEFORE",
         ),
         ({"populate_meta_fields": "false"}, "hoodie.populate.meta.fields"),
-        ({"table_recordkey_fields": None}, "hoodie.table.recordkey.fields"),
         ({"compaction_payload_class": "com.acme.Mine"}, "com.acme.Mine"),
         ({"datasource_write_drop_partition_columns": "true"}, "partition columns"),
     ],

@@ -95,7 +95,7 @@ def test_switches_are_read() -> None:
 @pytest.mark.parametrize(
     ("properties", "problem"),
     [
-        ({PARTITION: "city"}, "no record key: set hoodie.datasource.write.recordkey.field"),
+        ({TYPE: "GLOBAL_DELETE"}, "no record key: set hoodie.datasource.write.recordkey.field"),
         ({KEY: "id,b", PARTITION: "city", TYPE: "SIMPLE"}, "SIMPLE key generator takes one column; use COMPLEX"),
         ({KEY: "id", PARTITION: "city,day", TYPE: "SIMPLE"}, "SIMPLE key generator takes one column"),
         ({KEY: "id", TYPE: "SIMPLE"}, "NON_PARTITION for none"),

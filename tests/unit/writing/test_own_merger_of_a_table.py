@@ -136,5 +136,5 @@ def test_hudis_merger_by_payload_class_is_the_default_and_other_java_classes_are
     table = made("MERGE_ON_READ", **{OPTION: "org.apache.hudi.common.model.HoodieAvroRecordMerger"})
     table.upsert(batch(("a", 1)))
     assert "hoodie.compaction.record.merger.python.class" not in table.state().config.properties
-    with pytest.raises(InvalidOption, match="HoodieSparkRecordMerger cannot be run here"):
-        table.upsert(batch(("a", 1)), options={OPTION: "org.apache.hudi.HoodieSparkRecordMerger"})
+    with pytest.raises(InvalidOption, match="OverwriteWithLatestMerger cannot be run here"):
+        table.upsert(batch(("a", 1)), options={OPTION: "org.apache.hudi.common.model.OverwriteWithLatestMerger"})

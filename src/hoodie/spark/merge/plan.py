@@ -19,6 +19,118 @@ from hoodie.spark.merge.columns import as_column, holds
 
 Values = Mapping[str, Any]
 
+
+@dataclass(frozen=True, slots=True)
+class TableShape:
+    """What a merge needs to know of a table.
+
+    types       of the user's columns, by their names, in order; {} of a table that has none yet
+    keys        columns of the record key; none where the table makes keys itself
+    partitions  columns of the partition path
+    plain       the partition path is made of the values of these columns as they are
+    is_global   the index finds a key in any partition
+    exact       a hit of the index is a row of the table for certain: a Copy-on-Write table whose files are asked
+    one_text    values of `identity` that are equal have one key and path
+    shared      values of `identity` whose key or path others have, too; None: any may be one
+    """
+
+    types: Mapping[str, DataType]
+    keys: tuple[str, ...]
+    partitions: tuple[str, ...]
+    plain: bool
+    is_global: bool
+    exact: bool
+    one_text: bool = True
+    shared: Mapping[str, SharedTexts] | None = field(default_factory=dict)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The user's, in order; () of a table that has none yet."""
+        return tuple(self.types)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """The columns that say which row is meant."""
+        return self.keys if self.is_global else tuple(dict.fromkeys([*self.keys, *self.partitions]))
+
+
+def shape_of(write: Write, keygen: KeyGenerator, columns: StructType) -> TableShape:
+    fields, is_global = keygen.partition_fields, write.index.is_global
+    by_file = isinstance(write.index.look_up, ByFile) and not is_global
+    types = {field.name: field.dataType for field in columns}
+    shape = TableShape(
+        types,
+        tuple(keygen.record_keys),
+        tuple(field.name for field in fields),
+        all(field.kind is FieldKind.SIMPLE for field in fields),
+        is_global,
+        by_file and write.state.config.type is TableType.COPY_ON_WRITE,
+        shared=shared_texts(keygen, types, is_global=is_global),
+    )
+    return replace(shape, one_text=equal_values_share_a_text(types, shape.identity))
+
+
+def check_request(request: MergeRequest, shape: TableShape) -> None:
+    """Refuse a merge that cannot be meant. Raises InvalidInput"""
+    if not request.clauses:
+        raise InvalidInput("the merge has no clause: say what becomes of rows that match, or do not")
+    if request.condition is None and not shape.keys:
+        raise InvalidInput(
+            "the table has no record key that says which rows match: give the merge a condition, such as "
+            f'"{request.target_name}.id = {request.source_name}.id"'
+        )
+    if request.source_name.lower() == request.target_name.lower():
+        raise InvalidInput(f"the source and the table have one name, {request.source_name!r}: give one another")
+    for when in When:
+        clauses = request.about(when)
+        for clause in clauses[:-1]:
+            if clause.condition is None:
+                raise InvalidInput(
+                    f"a clause of WHEN {when.value.upper()} without a condition must be the last of them"
+                )
+    for clause in request.clauses:
+        _refuse_set_keys(clause, request, shape)
+
+
+def _refuse_set_keys(clause: MergeClause, request: MergeRequest, shape: TableShape) -> None:
+    if clause.act is not Act.UPDATE or clause.values is None or not shape.columns:
+        return
+    equal = equated(request, shape) or {}
+    for name, value in clause.values.items():
+        column = column_of(name, shape.columns, request.target_name)
+        refuse_set_key(column, value, equal, request.source_name, request.target_name, shape)
+
+
+def refuse_set_key(
+    column: str, value: object, equal: Mapping[str, str], source: str, target: str, shape: TableShape
+) -> None:
+    """Raises InvalidInput when a clause sets what a row is found by to another value."""
+    roots = {name.partition(".")[0] for name in shape.keys}
+    movable = {name.partition(".")[0] for name in shape.partitions} if not shape.is_global else set()
+    if column not in roots | movable:
+        return
+    itself = same_expression(value, f"{target}.{column}") or same_expression(value, column)
+    other = equal.get(column.lower())
+    if itself or (other is not None and same_expression(value, f"{source}.{other}")):
+        return
+    what = "record key" if column in roots else "partition"
+    advice = "" if column in roots else ", or write the table with a global index, which moves rows"
+    raise InvalidInput(
+        f"column {column!r} is of the {what}, which an update cannot change: delete the row and insert it again{advice}"
+    )
+
+
+def equated(request: MergeRequest, shape: TableShape) -> dict[str, str] | None:
+    """The columns of table -> source that the condition says are equal, in lower case; None when it says more."""
+    if request.condition is None:
+        return {name.lower(): name.lower() for name in shape.identity}
+    if not isinstance(request.condition, str):
+        return None
+    return equal_columns(request.condition, request.source_name, request.target_name)
+
+
+# --- by a join ---
+
 _SOURCE, _TARGET, _CLAUSE = "_hoodie_from_source", "_hoodie_from_target", "_hoodie_clause"
 
 

@@ -23,6 +23,7 @@ from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
 from hoodie.expressions.text import tick
 from hoodie.keygen.arrow_keys import RowKeys
+from hoodie.keygen.generated_keys import NewKeys
 from hoodie.keygen.keygen import KeyGenerator
 from hoodie.merge.row_action import ROW_ACTION, RowAction
 from hoodie.model.meta import META_COLUMNS, PARTITION_PATH, RECORD_KEY
@@ -259,7 +260,8 @@ def _keyed(
 
     shape, names = target.shape, (*columns, ROW_ACTION)
     make_keys = MergedKeys(names, target.keygen, sets(shape.keys), sets(shape.partitions), shape.is_global)
-    return keyed_rows(typed, make_keys, names), _columns(target, schema, assigned)
+    keys = NewKeys(make_keys) if target.keygen.makes_new_keys else make_keys
+    return keyed_rows(typed, keys, names), _columns(target, schema, assigned)
 
 
 def _typed(target: _Target, rows: DataFrame, columns: list[str]) -> tuple[DataFrame, StructType]:

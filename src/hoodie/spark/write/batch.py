@@ -10,6 +10,7 @@ from itertools import chain
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from hoodie.config.write import BulkInsertSort
@@ -17,6 +18,7 @@ from hoodie.display.progress import Advance
 from hoodie.errors import HoodieError
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import PartitionProfile, new_group_sizes
+from hoodie.spark.columns import content_hash
 from hoodie.spark.keyed import KeyedFrame
 from hoodie.spark.plan_size import estimated_bytes
 from hoodie.spark.tasks import check_workers, persist
@@ -129,20 +131,22 @@ class SparkBatch:
         return ExecutorPlan(session, staged, plan_batch(write, files, rows, index), hits, tagged)
 
     def stream(self, write: Write) -> TaskReports:
-        options, keys = write.settings.write, (PARTITION_PATH, RECORD_KEY)
+        options, keys = write.settings.write, (F.col(PARTITION_PATH), F.col(RECORD_KEY))
         count = options.bulk_parallelism
         assert self.batch is not None
         frame, make_keys = self.batch.frame, self.batch.make_keys
         combines = write.operation_rules.combine is not Combine.ALL
         if combines or options.bulk_sort is not BulkInsertSort.NONE:
-            frame, make_keys = self.batch.with_columns(), None
+            frame, make_keys = self.batch.without_new_keys()
+        # Rows that have no key yet are dealt out by what they hold: alike, if a task runs again.
+        sort = keys if make_keys is None else (F.col(PARTITION_PATH), content_hash(frame))
         if combines:
             frame = executors.by_key(frame, partial(combine, rule=write.rule, operation_rules=write.operation_rules))
         kept: DataFrame | None = None
         if options.bulk_sort is BulkInsertSort.GLOBAL_SORT:
             kept = frame = persist(frame)  # a sort looks at its input twice: for the ranges, then for the rows
-            ranges = frame.repartitionByRange(count, *keys).sortWithinPartitions(*keys) if count else None
-            frame = frame.orderBy(*keys) if ranges is None else ranges
+            ranges = frame.repartitionByRange(count, *sort).sortWithinPartitions(*sort) if count else None
+            frame = frame.orderBy(*sort) if ranges is None else ranges
         else:
             # As Hudi's row writer does: never more partitions than there are. Jobs of 200 are common.
             frame = frame.coalesce(count) if count else frame

@@ -14,11 +14,12 @@ from pyspark.sql.types import BinaryType, LongType, StringType, StructField, Str
 
 from hoodie.errors import HoodieError
 from hoodie.formats.timeline.commit_json import decode_commit, encode_commit
+from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.lookup.row_positions import agreed_positions
 from hoodie.model.commit import CommitMetadata, Operation, WriteStat
 from hoodie.model.meta import PARTITION_PATH, RECORD_KEY
 from hoodie.plan.write import WritePlan, WriteTask
-from hoodie.spark.keyed import MakeKeys, keyed_batches
+from hoodie.spark.keyed import keyed_batches
 from hoodie.spark.lookup.locate import FILE_ID
 from hoodie.spark.tasks import collect
 from hoodie.spark.types import nullable, sound

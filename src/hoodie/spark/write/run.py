@@ -6,11 +6,11 @@ from functools import partial
 
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
 
 from hoodie.config.options import Options
 from hoodie.config.write import WriteOperation
 from hoodie.errors import InvalidInput
-from hoodie.keygen.arrow_keys import RowKeys
 from hoodie.spark.after_commit import after_commit
 from hoodie.spark.columns import quoted
 from hoodie.spark.keyed import KeyedFrame, has_keys, keyed_rows, keys_of, require_columns, user_schema
@@ -19,7 +19,7 @@ from hoodie.spark.validate import validate
 from hoodie.spark.write.batch import acquire, acquire_arrow
 from hoodie.storage.protocol import Storage
 from hoodie.table.state import TableState
-from hoodie.writing.arrow_batch import check_against, check_rows
+from hoodie.writing.arrow_batch import KEYS, check_against, check_rows, keys_for
 from hoodie.writing.result import Phases
 from hoodie.writing.run import IncomingBatch
 from hoodie.writing.write import Write
@@ -70,15 +70,16 @@ def _keyed(frame: DataFrame, write: Write) -> KeyedFrame:
     if write.keygen is None:
         return keys_of(frame, None)
     user = user_schema(frame.schema)
+    keys = KEYS if write.updates_by_stored_keys else ()
     if len(user) < len(frame.schema):
-        frame = frame.select(*map(quoted, user.names))
+        frame = frame.select(*map(quoted, (*user.names, *keys)))
     types = with_types_of(write.schema, user)
     if types != user:
-        frame = frame.to(types)
+        frame = frame.to(StructType([*types.fields, *(StructField(name, StringType()) for name in keys)]))
     if write.operation_rules.delete:
         names = {name.partition(".")[0] for name in write.keygen.record_keys}
         return keys_of(frame, write.keygen, names if len(write.keygen.record_keys) > 1 else ())
-    return keyed_rows(frame, RowKeys(tuple(frame.columns), write.keygen), frame.columns)
+    return keyed_rows(frame, keys_for(write, user.names), user.names)
 
 
 def check_arrow(

@@ -17,9 +17,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
 from hoodie.index.pruning import IndexStats
+from hoodie.keygen.generated_keys import MakeKeys
 from hoodie.model.files import BaseFile
 from hoodie.plan.write import WritePlan, WriteTask
-from hoodie.spark.keyed import KeyedFrame, MakeKeys, keyed_batches
+from hoodie.spark.keyed import KeyedFrame, keyed_batches
 from hoodie.spark.tasks import bin_pack, collect, run_per_item
 from hoodie.spark.types import to_arrow
 from hoodie.spark.worker_errors import mark_worker_errors
