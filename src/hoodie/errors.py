@@ -43,6 +43,7 @@ __all__ = [
     "MissingPackage",
     "NameTooLong",
     "NoRecordKey",
+    "NoRowsYet",
     "OptionIgnored",
     "PlanInUse",
     "SchemaMismatch",
@@ -569,6 +570,20 @@ class NoRecordKey(HoodieWarning):
             "rows are updated and deleted by condition or by _hoodie_record_key. If columns identify a row, make the "
             "table with them (record_key=, hoodie.datasource.write.recordkey.field, primaryKey): that cannot be changed"
         )
+
+
+class NoRowsYet(HoodieWarning):
+    """A read as of an instant before the first commit of a table: it has no rows.
+
+    `warnings.simplefilter("error", NoRowsYet)` makes such reads fail.
+    """
+
+    def __init__(self, table: str, as_of: str, first: str) -> None:
+        super().__init__(table, as_of, first)
+        self.table, self.as_of, self.first = table, as_of, first
+
+    def __str__(self) -> str:
+        return f"as of {self.as_of} table {self.table!r} has no rows yet: its first commit is {self.first}"
 
 
 class OptionIgnored(HoodieWarning):

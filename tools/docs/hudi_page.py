@@ -227,12 +227,6 @@ _DIFFERENCES = (
         "readers and writers of a table must not differ",
     ),
     (
-        "a read as of a time before the first commit",
-        "no rows",
-        "an error",
-        "a mistyped time must not look like an empty table",
-    ),
-    (
         "Merge-on-Read: a row after a delete in the logs, of a lesser ordering value than the base file's row",
         "the base file's row is back (or, by `PartialUpdateAvroPayload`, fills the new row)",
         "the new row, by itself ([deletes in logs](writing.md#deletes-in-logs)). Hudi shows the old row until this "

@@ -5,9 +5,10 @@ Without it such a read would give fewer rows, and say nothing.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Collection, Iterator
 
-from hoodie.errors import InvalidInput
+from hoodie.errors import InvalidInput, NoRowsYet
 from hoodie.formats.timeline.services import decode_clean_metadata
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
 from hoodie.model.instant import Action
@@ -29,7 +30,7 @@ def require_kept(
     as_of       instant, inclusive
     partitions  those partitions; None: all
     Raises  InvalidInput naming a file that cleaning removed, and the earliest instant that it left; or when the instant
-            is older than the active timeline, or than the first commit; CorruptFile
+            is older than the active timeline; CorruptFile. Warns NoRowsYet when it is older than the first commit
     Cleans that are archived are looked at when commits that are older stayed on the timeline.
     """
     timeline = state.timeline
@@ -43,9 +44,8 @@ def require_kept(
             "archived. Take a later instant."
         )
     if as_of < first and (timeline.layout == 1 or not history_files(state.storage, state.config.history_folder)):
-        raise InvalidInput(
-            f"as of {as_of} the table has no rows yet: its first commit is {first}. Take that or a later instant."
-        )
+        warnings.warn(NoRowsYet(state.config.name, as_of, first), stacklevel=2)
+        return
     saved = [savepoint.requested for savepoint in timeline.completed({Action.SAVEPOINT})]
     if as_of in saved:
         return  # it keeps what is needed; of a compaction that was completed later, not the new base file

@@ -13,6 +13,7 @@ from hoodie.model.instant import format_time
 Point = str | dt.date
 
 _INSTANT = re.compile(r"\d{14}|\d{17}", re.ASCII)
+_BEGINNING = re.compile(r"\d{4,17}", re.ASCII)
 _ISO = re.compile(
     r"(?P<day>\d{4}-\d\d-\d\d)"
     r"(?:[ T](?P<minute>\d\d:\d\d)(?::(?P<second>\d\d)(?:[.,](?P<fraction>\d{1,9}))?)?"
@@ -20,7 +21,8 @@ _ISO = re.compile(
     re.ASCII,
 )
 _EXPECTED = (
-    "expected yyyyMMddHHmmss[SSS], yyyy-MM-dd[ HH:mm[:ss[.SSS]]] with Z or +HH:MM behind it, a datetime or a date"
+    "expected yyyyMMddHHmmss[SSS] or its beginning from the year on, yyyy-MM-dd[ HH:mm[:ss[.SSS]]] with Z or +HH:MM "
+    "behind it, a datetime or a date"
 )
 
 
@@ -32,8 +34,9 @@ def is_instant(text: Point) -> bool:
 def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
     """The instant that a query means, inclusive.
 
-    point    `yyyyMMddHHmmss[SSS]`; ISO text such as `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`;
-             a datetime or a date. What names no zone is in the table's
+    point    `yyyyMMddHHmmss[SSS]`; the beginning of one, which is before all instants that begin so; ISO text such as
+             `2024-01-31`, `2024-01-31 12:30:45.678` or `2024-01-31T12:30:45Z`; a datetime or a date. What names no zone
+             is in the table's
     zone     the table's
     returns  without milliseconds, as text, the end of that second or minute; a date is its midnight
     Raises   InvalidInput
@@ -44,6 +47,8 @@ def query_instant(point: Point, zone: TimelineZone = TimelineZone.UTC) -> str:
         return f"{point:%Y%m%d}000000000"
     if is_instant(point):
         return point if len(point) == 17 else f"{point}999"
+    if isinstance(point, str) and _BEGINNING.fullmatch(point):
+        return point.ljust(17, "0")
     parts = _ISO.fullmatch(point) if isinstance(point, str) else None
     if parts is None:
         raise InvalidInput(f"{point!r} is not a point in time: {_EXPECTED}")

@@ -61,6 +61,8 @@ def moment(
     completions: Mapping[str, str],
     now: str,
     zone: TimelineZone = TimelineZone.UTC,
+    *,
+    end: bool = False,
 ) -> str:
     """The position of `begin` or `end` in the order of a range: "" for the beginning of all time.
 
@@ -69,7 +71,9 @@ def moment(
     completions  when commits were completed, where the range is about that; else empty
     now          in the table's zone
     zone         the table's
-    Raises       InvalidInput when it is of another form, or in the future; InstantNotFound when the instant is pending
+    end          it is the end of the range, which may be in the future
+    Raises       InvalidInput when it is of another form, or a begin in the future; InstantNotFound when the instant is
+                 pending
     """
     if isinstance(point, str) and (point == EARLIEST or re.fullmatch("0+", point)):
         return ""
@@ -87,7 +91,7 @@ def moment(
         raise InvalidInput(
             f"{point!r} is neither an instant nor a point in time, nor {EARLIEST!r}: {problem}"
         ) from None
-    if position > max(now, timeline.newest):
+    if not end and position > max(now, timeline.newest):
         raise InvalidInput(f"{point!r} is in the future: it is {now} in the table's time zone")
     return position
 

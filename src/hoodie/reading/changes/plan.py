@@ -240,7 +240,7 @@ def commits_between(
     if low < state.config.replaced_at:  # what was before is of another table, of which no row is left
         low = f"{int(state.config.replaced_at) - 1:017d}"
     newest = max([*completions.values(), timeline.newest_commit])
-    high = newest if end is None else moment(timeline, end, completions, now, zone)
+    high = newest if end is None else moment(timeline, end, completions, now, archived, zone, end=True)
     refuse_before(state.config, high, "read up to")
     if end is not None and low > high:
         raise InvalidInput(f"begin {begin!r} is after end {end!r}")
