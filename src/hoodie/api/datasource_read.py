@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, overload
 
 from hoodie.api.engine import Read
 from hoodie.api.inputs import Path, as_path, as_session, path_first
 from hoodie.api.local_engine import engine_of
+from hoodie.api.read_paths import table_at
 from hoodie.api.rows import Rows
 from hoodie.config.datasource import door_options
 from hoodie.config.driver_options import without_driver_options
@@ -16,9 +18,7 @@ from hoodie.config.hudi_options import Purpose
 from hoodie.config.read import IncrementalFormat, QueryOptions, QueryType
 from hoodie.errors import InvalidOption
 from hoodie.reading.scan import ScanKind
-from hoodie.storage import storage_at
 from hoodie.storage.faults import typed_errors
-from hoodie.table.state import load_state
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -54,6 +54,9 @@ def read(
 ) -> Any:
     """Read a table as Hudi's Spark data source would: what is read, the options say.
 
+    session, path    a session and the path give a DataFrame; the path alone gives `Rows`, without Spark. The path of a
+                     partition, or a pattern such as `path/day=2024-01-*` or `path/*/*`, gives the rows of these
+                     partitions
     options          `hoodie.datasource.query.type`: snapshot, read_optimized or incremental; for the last
                      `hoodie.datasource.read.begin.instanttime` and `.end.instanttime`, and
                      `hoodie.datasource.query.incremental.format`, which may be cdc; else `as.of.instant`
@@ -64,8 +67,17 @@ def read(
     """
     path, session = as_path(path), as_session(spark)
     given = door_options(options, Purpose.READ, path, props)
-    state = load_state(storage_at(path, given, storage_options))
-    return engine_of(session).read(state, _asked(given.read(QueryOptions)), without_driver_options(given))
+    query = given.read(QueryOptions)
+    table = table_at(path, query.base_path, given, storage_options)
+    asked = _asked(query)
+    if (partitions := table.partitions()) is not None:
+        if asked.kind is ScanKind.CHANGES:
+            raise InvalidOption(
+                f"changes are read of the table, not of {table.below!r}: give its path, and the pattern "
+                "hoodie.datasource.read.incr.path.glob"
+            )
+        asked = replace(asked, partitions=partitions)
+    return engine_of(session).read(table.state, asked, without_driver_options(given))
 
 
 def _asked(query: QueryOptions) -> Read:

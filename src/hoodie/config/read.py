@@ -131,6 +131,11 @@ class IncrementalOptions:
         "When commits are archived or their files cleaned: read the whole table as it is now, and take the rows with a "
         "commit time in the range. Rows that changed again after its end are missing then.",
     )
+    path_glob: str = option(
+        "hoodie.datasource.read.incr.path.glob",
+        "",
+        "Of the changes only those in files whose path fits the pattern: `day=2024-01-*/*`. `*` is any characters.",
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,6 +184,9 @@ class QueryOptions:
     )
     end: str = option(
         "hoodie.datasource.read.end.instanttime", "", "Incremental: changes up to this instant; not set: all since."
+    )
+    base_path: str = option(
+        "basePath", "", "The table's path, where the path that is read is one of its partitions or a pattern."
     )
     as_of: str = option("as.of.instant", "", "Snapshot, read_optimized: the rows as they were at this instant.")
     format: IncrementalFormat = option(

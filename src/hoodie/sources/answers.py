@@ -32,7 +32,7 @@ def load(session: SparkSession, path: object, options: Mapping[str, Any]) -> Dat
 
     Raises  InvalidOption on unknown options; TableNotFound; InvalidInput on none or several paths
     """
-    where = _one_path(session, path, options)
+    where = _named_path(session, path, options)
     given = job_options(options)
     with raise_worker_errors():
         return read(where, given, spark=session)
@@ -145,6 +145,12 @@ def _cased() -> dict[str, str]:
 
 
 def _one_path(session: SparkSession, path: object, options: Mapping[str, Any]) -> str:
+    """The path of a table; a pattern of all its files is that."""
+    found = _named_path(session, path, options)
+    return found.rstrip("*/") or found
+
+
+def _named_path(session: SparkSession, path: object, options: Mapping[str, Any]) -> str:
     named = next((value for key, value in options.items() if key.lower() == "path"), None)
     if path is not None and named is not None:
         raise InvalidInput("the path is given twice: as option and as argument")
@@ -153,4 +159,4 @@ def _one_path(session: SparkSession, path: object, options: Mapping[str, Any]) -
         found = found[0]
     if not isinstance(found, str) or not found:
         raise InvalidInput(f"expected the path of one table, not {found!r}")
-    return registered_path(session, found) or found.removesuffix("/*").rstrip("*").rstrip("/") or found
+    return registered_path(session, found) or found.rstrip("/") or found

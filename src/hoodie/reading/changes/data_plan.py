@@ -13,7 +13,7 @@ import pyarrow as pa
 from hoodie.config.options import Options
 from hoodie.config.read import ChangeDataOptions, ChangeImages, IncrementalOptions
 from hoodie.config.table import LoggedImages, TableConfig
-from hoodie.errors import HistoryGone, UnsupportedTable
+from hoodie.errors import HistoryGone, InvalidOption, UnsupportedTable
 from hoodie.merge.log_scan import Committed
 from hoodie.merge.row_changes import AFTER, BEFORE, OP, image_type
 from hoodie.model.files import BaseFile, FileGroupId, parse_data_file
@@ -101,7 +101,8 @@ def plan_change_data(
 
     begin, end  as of `plan_changes`
     options     `ChangeDataOptions` and `IncrementalOptions` among others
-    Raises      UnsupportedTable on a table without change data, unless the options say to compute it; HistoryGone when
+    Raises      InvalidOption on a pattern of paths; UnsupportedTable on a table without change data, unless the options
+                say to compute it; HistoryGone when
                 commits are archived, or files are gone that images are in; as `plan_changes` of a malformed range;
                 HollowCommit
 
@@ -109,6 +110,10 @@ def plan_change_data(
     """
     options = options or Options()
     wanted = options.read(ChangeDataOptions)
+    if options.read(IncrementalOptions).path_glob:
+        raise InvalidOption(
+            "hoodie.datasource.read.incr.path.glob: change data is of all files; filter it by the partition columns"
+        )
     _require_change_data(state.config, wanted.infer)
     span = commits_between(state, begin, end, options.read(IncrementalOptions).holes)
     commits = [(instant, read_commit(state.storage, span.timeline, instant)) for instant in span.commits]

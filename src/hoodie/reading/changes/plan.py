@@ -6,7 +6,7 @@ Source: docs/format/table-services.md 8 (incremental queries).
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -21,6 +21,7 @@ from hoodie.model.files import FileSlice
 from hoodie.model.instant import Action, Instant, format_time
 from hoodie.model.meta import COMMIT_TIME
 from hoodie.reading.complete_view import complete_view
+from hoodie.reading.filters.path_globs import matches_file
 from hoodie.reading.slices.reader import SliceReader, WholeSlices, slice_reader
 from hoodie.reading.table_schema import read_schema
 from hoodie.table.replacement import refuse_before
@@ -133,11 +134,10 @@ def plan_changes(
         # The changes of later commits are still available.
         earliest = max(changes.groups[group] for group in cleaned)
         problem = f"files of {len(cleaned)} file groups were cleaned away, such as {next(iter(cleaned.values()))}"
-        if not how.full_scan:
-            raise HistoryGone(wanted.begin, wanted.end, problem, earliest)
-        return _whole_table(state, wanted, options)
-    slices = tuple(changed_slices(view, changes, wanted.as_of))
-    times, schema = _times(wanted), _schema(state)
+        return _whole_table(state, wanted, options, HistoryGone(wanted.begin, wanted.end, problem, earliest))
+    slices = _fitting(changed_slices(view, changes, wanted.as_of), state, options)
+    times = CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
+    schema = _schema(state)
     plan = Changes(state, view, schema, slices, times, None, wanted.as_of)
     if not any(slice_.logs for slice_ in slices):
         return plan
@@ -196,13 +196,25 @@ def _is_old(slice_: FileSlice, first: str) -> bool:
 def _whole_table(state: TableState, wanted: Span, options: Options) -> Changes:
     """All slices of now: of the rows that changed in the range, those that did not change again."""
     state, view = complete_view(state, None, snapshot_files(), options)
-    schema, slices = _schema(state), tuple(merged_slices(view).values())
+    schema, slices = _schema(state), _fitting(merged_slices(view).values(), state, options)
     reader = slice_reader(state, schema, None, options) if any(slice_.logs for slice_ in slices) else None
     return Changes(state, view, schema, slices, _times(wanted), reader, whole=True)
 
 
 def _times(wanted: Span) -> CommitTimes:
     return CommitTimes(wanted.begin, wanted.end, wanted.times if wanted.exact else None)
+
+
+def _fitting(slices: Iterable[FileSlice], state: TableState, options: Options) -> tuple[FileSlice, ...]:
+    """The slices of which a file fits the pattern of `IncrementalOptions`."""
+    pattern, root = options.read(IncrementalOptions).path_glob, state.storage.root
+    if not pattern:
+        return tuple(slices)
+    return tuple(
+        slice_
+        for slice_ in slices
+        if any(matches_file(pattern, file.path, root) for file in (slice_.base, *slice_.logs) if file is not None)
+    )
 
 
 def _schema(state: TableState) -> pa.Schema:

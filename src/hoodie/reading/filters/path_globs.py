@@ -1,0 +1,55 @@
+"""Patterns over the paths of a table's files, as Hadoop has them: `*`, `?`, `[ab]`, `[^ab]`, `{a,b}`."""
+
+from __future__ import annotations
+
+import re
+
+GLOB_CHARACTERS = frozenset("*?[{")
+_ALL_FILES = ("*", "*.*", "*.parquet")
+
+
+def matches_folder(pattern: str, partition: str) -> bool:
+    """Whether a pattern, part by part, is of a partition, of a folder above it, or of all files within it.
+
+    pattern, partition  relative to the table
+    """
+    wanted, parts = pattern.split("/"), partition.split("/") if partition else []
+    if len(wanted) == len(parts) + 1 and wanted[-1] in _ALL_FILES:
+        wanted = wanted[:-1]
+    if len(wanted) > len(parts):
+        return False
+    return all(_expression(one).fullmatch(part) for one, part in zip(wanted, parts, strict=False))
+
+
+def matches_file(pattern: str, path: str, root: str) -> bool:
+    """Whether a pattern is of a file: here `*` and `?` are any characters, "/" too.
+
+    pattern  relative to the table, or with its path
+    path     of the file, relative to the table
+    root     the table's path
+    """
+    inside = pattern.removeprefix(root).lstrip("/")
+    return _expression(inside).fullmatch(path) is not None
+
+
+def _expression(pattern: str) -> re.Pattern[str]:
+    found, depth, at = "", 0, 0
+    while at < len(pattern):
+        char = pattern[at]
+        at += 1
+        if char == "\\" and at < len(pattern):
+            found, at = found + re.escape(pattern[at]), at + 1
+        elif char == "*":
+            found += ".*"
+        elif char == "?":
+            found += "."
+        elif char == "[" and (end := pattern.find("]", at + 1)) > 0:
+            inside = pattern[at:end].replace("\\", "\\\\")
+            found, at = f"{found}[{'^' + inside[1:] if inside[0] in '!^' else inside}]", end + 1
+        elif char == "{":
+            found, depth = f"{found}(?:", depth + 1
+        elif char == "}" and depth:
+            found, depth = f"{found})", depth - 1
+        else:
+            found += "|" if char == "," and depth else re.escape(char)
+    return re.compile(found + ")" * depth, re.DOTALL)
